@@ -12,8 +12,8 @@ import type { Commander } from '../scripts/script.ts'
 
 interface ProducerSettings {
   readonly drain: QueueSettings['drain']
-  /** The limits that a command has set. */
-  readonly limits: QueueLimits | undefined
+  /** The limit of tasks that a command has set. */
+  readonly maxTasks: number | undefined
 }
 
 export interface Admission {
@@ -115,7 +115,10 @@ export function openAdmission(options: AdmissionOptions): Admission {
       assertOpen(queue, known.get(queue)?.drain)
       return undefined
     },
-    limitsOf: (queue, defined) => known.get(queue)?.limits ?? defined,
+    limitsOf(queue, defined) {
+      const maxTasks = known.get(queue)?.maxTasks
+      return maxTasks === undefined ? defined : { maxAgeMs: defined?.maxAgeMs, maxTasks }
+    },
     close() {
       clearInterval(timer)
       notifications.close()
@@ -124,7 +127,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
 }
 
 function decode([drain, maxTasks]: readonly (string | null)[]): ProducerSettings {
-  return { drain: decodeDrain(drain), limits: maxTasks == null ? undefined : { maxTasks: Number(maxTasks) } }
+  return { drain: decodeDrain(drain), maxTasks: maxTasks == null ? undefined : Number(maxTasks) }
 }
 
 function assertOpen(queue: string, drain: QueueSettings['drain']): void {

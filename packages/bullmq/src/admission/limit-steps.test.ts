@@ -6,8 +6,10 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { type BullmqBroker, openBroker } from '../broker.ts'
+import { queueKeys } from '../keys.ts'
 import { long, short, silent } from '../setup.fixture.ts'
 
 const QUEUE = 'rig'
@@ -19,10 +21,13 @@ async function openProducers(maxTasks: number, redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const options = { namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent }
   const direct = openBroker({ ...options, redisUrl: inject('redisUrl') })
+  const redis = new Redis(inject('redisUrl'))
+  const keys = queueKeys(namespace, QUEUE)
   const producers = Array.from({ length: PRODUCERS }, () => openBroker({ ...options, redisUrl, leads: false }))
   onTestFinished(async () => {
     await Promise.allSettled(direct.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await Promise.all([direct, ...producers].map((broker) => broker.close()))
+    redis.disconnect()
   })
   await Promise.all([direct, ...producers].map((broker) => eventually(() => broker.ping().then(() => true))))
   const create = (n: number): NewTask => {
@@ -35,9 +40,12 @@ async function openProducers(maxTasks: number, redisUrl = inject('redisUrl')) {
     direct,
     producers,
     create,
-    async inLine(): Promise<number> {
-      const { waiting, scheduled, retrying } = await direct.counts(QUEUE)
-      return waiting + scheduled + retrying
+    /** How many tasks are waiting or scheduled. Unlike a broker, this client waits for as long as a busy Redis takes. */
+    inLine: async (): Promise<number> =>
+      (await redis.llen(keys.wait)) + (await redis.zcard(keys.prioritized)) + (await redis.zcard(keys.delayed)),
+    storedOf: async (ids: readonly TaskId[]): Promise<ReadonlySet<TaskId>> => {
+      const found = await Promise.all(ids.map((id) => redis.exists(keys.job(id))))
+      return new Set(ids.filter((_, i) => found[i] === 1))
     },
   }
 }
@@ -73,22 +81,30 @@ async function writeUntil(
 const idsOf = (answers: ReadonlyMap<TaskId, Answer>, answer: Answer): TaskId[] =>
   [...answers].flatMap(([id, each]) => (each === answer ? [id] : []))
 
-describe('a limit of 1,000 tasks', () => {
-  it('lets 4 producers with 64 writers each store exactly 1,000 tasks, waiting, prioritized and scheduled', async () => {
-    const { producers, create, inLine, direct } = await openProducers(1_000)
-    const answers = await writeUntil(producers, create, (all) => idsOf(all, 'refused').length >= 1_000)
-    expect(idsOf(answers, 'accepted')).toHaveLength(1_000)
-    expect(idsOf(answers, 'unknown')).toEqual([])
-    expect(await inLine()).toBe(1_000)
-    expect(await direct.totals(QUEUE)).toMatchObject({ accepted: 1_000, unaccounted: 0 })
-  })
-})
+type Producers = Awaited<ReturnType<typeof openProducers>>
 
-describe('a limit of 300 tasks, with lost replies', () => {
-  it('holds, and every stored task was answered as accepted or unknown', async () => {
+/** Every task that a caller saw accepted is stored, none that it saw refused, and as many as the limit says. */
+async function expectFull({ inLine, storedOf }: Producers, answers: ReadonlyMap<TaskId, Answer>, maxTasks: number) {
+  expect(await inLine()).toBe(maxTasks)
+  const stored = await storedOf([...answers.keys()])
+  expect(stored.size).toBe(maxTasks)
+  expect(idsOf(answers, 'accepted').filter((id) => !stored.has(id))).toEqual([])
+  expect(idsOf(answers, 'refused').filter((id) => stored.has(id))).toEqual([])
+}
+
+describe('4 producers with 64 writers each', () => {
+  it('store exactly as many tasks as a limit of 1,000 says, waiting, prioritized and scheduled', async () => {
+    const open = await openProducers(1_000)
+    const { producers, create } = open
+    const answers = await writeUntil(producers, create, (all) => idsOf(all, 'refused').length >= 1_000)
+    await expectFull(open, answers, 1_000)
+  })
+
+  it('store exactly as many as a limit of 300 says while replies are lost', async () => {
     const proxy = await faultProxy(inject('redisUrl'))
     onTestFinished(() => proxy.close())
-    const { producers, create, inLine, direct } = await openProducers(300, proxy.url)
+    const open = await openProducers(300, proxy.url)
+    const { producers, create, inLine } = open
     let isFull = false
     const writing = writeUntil(producers, create, () => isFull)
     // Each time, the replies of all commands under way are lost, and the commands are sent again.
@@ -99,12 +115,26 @@ describe('a limit of 300 tasks, with lost replies', () => {
     }
     await eventually(() => Promise.all(producers.map((broker) => broker.ping())).then(() => true))
     isFull = true
-    const answers = await writing
-    expect(await inLine()).toBe(300)
-    const found = await Promise.all([...answers.keys()].map(async (id) => ((await direct.find(id)) ? id : undefined)))
-    const stored = new Set(found.filter((id) => id !== undefined))
-    expect(stored.size).toBe(300)
-    expect(idsOf(answers, 'accepted').filter((id) => !stored.has(id))).toEqual([])
-    expect(idsOf(answers, 'refused').filter((id) => stored.has(id))).toEqual([])
+    await expectFull(open, await writing, 300)
+  })
+})
+
+describe('a limit of age', () => {
+  it('counts the time since a scheduled task was due', async () => {
+    const { direct, create } = await openProducers(10)
+    const limits = { maxAgeMs: 60_000 }
+    const [queue] = direct.boardQueues
+    const addDue = async (waitedMs: number): Promise<TaskId> => {
+      const task = { ...create(0), enqueuedAt: Date.now() - 3_600_000 - waitedMs, delayMs: 3_600_000 }
+      await direct.enqueue(task)
+      await (await queue?.getJob(task.id))?.promote()
+      return task.id
+    }
+    const young = await addDue(1_000)
+    expect(await direct.enqueue({ ...create(0), limits })).toMatchObject({ action: 'created' })
+    await direct.cancel(young, { stoppable: true })
+    await queue?.drain()
+    await addDue(70_000)
+    await expect(direct.enqueue({ ...create(0), limits })).rejects.toMatchObject({ reached: { limit: 'maxAge' } })
   })
 })

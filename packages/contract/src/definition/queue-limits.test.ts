@@ -9,7 +9,9 @@ const task = (name: `${string}.${string}`, queue: string | ReturnType<typeof def
   defineTask({ name, queue, input: z.object({}) })
 
 test('a queue has the limits of its definition', () => {
-  expect(defineQueue({ name: 'mail', limits: { maxTasks: 1_000 } }).limits).toEqual({ maxTasks: 1_000 })
+  const { limits } = defineQueue({ name: 'mail', limits: { maxTasks: 1_000, maxAge: '5m' } })
+  expect(limits).toEqual({ maxTasks: 1_000, maxAgeMs: 300_000 })
+  expect(defineQueue({ name: 'mail', limits: { maxAge: '1s' } }).limits).toEqual({ maxAgeMs: 1_000 })
 })
 
 test.each([{ name: 'mail' }, { name: 'mail', limits: {} }])('the queue %j has no limits', (options) => {
@@ -28,7 +30,7 @@ test('the definitions of a queue share one set of limits, which the catalogue re
 })
 
 test.each([
-  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks; did you mean maxTasks?'],
+  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks or maxAge; did you mean maxTasks?'],
   [{ maxTasks: 0 }, 'limits.maxTasks is 0; expected a whole number of at least 1'],
   [{ maxTasks: 1.5 }, 'limits.maxTasks is 1.5'],
   [{ maxTasks: '5' }, 'limits.maxTasks is "5"'],
@@ -37,5 +39,11 @@ test.each([
   // Plain JavaScript may pass what the types refuse.
   expect(() => defineQueue({ name: 'mail', limits: limits as never })).toThrow(
     expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),
+  )
+})
+
+test('an age without a unit is rejected, and the error names the limit', () => {
+  expect(() => defineQueue({ name: 'mail', limits: { maxAge: 30 as never } })).toThrow(
+    expect.objectContaining({ code: 'invalid_duration', message: expect.stringContaining('limits.maxAge is 30') }),
   )
 })

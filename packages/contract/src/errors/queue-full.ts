@@ -1,13 +1,14 @@
 // Defines the error of a task that was not stored because its queue has reached a limit.
+import { formatDuration } from '../definition/duration.ts'
 import type { QueueLimitName } from '../definition/queue-limits.ts'
 import { BullpenError } from './errors.ts'
 
 export interface ReachedLimit {
   readonly queue: string
   readonly limit: QueueLimitName
-  /** The limit's value. */
+  /** The limit's value: a number of tasks, or a time in ms. */
   readonly max: number
-  /** What the queue had instead. More than `max` if tasks that are never refused were added, such as retries. */
+  /** What the queue had instead. A number of tasks exceeds `max` if tasks that are never refused were added, such as retries. */
   readonly found: number
 }
 
@@ -16,15 +17,18 @@ export class QueueFullError extends BullpenError {
   readonly reached: ReachedLimit
 
   constructor(reached: ReachedLimit) {
-    super('queue_full', messageOf(reached))
+    const { queue, limit, max, found } = reached
+    super(
+      'queue_full',
+      `queue '${queue}' is full: ${REASONS[limit](found, max)}; the task was not stored, so try again later`,
+    )
     this.reached = reached
   }
 }
 
-function messageOf({ queue, limit, max, found }: ReachedLimit): string {
-  return `queue '${queue}' is full: ${FOUND[limit](found)}, and ${limit} is ${max}; the task was not stored, so try again later`
-}
-
-const FOUND: Readonly<Record<QueueLimitName, (found: number) => string>> = {
-  maxTasks: (found) => `${found} ${found === 1 ? 'task is' : 'tasks are'} waiting or scheduled`,
+const REASONS: Readonly<Record<QueueLimitName, (found: number, max: number) => string>> = {
+  maxTasks: (found, max) =>
+    `${found} ${found === 1 ? 'task is' : 'tasks are'} waiting or scheduled, and maxTasks is ${max}`,
+  maxAge: (found, max) =>
+    `the next task has been waiting for ${formatDuration(found)}, and maxAge is ${formatDuration(max)}`,
 }

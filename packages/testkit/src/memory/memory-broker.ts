@@ -155,7 +155,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       records.remember(task, kept, kept.status)
       return kept
     }
-    if (task.limits !== undefined) assertRoom(task.queue, task.limits, store, hasReplaced ? 1 : 0)
+    if (task.limits !== undefined) assertRoom(task, store, clock.now(), hasReplaced ? other : undefined)
     if (other !== undefined) store.remove(other)
     const enqueued = { id: task.id, action: hasReplaced ? 'replaced' : 'created' } as const
     tasks.set(task.id, stored)

@@ -129,6 +129,47 @@ export function limits(open: OpenBackend): void {
     expect(await refused()).toMatchObject({ found: 2, max: 1 })
   })
 
+  it.each([{}, { priority: 2 }])(
+    'a limit of age refuses tasks while the next one waits for too long: %j',
+    async (call) => {
+      const { create, broker } = await openSetup(open)
+      const limited = (maxAgeMs: number): NewTask => ({ ...create(long, {}, call), limits: { maxAgeMs } })
+      const old = { ...create(long, {}, call), enqueuedAt: Date.now() - 90_000 }
+      await broker.enqueue(old)
+      await expect(broker.enqueue(limited(60_000))).rejects.toMatchObject({
+        code: 'queue_full',
+        message: expect.stringMatching(
+          /is full: the next task has been waiting for 9\d+m?s, and maxAge is 1m; the task/,
+        ),
+        reached: { queue: QUEUE, limit: 'maxAge', max: 60_000 },
+      })
+      expect(await broker.enqueue(limited(600_000))).toMatchObject({ action: 'created' })
+      await broker.cancel(old.id, { stoppable: true })
+      expect(await broker.enqueue(limited(60_000))).toMatchObject({ action: 'created' })
+    },
+  )
+
+  it('a limit of age does not look at scheduled tasks', async () => {
+    const { create, broker } = await openSetup(open)
+    await broker.enqueue({ ...create(long, {}, { delay: '1h' }), enqueuedAt: Date.now() - 90_000 })
+    expect(await broker.enqueue({ ...create(long, {}), limits: { maxAgeMs: 60_000 } })).toMatchObject({
+      action: 'created',
+    })
+  })
+
+  it('a task that has been started before does not count as one that waits too long', async () => {
+    const { handle, holds } = gate()
+    const { create, broker, start, drain, reaches } = await openSetup(open, { concurrency: 1, handle })
+    const old = { ...create(long, {}), enqueuedAt: Date.now() - 90_000 }
+    await broker.enqueue(old)
+    await start()
+    await holds(1)
+    await drain({ drainMs: 0 })
+    await reaches(old.id, 'waiting')
+    const next = { ...create(long, {}), limits: { maxAgeMs: 60_000 } }
+    expect(await broker.enqueue(next)).toMatchObject({ action: 'created' })
+  })
+
   it('a repeated call gets its first response, although the queue is full by now', async () => {
     const { create, limited, broker, refused } = await openLimited(open, 1)
     const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 600 })

@@ -51,9 +51,9 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
 
 /**
  * The names of the limits in the RateLimit headers (draft-ietf-httpapi-ratelimit-headers-10). A policy without a window limits what
- * exists at the same time.
+ * exists at the same time. An age is not a quota, and has no header.
  */
-const RATE_LIMIT_POLICIES: Readonly<Record<QueueLimitName, string>> = { maxTasks: '"queue-tasks"' }
+const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, string>>> = { maxTasks: '"queue-tasks"' }
 
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'unsafe_redis', 'shutting_down']
@@ -62,13 +62,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 429 || problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
-  if (error instanceof QueueFullError) {
-    const { limit, max } = error.reached
-    reply.headers({
-      'ratelimit-policy': `${RATE_LIMIT_POLICIES[limit]};q=${max}`,
-      ratelimit: `${RATE_LIMIT_POLICIES[limit]};r=0;t=${RETRY_AFTER_S}`,
-    })
-  }
+  if (error instanceof QueueFullError) reply.headers(rateLimitHeaders(error))
   // The task may have been stored even if Redis's reply was lost. The id lets the caller look the task up.
   const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
@@ -77,4 +71,10 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
     .header('content-type', PROBLEM_CONTENT_TYPE)
     .serializer((payload: unknown) => JSON.stringify(payload))
     .send(body)
+}
+
+function rateLimitHeaders({ reached }: QueueFullError): Readonly<Record<string, string>> {
+  const policy = RATE_LIMIT_POLICIES[reached.limit]
+  if (policy === undefined) return {}
+  return { 'ratelimit-policy': `${policy};q=${reached.max}`, ratelimit: `${policy};r=0;t=${RETRY_AFTER_S}` }
 }

@@ -39,7 +39,7 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
     return answer.then((reply) => {
       if (typeof reply === 'number') return added(task, reply)
       if (typeof reply === 'string') return replayed(task, reply)
-      if (reply[0] === 'full') throw decodeFull(reply, task.queue, task.limits)
+      if (reply[0] === 'full') throw decodeFull(reply, task.queue)
       return decodeConflict(task, reply)
     })
   }
