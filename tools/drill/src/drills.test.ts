@@ -13,7 +13,7 @@ describe.each([
   { pair: ['block', 'clocks'] },
   { pair: ['cancel', 'receipts'] },
   { pair: ['kill-cluster', 'leader'] },
-  { pair: ['idempotent'] },
+  { pair: ['idempotent', 'full'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -40,5 +40,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'leader',
     'idempotent',
     'receipts',
+    'full',
   ])
 })

@@ -6,6 +6,7 @@ import { cancel } from './drills/cancel.ts'
 import { clocks } from './drills/clocks.ts'
 import { containers } from './drills/containers.ts'
 import { cutoff } from './drills/cutoff.ts'
+import { full } from './drills/full.ts'
 import { idempotent } from './drills/idempotent.ts'
 import { kill, killCluster } from './drills/kill.ts'
 import { leader } from './drills/leader.ts'
@@ -27,6 +28,7 @@ export const DRILLS = named([
   leader,
   idempotent,
   receipts,
+  full,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

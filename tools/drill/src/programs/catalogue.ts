@@ -16,6 +16,8 @@ const workSchemas = {
     again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),
     /** The first attempt in this worker blocks the worker's event loop for `ms`. Every other attempt ends immediately. */
     blocks: z.object({ worker: z.string(), ms: z.int() }).optional(),
+    /** Only takes memory. */
+    padding: z.string().optional(),
   }),
   output,
 }
