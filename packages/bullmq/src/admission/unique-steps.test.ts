@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { UniqueOptions } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
-import type { NewTask } from '@bullpen/engine'
+import type { NewTask, UniqueKey } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -83,6 +83,12 @@ describe('the entry of a unique key', () => {
 })
 
 describe('a task that a cancel by filter covers', () => {
+  const unique = (onConflict: UniqueKey['onConflict']): UniqueKey => ({
+    key: 'k',
+    until: 'finished',
+    onConflict,
+    maxDelayMs: undefined,
+  })
   const RULE = { id: 'r', queue: 'rig', before: Date.now() + 3_600_000, reason: 'cancelled', by: '', at: 1 }
 
   it('has no key, even before the leader has ended the task', async () => {
@@ -94,6 +100,16 @@ describe('a task that a cancel by filter covers', () => {
     const second = await enqueue({ onConflict: 'error' })
     expect(second.action).toBe('created')
     expect((await broker.find(first.id))?.status).toBe('cancelled')
+  })
+
+  it('has its key for the time that it asked for, is reported as cancelled, and is neither replaced nor postponed', async () => {
+    const { enqueue, redis, keys } = await openQueue()
+    const { id } = await enqueue({ until: '1h' }, { delayMs: 3_600_000 })
+    await redis.hset(keys.cancelRules, 'r', JSON.stringify(RULE))
+    for (const onConflict of ['keep', 'replace', 'extend'] as const) {
+      const answer = await enqueue({}, { delayMs: 7_200_000, unique: unique(onConflict) })
+      expect(answer).toEqual({ id, action: 'existing', status: 'cancelled' })
+    }
   })
 
   it('has its key as long as it runs', async () => {

@@ -53,13 +53,14 @@ ${KEY_OWNER}${MATCHING_RULE}
     return is_running(id) and 'active' or 'waiting'
   end
   local function starts_of(id) return tonumber(call('HGET', base .. id, 'ats') or '0') end
-  local function will_not_start(id)
-    if is_running(id) then return false end
+  -- The status with which a task will end without starting, or nil if the task may start.
+  local function certain_end(id)
+    if is_running(id) then return nil end
     local expires_at = tonumber(call('ZSCORE', base .. 'expiries', id) or now + 1)
-    if expires_at <= now and starts_of(id) == 0 then return true end
+    if expires_at <= now and starts_of(id) == 0 then return 'expired' end
     local rules = {}
     for i, text in ipairs(call('HVALS', base .. 'cancel-rules')) do rules[i] = cjson.decode(text) end
-    return #rules > 0 and matching_rule(base, rules, id) ~= nil
+    return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
   end
   local function postpone(id)
     local score, enqueued, opts = call('ZSCORE', base .. 'delayed', id), unpack(call('HMGET', base .. id, 'timestamp', 'opts'))
@@ -77,11 +78,14 @@ ${KEY_OWNER}${MATCHING_RULE}
     return true
   end
 
-  if other and not tonumber(other_span) and will_not_start(other) then other = nil end
+  local ending = other and certain_end(other)
+  if ending and not tonumber(other_span) then other = nil end
   if other then
     if on_conflict == '${CONFLICT_CODES.error}' then return { 'taken', other, '' } end
     local status, action = status_of(other), 'existing'
-    if status ~= '' and starts_of(other) == 0 then
+    -- A task that a cancel by filter covers is shown as cancelled everywhere.
+    if ending == 'cancelled' and (status == 'waiting' or status == 'scheduled' or status == 'retrying') then status = ending end
+    if status ~= '' and not ending and starts_of(other) == 0 then
       if on_conflict == '${CONFLICT_CODES.replace}' and (status == 'waiting' or status == 'scheduled') then
         replaced = other
       elseif on_conflict == '${CONFLICT_CODES.extend}' and status == 'scheduled' and postpone(other) then

@@ -49,7 +49,7 @@ export type KeyConflict =
 export function resolveConflict(unique: UniqueKey, startsAt: number, other: KeyOwner | undefined): KeyConflict {
   const { onConflict, maxDelayMs } = unique
   if (onConflict === 'error') return { action: 'refused' }
-  if (onConflict === 'keep' || other === undefined || other.hasStarted) return KEPT
+  if (onConflict === 'keep' || other === undefined || other.hasStarted || other.willNotStart) return KEPT
   const { status, dueAt, enqueuedAt } = other
   if (onConflict === 'replace') return status === 'waiting' || status === 'scheduled' ? { action: 'replaced' } : KEPT
   const isLater = status === 'scheduled' && dueAt !== undefined && startsAt > dueAt
