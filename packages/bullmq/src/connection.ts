@@ -45,7 +45,7 @@ export function addressIn(redisUrl: string): RedisAddress {
  */
 export function producerConnection(url: string, log: Log): Commander {
   const redis = openProducer(addressIn(url))
-  if (!isCluster(redis)) joinWrites(redis)
+  if (!isCluster(redis)) joinWrites(redis, 'turn')
   return reported(url, log, redis)
 }
 
@@ -74,7 +74,9 @@ const PRODUCER: ClientOptions = {
 
 /** Opens a connection for workers. Its commands wait for Redis for as long as necessary. */
 export function workerConnection(url: string, log: Log): Commander {
-  return reported(url, log, openClient(addressIn(url), WAITING))
+  const redis = openClient(addressIn(url), WAITING)
+  if (!isCluster(redis)) joinWrites(redis, 'callback')
+  return reported(url, log, redis)
 }
 
 /** Opens a connection for a reader that blocks in a command. Such a connection is never shared. */

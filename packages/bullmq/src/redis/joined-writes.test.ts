@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { joinWrites } from './joined-writes.ts'
+import { type JoinedUntil, joinWrites } from './joined-writes.ts'
 import { RECONNECTING } from './redis-client.ts'
 
-async function joined() {
+async function joined(until: JoinedUntil = 'turn') {
   const proxy = await faultProxy(inject('redisUrl'))
   const redis = new Redis(proxy.url, RECONNECTING)
   redis.on('error', () => {})
-  joinWrites(redis)
+  joinWrites(redis, until)
   onTestFinished(async () => {
     redis.disconnect()
     await proxy.close()
@@ -50,6 +50,35 @@ describe('the commands of one turn', () => {
     expect([writes.alone(), writes.together()]).toEqual([0, [8, 8]])
     expect(await Promise.all(replies)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
     expect([writes.alone(), writes.together()]).toEqual([0, [8, 8, 4]])
+  })
+
+  it.each([
+    ['turn', 0],
+    ['callback', 1],
+  ] as const)('are held back until the end of the %s', async (until, writtenBefore) => {
+    const { redis, key } = await joined(until)
+    const writes = writesOf(redis)
+    const nextCallback = Promise.withResolvers<number>()
+    setImmediate(() => {
+      // Two steps of promises belong to the same callback.
+      void Promise.resolve()
+        .then(() => undefined)
+        .then(() => redis.set(key, 1))
+    })
+    setImmediate(() => nextCallback.resolve(writes.alone()))
+    expect(await nextCallback.promise).toBe(writtenBefore)
+    expect(await redis.get(key)).toBe('1')
+  })
+
+  it('of one callback are written together', async () => {
+    const { redis, key } = await joined('callback')
+    const writes = writesOf(redis)
+    const first = Promise.resolve().then(() => redis.set(key, 1))
+    const second = Promise.resolve()
+      .then(() => undefined)
+      .then(() => redis.get(key))
+    expect([await first, await second]).toEqual(['OK', '1'])
+    expect([writes.alone(), writes.together()]).toEqual([0, [2]])
   })
 
   it('are executed in the order in which they were sent, also over several turns', async () => {
