@@ -36,7 +36,7 @@ import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
-import { backendFactory, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
+import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
@@ -292,7 +292,12 @@ function connect(
     maximumRateLimitDelay: RATE_RECHECK_MS,
     settings: { backoffStrategy },
   }
-  const backend = backendFactory({ now: clock.now, retention, onWoken: rules.prepare })
+  const backend = backendFactory({
+    now: clock.now,
+    retention,
+    commands: commandsOf(redis),
+    onWoken: rules.prepare,
+  })
   const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {

@@ -1,7 +1,7 @@
-// Runs one script many times on a producer's connection, which encodes each call in less time than ioredis does.
+// Runs one script many times on a producer's or a consumer's connection, and encodes each call in less time than ioredis does.
 //
-// ioredis encodes each argument of a command separately, as soon as one of them is binary. Every task that is added has binary
-// arguments, and more than twenty in total. Here, everything between two binary arguments is encoded at once.
+// ioredis encodes each argument of a command separately, as soon as one of them is binary. Adding a task and ending an attempt
+// take binary arguments, and more than twenty in total. Here, everything between two binary arguments is encoded at once.
 import { hash } from 'node:crypto'
 import { Command, type Redis } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'

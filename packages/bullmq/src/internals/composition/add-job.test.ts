@@ -13,7 +13,8 @@ import { long, silent } from '../../setup.fixture.ts'
 async function openQueue() {
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  // A leader would write when it surveys the queue, at any time.
+  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false })
   const redis = new Redis(redisUrl)
   const keys = queueKeys(namespace, 'rig')
   onTestFinished(async () => {

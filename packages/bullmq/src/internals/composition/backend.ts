@@ -11,7 +11,7 @@ import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQu
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED } from './composed-scripts.ts'
+import { COMPOSED, FETCHES } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -19,6 +19,11 @@ export interface ComposeOptions {
   readonly now: () => number
   /** How long ended tasks are kept. By default, this backend does not remove them. */
   readonly retention?: Retention | undefined
+  /**
+   * Sends the scripts that fetch and end tasks, at less cost than BullMQ's own client: see {@link commandsOf}. It must belong to the
+   * same connection.
+   */
+  readonly commands?: RedisClient | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
   readonly onWoken?: (() => void) | undefined
 }
@@ -67,7 +72,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
 /** Replaces a backend's scripts with the composed ones. Idempotent: a backend that is already composed is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
-  { now, retention = NO_LIMITS, onWoken }: ComposeOptions,
+  { now, retention = NO_LIMITS, commands, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
@@ -110,7 +115,9 @@ export function composeBackend(
     const isTimed = time.toRedis(name, args)
     const commit = takeCommit(state.commits, name, args)
     pushExtras(name, script.extra, args, commit)
-    const answer = client.runCommand(script.name, args)
+    // BullMQ never sends the scripts that fetch tasks in a transaction.
+    const sender = commands !== undefined && FETCHES.includes(name) ? commands : client
+    const answer = sender.runCommand(script.name, args)
     // Every end of a task takes this path, so a commit's reply is translated where the commit is settled, instead of in another
     // promise.
     if (commit !== undefined)
