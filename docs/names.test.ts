@@ -24,6 +24,7 @@ const FOREIGN_NAMES = {
   grafana_dashboard: 'a label of a config map',
   node_modules: 'a directory',
   worker_threads: 'a module of Node',
+  unexpected_response: "a code of the client's errors",
   not_found: 'the outcome of a cancel in packages/testkit, where the API returns an error',
 } as const
 

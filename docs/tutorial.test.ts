@@ -5,7 +5,7 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, expect, inject, it, onTestFinished } from 'vitest'
 import { report, welcome } from './tutorial/two-tasks/catalogue.ts'
@@ -52,21 +52,21 @@ it('a task survives the worker that ran it', { timeout: 120_000 }, async () => {
   }
   const api = await start('api.ts')
   const workers = await Promise.all([start('worker.ts'), start('worker.ts')])
-  const client = createClient({ baseUrl: api.url, key })
+  const client = createClient({ transport: http(api.url, key) })
 
   const mail = await client.enqueue(welcome, { to: 'ann@example.com' })
-  expect(await client.result(welcome, mail.id, { timeout: '30s' })).toEqual({ greeting: 'Hello, you' })
+  expect(await mail.result({ timeout: '30s' })).toEqual({ greeting: 'Hello, you' })
   const busy = await client.enqueue(welcome, { to: 'busy@example.com' })
-  const retried = await client.waitUntilFinished(welcome, busy.id, { timeout: '30s' })
+  const retried = await busy.waitUntilFinished({ timeout: '30s' })
   expect(retried.attempts.map(({ error }) => error?.code)).toEqual(['server_busy', undefined])
 
-  const { id } = await client.enqueue(report, { pages: 6 })
-  const pidOf = async () => Number(/process (\d+)/.exec((await client.task(report, id)).progress?.note ?? '')?.[1])
+  const task = await client.enqueue(report, { pages: 6 })
+  const pidOf = async () => Number(/process (\d+)/.exec((await task.describe()).progress?.note ?? '')?.[1])
   const pid = await eventually(pidOf)
   process.kill(pid, 'SIGKILL')
-  expect(await client.result(report, id, { timeout: '1m' })).toEqual({ pages: 6 })
+  expect(await task.result({ timeout: '1m' })).toEqual({ pages: 6 })
   const survivor = workers.find(({ child }) => child.pid !== pid)?.child
-  expect((await client.task(report, id)).attemptsMade).toBe(1)
+  expect((await task.describe()).attemptsMade).toBe(1)
 
   for (const child of [survivor, api.child]) {
     if (child === undefined) throw new Error('both workers are gone')

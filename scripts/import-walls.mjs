@@ -33,7 +33,7 @@ export const ROOMS = [
   { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
   { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
-  { room: 'packages/client', allow: [...CONTRACT, ...NODE] },
+  { room: 'packages/client', allow: CONTRACT, noNode: true },
   { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
   {
     room: 'packages/api',

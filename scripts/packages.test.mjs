@@ -20,11 +20,11 @@ const oldestNode = (process.env.PATH ?? '')
 
 /** Plain JavaScript, because Node 20 does not strip types. */
 const PRODUCER = `
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 const task = defineTask({ name: 'a.b', queue: 'a', input: z.object({}), output: z.void() })
-const client = createClient({ baseUrl: 'http://127.0.0.1:1', key: 'k', retryFor: '1ms' })
+const client = createClient({ transport: http('http://127.0.0.1:1', 'k'), retryFor: '1ms' })
 await client.enqueue(task, {}).catch(({ code }) => console.log(code))
 `
 

@@ -2,7 +2,7 @@
 // print.
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { type FileDigest, md5Lines } from '@bullpen/tasks/files'
 import { type DemoArguments, readArguments, USAGE, UsageError } from './arguments.ts'
 import { DemoError } from './demo-error.ts'
@@ -41,7 +41,7 @@ export async function demo({ argv, env, stdout, stderr }: ProcessIO): Promise<0 
 async function run(args: DemoArguments, { env, stdout, stderr }: Omit<ProcessIO, 'argv'>): Promise<void> {
   const startedAt = performance.now()
   // The correlation id connects the tasks of this run in the workers' logs.
-  const client = createClient({ baseUrl: args.api, key: args.key, correlationId: `demo-${randomUUID()}` })
+  const client = createClient({ transport: http(args.api, args.key, { correlationId: `demo-${randomUUID()}` }) })
   const { files, error } = await findFiles(args.directory, args.exclude)
   const tally = new Tally(files.length)
   const digests: FileDigest[] = []

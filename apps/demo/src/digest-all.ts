@@ -24,8 +24,8 @@ export async function digestAll(
 ): Promise<void> {
   await forEachBounded(files, inFlight, async ({ shown, path }, signal) => {
     try {
-      const { id } = await client.enqueue(filesDigest, { path }, { signal })
-      const task = await client.waitUntilFinished(filesDigest, id, { signal })
+      const enqueued = await client.enqueue(filesDigest, { path }, { signal })
+      const task = await enqueued.waitUntilFinished({ signal })
       if (task.output === undefined) throw new TaskEndedError(task)
       onResult({
         ...task.output,

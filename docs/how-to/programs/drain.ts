@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -34,7 +34,7 @@ const oldWorker = createWorker({ catalogue, handlers, config: workerConfig })
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await oldWorker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
 const short = await client.enqueue(encode, { seconds: 0.5 })
 const long = await client.enqueue(encode, { seconds: 300 })
@@ -46,8 +46,8 @@ const newWorker = createWorker({ catalogue, handlers, config: workerConfig })
 await newWorker.start()
 const { finished, requeued, abandoned } = await drained
 console.log({ finished, requeued, abandoned: abandoned.length })
-console.log(await client.result(encode, short.id, { timeout: '20s' }))
-console.log(await client.result(encode, long.id, { timeout: '20s' }))
+console.log(await short.result({ timeout: '20s' }))
+console.log(await long.result({ timeout: '20s' }))
 
 await api.close()
 await newWorker.drain()

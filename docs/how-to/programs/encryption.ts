@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createWorker, type PayloadCodec } from '@bullpen/worker'
 import { z } from 'zod'
@@ -42,14 +42,14 @@ const worker = createWorker({ catalogue, handlers, codec, config: { ...config, p
 const api = await createApi({ catalogue, codec, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
-const { id } = await client.enqueue(report, { patient: 'Ann' })
-console.log(await client.result(report, id, { timeout: '20s' }))
+const { id, result } = await client.enqueue(report, { patient: 'Ann' })
+console.log(await result({ timeout: '20s' }))
 
 // An API without the secret shows the task, but not its payloads.
 const blind = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
-const other = createClient({ baseUrl: (await blind.listen()).url, key })
+const other = createClient({ transport: http((await blind.listen()).url, key) })
 const { status, input, output } = await other.task(report, id)
 console.log(status, input, output)
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext, TaskError } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -69,11 +69,11 @@ const worker = createWorker({
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
-const { id } = await client.enqueue(order, { email: 'ann@example.com', cents: 4_200 })
-console.log(await client.result(order, id, { timeout: '20s' }))
-console.log({ requests: bank.requests, attempts: (await client.task(order, id)).attemptsMade })
+const task = await client.enqueue(order, { email: 'ann@example.com', cents: 4_200 })
+console.log(await task.result({ timeout: '20s' }))
+console.log({ requests: bank.requests, attempts: (await task.describe()).attemptsMade })
 
 await api.close()
 await worker.drain()

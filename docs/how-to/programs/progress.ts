@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -30,15 +30,15 @@ const worker = createWorker({ catalogue, handlers: { 'rows.import': handleImport
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
-const { id } = await client.enqueue(importRows, { rows: 1_000 })
-let task = await client.task(importRows, id)
-while (task.progress === undefined) task = await client.task(importRows, id)
+const importing = await client.enqueue(importRows, { rows: 1_000 })
+let task = await importing.describe()
+while (task.progress === undefined) task = await importing.describe()
 console.log(task.status, task.progress)
 
 goOn()
-console.log(await client.result(importRows, id, { timeout: '20s' }))
+console.log(await importing.result({ timeout: '20s' }))
 
 await api.close()
 await worker.drain()

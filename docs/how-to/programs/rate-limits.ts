@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, rateLimited } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -26,11 +26,11 @@ const worker = createWorker({ catalogue, handlers: { 'crm.sync': handleSync }, c
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
 async function startsOf(contacts: readonly number[]): Promise<number[]> {
-  const accepted = await Promise.all(contacts.map((contact) => client.enqueue(sync, { contact })))
-  const results = await Promise.all(accepted.map(({ id }) => client.result(sync, id, { timeout: '20s' })))
+  const tasks = await Promise.all(contacts.map((contact) => client.enqueue(sync, { contact })))
+  const results = await Promise.all(tasks.map((task) => task.result({ timeout: '20s' })))
   return results.map(({ startedAtMs }) => startedAtMs).sort((a, b) => a - b)
 }
 

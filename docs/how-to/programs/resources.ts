@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, type Handlers, type TaskContext } from '@bullpen/contract'
 import { createWorker, type Middleware, type ResourceOpeners } from '@bullpen/worker'
 import { z } from 'zod'
@@ -54,10 +54,10 @@ const worker = createWorker({ catalogue, handlers, resources, middleware: [logge
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
-const { id } = await client.enqueue(welcome, { to: 'ann@example.com' })
-console.log(await client.result(welcome, id, { timeout: '20s' }))
+const task = await client.enqueue(welcome, { to: 'ann@example.com' })
+console.log(await task.result({ timeout: '20s' }))
 
 await api.close()
 await worker.drain()

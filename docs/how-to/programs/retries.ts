@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -34,11 +34,11 @@ const worker = createWorker({ catalogue, handlers: { 'payment.charge': handleCha
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
 async function show(card: string, cents = 4_200): Promise<void> {
-  const { id } = await client.enqueue(charge, { card, cents })
-  const task = await client.waitUntilFinished(charge, id, { timeout: '20s' })
+  const charged = await client.enqueue(charge, { card, cents })
+  const task = await charged.waitUntilFinished({ timeout: '20s' })
   console.log(
     `${card}: ${task.status}, ${task.attempts.map(({ error, outcome }) => error?.code ?? outcome).join(', ')}`,
   )

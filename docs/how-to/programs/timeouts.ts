@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -37,22 +37,22 @@ const worker = createWorker({ catalogue, handlers: { 'report.build': handleRepor
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 await worker.start()
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
 const slow = await client.enqueue(report, { pages: 1_000 })
-const timedOut = await client.waitUntilFinished(report, slow.id, { timeout: '20s' })
+const timedOut = await slow.waitUntilFinished({ timeout: '20s' })
 console.log(timedOut.status, timedOut.error?.code)
 
 const patient = await client.enqueue(report, { pages: 30 }, { timeout: '10s' })
-console.log(await client.result(report, patient.id, { timeout: '20s' }))
+console.log(await patient.result({ timeout: '20s' }))
 
 const unwanted = await client.enqueue(report, { pages: 1_000 }, { timeout: '10m', tags: ['order:17'] })
-const { outcome } = await client.cancel(unwanted.id, { wait: '5s' })
+const { outcome } = await unwanted.cancel({ wait: '5s' })
 console.log(outcome)
 
 const scheduled = await client.enqueue(report, { pages: 1 }, { delay: '30m', tags: ['order:17'] })
 await client.cancelMany({ queue: 'reports', tag: 'order:17' })
-console.log((await client.task(report, scheduled.id)).status)
+console.log((await scheduled.describe()).status)
 
 await api.close()
 await worker.drain()

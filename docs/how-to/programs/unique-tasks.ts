@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { z } from 'zod'
@@ -23,7 +23,7 @@ const worker = createWorker({
 })
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
 const { url } = await api.listen()
-const client = createClient({ baseUrl: url, key })
+const client = createClient({ transport: http(url, key) })
 
 // Each change of a customer's data asks for a new index. As long as a task waits to start, another one is not needed.
 const unique = { key: 'customer-17', until: 'started' } as const

@@ -73,6 +73,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     version: '1.2.3',
     bodyLimit: 262_144,
     idempotencyLifeS: 86_400,
+    corsOrigins: [],
     secureCookie: false,
     observe: (request) => observed.push(request),
     boardQueues: [],

@@ -116,6 +116,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     version: VERSION,
     bodyLimit,
     idempotencyLifeS: milliseconds(settings.idempotencyLife) / 1_000,
+    corsOrigins: settings.corsOrigins,
     secureCookie: settings.environment === 'production',
     observe: telemetry.httpObserved,
     boardQueues: broker.boardQueues,

@@ -1,5 +1,5 @@
 // Reads the API's address and key from the options and the environment.
-import { type Client, createClient } from '@bullpen/client'
+import { type Client, createClient, http } from '@bullpen/client'
 import { UsageError } from './arguments/usage-error.ts'
 
 const DEFAULT_API = 'http://127.0.0.1:8080'
@@ -33,5 +33,5 @@ export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessE
 }
 
 export function connect({ api, key }: Connection): Client {
-  return createClient({ baseUrl: api, key, retryFor: RETRY_FOR })
+  return createClient({ transport: http(api, key), retryFor: RETRY_FOR })
 }

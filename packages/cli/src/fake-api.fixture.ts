@@ -46,6 +46,8 @@ interface Seen {
 export interface FakeApi extends AsyncDisposable {
   readonly url: string
   readonly seen: Seen[]
+  /** The Idempotency-Key header of each request that had one. */
+  readonly idempotencyKeys: string[]
 }
 
 /**
@@ -54,9 +56,12 @@ export interface FakeApi extends AsyncDisposable {
  */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
+  const idempotencyKeys: string[] = []
   const server = createServer(async (incoming, response) => {
     const request = `${incoming.method} ${incoming.url}`
     seen.push({ request, body: 'content-type' in incoming.headers ? await json(incoming) : undefined })
+    const key = incoming.headers['idempotency-key']
+    if (typeof key === 'string') idempotencyKeys.push(key)
     const known = incoming.headers.authorization === `Bearer ${FAKE_KEY}`
     const entry = known
       ? (answers[request] ?? problem('task_not_found', 404))
@@ -73,6 +78,7 @@ export async function fakeApi(answers: Readonly<Record<string, Answer | (() => A
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
+    idempotencyKeys,
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()

@@ -66,6 +66,13 @@ describe('enqueue', () => {
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last } }])
   })
 
+  test('sends the given idempotency key', async () => {
+    await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
+    const repeated = ['enqueue', 'a.b', '--idempotency-key', 'order 17']
+    expect(await runBullpen(api, repeated)).toMatchObject({ code: 0, out: `${ID}  waiting\n` })
+    expect(api.idempotencyKeys).toEqual(['"order 17"'])
+  })
+
   test('reads the input from standard input, and sends an empty object by default', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     expect(await runBullpen(api, ['enqueue', 'a.b', '-'], { stdin: '[1,\n2]\n' })).toMatchObject({ code: 0 })
@@ -150,7 +157,7 @@ describe('enqueue', () => {
   test('prints every field that the API rejects', async () => {
     const errors = [{ pointer: '/input/n', message: 'too big' }]
     await using api = await fakeApi({
-      [ENQUEUE]: problem('invalid_input', 422, { detail: 'the input is invalid', errors }),
+      [ENQUEUE]: problem('invalid_input', 422, { detail: 'the input is invalid', errors, outcome: 'refused' }),
     })
     const ended = await runBullpen(api, ['enqueue', 'a.b'])
     expect(ended).toEqual({
@@ -160,7 +167,7 @@ describe('enqueue', () => {
     })
     const { code, out, err } = await runBullpen(api, ['enqueue', 'a.b', '--json'])
     expect({ code, out }).toEqual({ code: 3, out: '' })
-    const error = { code: 'invalid_input', status: 422, detail: 'the input is invalid', errors }
+    const error = { code: 'invalid_input', status: 422, detail: 'the input is invalid', errors, outcome: 'refused' }
     expect(jsonLines(err)).toEqual([{ error }])
   })
 
@@ -297,7 +304,7 @@ describe('cancel', () => {
     expect({ code, out: jsonLines(out), err: jsonLines(err) }).toEqual({
       code: 3,
       out: [answer('cancelled', 'cancelled')[1]],
-      err: [{ error: { code: 'task_not_found', status: 404 } }],
+      err: [{ error: { code: 'task_not_found', status: 404, outcome: 'refused' } }],
     })
   })
 })

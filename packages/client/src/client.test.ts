@@ -1,10 +1,10 @@
 // Tests the client against a real HTTP server whose responses each test defines.
 import { createServer } from 'node:http'
 import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
-import { taskViewSchema } from '@bullpen/contract/internal'
+import { readIdempotencyKey, taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { createClient, ProblemError, TaskEndedError } from './index.ts'
-import { api, problem, servers } from './server.fixture.ts'
+import { type Client, createClient, http, ProblemError, ResultTimeoutError, TaskEndedError } from './index.ts'
+import { type Answer, api, problem, servers } from './server.fixture.ts'
 
 /** The schemas are taken from the contract, because the client does not depend on zod. */
 const count = defineTask({
@@ -57,7 +57,7 @@ describe('enqueue', () => {
         timeout: 'none',
       },
     )
-    expect(accepted).toEqual(ACCEPTED)
+    expect(accepted).toMatchObject(ACCEPTED)
     expect(seen).toMatchObject([
       {
         method: 'POST',
@@ -77,7 +77,7 @@ describe('enqueue', () => {
 
   test('enqueueNamed takes a name instead of a definition', async () => {
     const { client, seen } = await api([[202, ACCEPTED]])
-    expect(await client.enqueueNamed('task.other', [1], { queueTimeout: '1m' })).toEqual(ACCEPTED)
+    expect(await client.enqueueNamed('task.other', [1], { queueTimeout: '1m' })).toMatchObject(ACCEPTED)
     expect(seen[0]?.body).toEqual({ task: 'task.other', input: [1], queueTimeout: '1m' })
   })
 
@@ -118,19 +118,23 @@ describe('enqueue', () => {
     ])
   })
 
-  test('keeps a path prefix of the base URL', async () => {
-    const { baseUrl, seen } = await api([[202, ACCEPTED]])
-    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(count, { fencingToken: 4 })
+  test('keeps a path prefix of the URL', async () => {
+    const { url, seen } = await api([[202, ACCEPTED]])
+    await createClient({ transport: http(`${url}/bullpen`, 'k') }).enqueue(count, { fencingToken: 4 })
     expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
   })
 
   test('rejects with the problem that the API returned and with the invalid fields', async () => {
     const errors = [{ pointer: '/input/fencingToken', message: 'too big' }]
-    const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', errors })])
+    const { client } = await api([
+      problem('invalid_input', 422, { detail: 'task.count refuses it', errors, requestId: 'r-1' }),
+    ])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       name: 'ProblemError',
       code: 'invalid_input',
+      outcome: 'refused',
       status: 422,
+      requestId: 'r-1',
       detail: 'task.count refuses it',
       errors,
       message: 'invalid_input: task.count refuses it: /input/fencingToken: too big',
@@ -144,71 +148,212 @@ describe('enqueue', () => {
     expect(problem.errors).toEqual(errors)
   })
 
-  test('is not repeated if the answer is lost, because the task may be stored', async () => {
-    const { client, seen } = await api(['break', [202, ACCEPTED]])
-    const error = await client.enqueue(count, { fencingToken: 4 }).catch((caught) => caught)
-    expect(error).toMatchObject({ code: 'unreachable', status: undefined, cause: expect.any(TypeError) })
-    expect(seen.length).toBe(1)
+  test.each<[string, Answer]>([
+    ['its response is lost', 'break'],
+    ['Redis is unavailable', problem('redis_unavailable', 503)],
+    ['Redis is unavailable, and the task may have been stored', problem('redis_unavailable', 503, { taskId: ID })],
+    ['Redis is full', problem('redis_full', 503)],
+    ['the API shuts down', problem('shutting_down', 503)],
+    ['a proxy has lost its API', [502, '<html>']],
+    ['a proxy has no API', [503, '<html>']],
+    ['a proxy gets no response', [504, '']],
+  ])('is repeated with the same key and body if %s', async (_, failure) => {
+    const { client, seen } = await api([failure, failure, [202, ACCEPTED]])
+    expect(await client.enqueue(count, { fencingToken: 4 }, { runAt: new Date(0) })).toMatchObject(ACCEPTED)
+    expect(seen).toHaveLength(3)
+    const [first] = seen
+    expect(first?.headers['idempotency-key']).toMatch(/^"[0-9a-f]{32}";life=600$/)
+    for (const { body, headers } of seen) {
+      expect(body).toEqual(first?.body)
+      expect(headers['idempotency-key']).toBe(first?.headers['idempotency-key'])
+    }
   })
 
-  test('is not repeated after a 503 with a task id, and the error contains this id', async () => {
-    const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
-    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
-      code: 'redis_unavailable',
-      taskId: ID,
+  test('has a key of its own in each call', async () => {
+    const { client, seen } = await api([[202, ACCEPTED]])
+    for (let i = 0; i < 3; i++) await client.enqueue(count, { fencingToken: 4 })
+    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(3)
+  })
+
+  test.each([
+    ['order 17', '"order 17"'],
+    ['say "hi" \\', '"say \\"hi\\" \\\\"'],
+  ])('sends the idempotency key %s of the caller', async (idempotencyKey, header) => {
+    const { client, seen } = await api([[202, ACCEPTED]])
+    await client.enqueue(count, { fencingToken: 4 }, { idempotencyKey })
+    expect(seen[0]?.headers['idempotency-key']).toBe(header)
+    expect(seen[0]?.body).not.toHaveProperty('idempotencyKey')
+    expect(readIdempotencyKey(header)).toEqual({ key: idempotencyKey, life: undefined })
+  })
+
+  test.each(['', 'ä', 'a\n', 'x'.repeat(256)])('is not sent with the idempotency key %j', async (idempotencyKey) => {
+    const { client, seen } = await api([[202, ACCEPTED]])
+    await expect(client.enqueue(count, { fencingToken: 4 }, { idempotencyKey })).rejects.toMatchObject({
+      code: 'invalid_request',
+      outcome: 'refused',
+      errors: [{ parameter: 'idempotencyKey', message: expect.stringContaining('expected 1 to 255 printable ASCII') }],
     })
-    expect(seen.length).toBe(1)
-  })
-
-  test('is not repeated after a 503 that is not from the API', async () => {
-    const { client, seen } = await api([
-      [503, '<html>'],
-      [202, ACCEPTED],
-    ])
-    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
-      code: 'unexpected_response',
-      status: 503,
-    })
-    expect(seen.length).toBe(1)
-  })
-
-  test('is repeated after a 503 without a task id, because nothing was stored', async () => {
-    const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
-    expect(await client.enqueue(count, { fencingToken: 4 })).toEqual(ACCEPTED)
-    expect(seen.length).toBe(2)
+    expect(seen).toEqual([])
   })
 
   test('is not repeated while the queue drains, because it stays closed until it is resumed', async () => {
     const { client, seen } = await api([problem('queue_draining', 503), [202, ACCEPTED]])
-    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'queue_draining' })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'queue_draining',
+      outcome: 'refused',
+    })
     expect(seen.length).toBe(1)
   })
 
   test('is repeated while the connection is refused', async () => {
-    const { baseUrl } = await api([])
-    const port = Number(new URL(baseUrl).port)
+    const { url, client } = await api([])
+    const port = Number(new URL(url).port)
     servers[0]?.close()
-    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(count, { fencingToken: 4 })
+    const accepted = client.enqueue(count, { fencingToken: 4 })
     setTimeout(() => {
       servers.push(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))).listen(port))
     }, 150)
-    expect(await accepted).toEqual(ACCEPTED)
+    expect(await accepted).toMatchObject(ACCEPTED)
+  })
+})
+
+describe('an enqueue into a full queue', () => {
+  const full = problem('queue_full', 429, { detail: 'the queue is full' })
+
+  test('is rejected, and not repeated', async () => {
+    const { client, seen } = await api([full])
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'queue_full',
+      outcome: 'refused',
+    })
+    expect(seen.length).toBe(1)
   })
 
-  test('gives up if the API stays unreachable, and names the cause', async () => {
-    const { baseUrl } = await api([])
+  test('returns no id if the caller lets the task be dropped, and is otherwise rejected', async () => {
+    const { client } = await api([[200, { action: 'dropped' }]])
+    const dropped = await client.enqueue(count, { fencingToken: 4 }, { whenFull: 'drop' })
+    expectTypeOf(dropped.id).toEqualTypeOf<string | undefined>()
+    expect(dropped).toEqual({ action: 'dropped' })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'queue_full',
+      outcome: 'refused',
+      detail: expect.stringContaining("pass whenFull: 'drop'"),
+    })
+  })
+
+  test('may wait for room for longer than the request timeout', async () => {
+    const { client } = await api(['silence'], { requestTimeout: '20ms', retryFor: '1ms' })
+    const began = performance.now()
+    const waiting = client.enqueue(count, { fencingToken: 4 }, { whenFull: { block: '100ms' } })
+    await expect(waiting).rejects.toMatchObject({ code: 'unreachable', detail: expect.stringContaining('120 ms') })
+    expect(performance.now() - began).toBeGreaterThan(110)
+  })
+})
+
+describe('the error of an enqueue', () => {
+  const failed = (client: Client): Promise<unknown> =>
+    client.enqueue(count, { fencingToken: 4 }).then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    )
+
+  test('says that nothing was sent if the connection was always refused, and names the cause', async () => {
+    const { client } = await api([], { retryFor: '200ms' })
     servers[0]?.close()
-    const { enqueue } = createClient({ baseUrl, key: 'k', retryFor: '200ms' })
-    await expect(enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+    expect(await failed(client)).toMatchObject({
+      name: 'ProblemError',
       code: 'unreachable',
+      outcome: 'refused',
       message: expect.stringContaining('ECONNREFUSED'),
     })
   })
 
-  test('gives up if the API does not answer', async () => {
-    const { client, seen } = await api(['silence'], { requestTimeout: '50ms' })
-    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+  test.each<[string, Answer, object]>([
+    ['the response was lost', 'break', { code: 'unreachable', status: undefined, cause: expect.any(TypeError) }],
+    ['the API did not respond in time', 'silence', { code: 'unreachable' }],
+    ['a proxy responded', [503, '<html>'], { code: 'unexpected_response', status: 503 }],
+    ['the response is not JSON', [202, '<html>'], { code: 'unexpected_response', status: 202 }],
+    ['the API failed', problem('internal_error', 500), { code: 'internal_error', status: 500 }],
+    [
+      'the API lost the reply of Redis',
+      problem('redis_unavailable', 503, { taskId: ID, requestId: 'r-1' }),
+      { code: 'redis_unavailable', taskId: ID, requestId: 'r-1' },
+    ],
+  ])('says that the outcome is unknown if %s', async (_, failure, expected) => {
+    const requestTimeout = failure === 'silence' ? '50ms' : '10s'
+    const { client } = await api([failure], { requestTimeout, retryFor: '1ms' })
+    expect(await failed(client)).toMatchObject({ outcome: 'unknown', ...expected })
+  })
+
+  test('says that the outcome is unknown if an earlier try may have stored the task', async () => {
+    const { client, seen } = await api(['break', problem('queue_draining', 503, { detail: 'it drains' })])
+    expect(await failed(client)).toMatchObject({
+      code: 'queue_draining',
+      outcome: 'unknown',
+      status: 503,
+      message: 'queue_draining: it drains',
+    })
+    expect(seen.length).toBe(2)
+  })
+
+  test.each<[string, Answer]>([
+    ['a problem with the status 413', problem('payload_too_large', 413)],
+    ['a 404 from another server', [404, '<html>']],
+    ['a unique key of another task', problem('unique_key_taken', 409, { taskId: ID })],
+    ['a Redis that may delete tasks', problem('unsafe_redis', 503)],
+  ])('says that a call with %s was refused', async (_, failure) => {
+    const { client, seen } = await api([failure])
+    expect(await failed(client)).toMatchObject({ outcome: 'refused' })
     expect(seen.length).toBe(1)
+  })
+})
+
+describe('an operation that changes something', () => {
+  test('is repeated if repeating has no further effect', async () => {
+    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
+    const { client, seen } = await api(['break', problem('redis_unavailable', 503), [200, cancelled]])
+    expect(await client.cancel(ID)).toEqual(cancelled)
+    expect(seen.length).toBe(3)
+  })
+
+  test('is otherwise repeated only if it had no effect', async () => {
+    const { client, seen } = await api([problem('shutting_down', 503), 'break', [202, {}]])
+    await expect(client.cancelMany({ queue: 'cpu' })).rejects.toMatchObject({ code: 'unreachable', outcome: 'unknown' })
+    expect(seen.length).toBe(2)
+  })
+})
+
+describe('a handle', () => {
+  test('waits for the task, describes and cancels it', async () => {
+    const cancelled = { id: ID, outcome: 'cancelling', status: 'active', links: {} }
+    const { client, seen } = await api([
+      [202, ACCEPTED],
+      [200, view({ status: 'active', output: undefined })],
+      [200, cancelled],
+      [200, view()],
+      [200, view()],
+    ])
+    const task = await client.enqueue(count, { fencingToken: 4 })
+    const described = await task.describe()
+    expectTypeOf(described.input).toEqualTypeOf<{ fencingToken: number; queue?: string | undefined }>()
+    expect(described.status).toBe('active')
+    expect(await task.cancel({ by: 'ann' })).toEqual(cancelled)
+    const { output } = await task.waitUntilFinished({ timeout: '1m' })
+    expectTypeOf(output).toEqualTypeOf<{ attemptsMade: number } | undefined>()
+    const result = await task.result()
+    expectTypeOf(result).toEqualTypeOf<{ attemptsMade: number }>()
+    expect([output, result]).toEqual([{ attemptsMade: 16 }, { attemptsMade: 16 }])
+    expect(seen.slice(1).map(({ method, url }) => `${method} ${url}`)).toEqual([
+      `GET /v1/tasks/${ID}`,
+      `POST /v1/tasks/${ID}/cancel`,
+      `GET /v1/tasks/${ID}?wait=30`,
+      `GET /v1/tasks/${ID}?wait=30`,
+    ])
+  })
+
+  test('is the response of the API as JSON', async () => {
+    const { client } = await api([[202, ACCEPTED]])
+    expect(JSON.parse(JSON.stringify(await client.enqueue(count, { fencingToken: 4 })))).toEqual(ACCEPTED)
   })
 })
 
@@ -282,7 +427,9 @@ describe('result', () => {
 
   test('is awaited until the timeout, or until the signal aborts', async () => {
     const { client } = await api(['silence'])
-    await expect(client.result(count, ID, { timeout: '50ms' })).rejects.toMatchObject({ name: 'TimeoutError' })
+    const error = await client.result(count, ID, { timeout: '50ms' }).catch((caught) => caught)
+    expect(error).toBeInstanceOf(ResultTimeoutError)
+    expect(error).toMatchObject({ name: 'ResultTimeoutError', id: ID, message: `task ${ID} did not end within 50ms` })
     const reason = new Error('enough')
     const stop = new AbortController()
     setTimeout(() => stop.abort(reason), 50)
@@ -314,10 +461,10 @@ describe('list', () => {
   })
 })
 
-test('an answer that is not from a Bullpen API is rejected, and so is an invalid base URL', async () => {
+test('a response that is not from a Bullpen API is rejected, and so is an invalid URL', async () => {
   const { client } = await api([[200, '<html>']])
   await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_response', status: 200 })
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })
-  expect(() => createClient({ baseUrl: 'localhost:8080', key: 'k' })).toThrow(wrong)
+  expect(() => http('localhost:8080', 'k')).toThrow(wrong)
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')
 })

@@ -55,7 +55,7 @@ describe('a command', () => {
     expect(seen).toHaveLength(4)
     const [first] = seen
     expect(first).toMatchObject({ url: '/v1/commands?wait=5', body: { action: 'drain', queue: 'cpu' } })
-    expect(first?.body).toHaveProperty('id', expect.stringMatching(/^[A-Za-z0-9_-]{36}$/))
+    expect(first?.body).toHaveProperty('id', expect.stringMatching(/^[0-9a-f]{32}$/))
     expect(seen.map(({ body }) => body)).toEqual(Array(4).fill(first?.body))
   })
 

@@ -13,7 +13,9 @@ import {
   type SlotView,
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
-import { send, type Transport } from './transport.ts'
+import { randomId } from './random-id.ts'
+import type { SendRequest } from './repetition.ts'
+import type { Abortable } from './task-handle.ts'
 
 /** A command for the fleet, which consists of an action, its target and its settings. */
 export type FleetOrder = CommandRequest extends infer One
@@ -21,10 +23,6 @@ export type FleetOrder = CommandRequest extends infer One
     ? Omit<One, 'id' | 'by'>
     : never
   : never
-
-interface Abortable {
-  readonly signal?: AbortSignal
-}
 
 interface CommandOptions extends Abortable {
   /** How long the API waits for every worker to respond, at most '30s'. Defaults to '5s'. */
@@ -51,7 +49,7 @@ export interface FleetCalls {
   slots(options?: PoolFilter & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
    * Sends a command to the fleet. Resolves when every worker has responded or `wait` has elapsed. Check `outcome` to see which.
-   * The client retries the request in the same way as a look-up, because its id makes it idempotent.
+   * The client repeats a request that got no response, because its id makes it idempotent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
   /**
@@ -63,13 +61,9 @@ export interface FleetCalls {
   commands(options?: Abortable & { readonly limit?: number }): Promise<readonly CommandView[]>
 }
 
-/**
- * Creates the client's fleet methods. `timeoutMs` is the time limit for a single try, in addition to the time that the request
- * asks the API to wait.
- */
-export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls {
+export function fleetCalls(send: SendRequest): FleetCalls {
   const get = (path: string, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> =>
-    send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitMs, signal })
+    send('look-up', { method: 'GET', path, waitMs }, signal)
 
   return {
     async fleet({ signal, ...query } = {}) {
@@ -81,16 +75,15 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
     async slots({ signal, ...query } = {}) {
       return ((await get(`v1/slots${queryText(query)}`, signal)) as SlotPage).slots
     },
-    async command(order, { wait, id = crypto.randomUUID(), by, signal } = {}) {
+    async command(order, { wait, id = randomId(), by, signal } = {}) {
       const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
-      return (await send(transport, {
+      const request = {
         method: 'POST',
         path: `v1/commands?wait=${waitMs / 1_000}`,
-        body: { ...order, id, ...(by === undefined ? {} : { by }) },
-        timeoutMs: timeoutMs + waitMs,
-        repeatable: true,
-        signal,
-      })) as CommandView
+        body: JSON.stringify({ ...order, id, ...(by === undefined ? {} : { by }) }),
+        waitMs,
+      } as const
+      return (await send('idempotent', request, signal)) as CommandView
     },
     async commandById(id, { wait = 'none', signal } = {}) {
       const waitMs = toMilliseconds(wait)

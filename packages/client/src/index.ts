@@ -1,11 +1,19 @@
 // Exports the client's public API.
-export {
-  type Client,
-  type ClientOptions,
-  createClient,
-  type EnqueueOptions,
-  type TaskOf,
-} from './client.ts'
+
+// Create a client:
+
+export type { TaskTransport } from '@bullpen/contract/internal'
+export { type Client, type ClientOptions, createClient } from './client.ts'
+export { type HttpOptions, type HttpTransport, http } from './http/http-transport.ts'
+
+// Enqueue tasks, wait for them and control the fleet:
+
 export type { FleetOrder } from './fleet-calls.ts'
-export { type ClientErrorCode, ProblemError } from './problem-error.ts'
+export type { EnqueueOptions, TaskClient } from './task-calls.ts'
+export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
+
+// Errors:
+
+export { type CallOutcome, type ClientErrorCode, ProblemError } from '@bullpen/contract/internal'
+export { ResultTimeoutError } from './result-timeout-error.ts'
 export { TaskEndedError } from './task-ended-error.ts'

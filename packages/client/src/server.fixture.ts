@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterEach } from 'vitest'
-import { type ClientOptions, createClient } from './index.ts'
+import { type ClientOptions, createClient, type HttpOptions, http } from './index.ts'
 
 interface Seen {
   readonly method: string | undefined
@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 /** Returns a client for a server that sends these responses in turn and then repeats the last one. */
-export async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
+export async function api(answers: readonly Answer[], options: HttpOptions & Pick<ClientOptions, 'retryFor'> = {}) {
   const seen: Seen[] = []
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { method, url, headers } = request
@@ -40,8 +40,9 @@ export async function api(answers: readonly Answer[], options: Partial<ClientOpt
   const server = createServer(answer).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { seen, baseUrl, client: createClient({ baseUrl, key: 'k', ...options }) }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { retryFor = '10s', ...httpOptions } = options
+  return { seen, url, client: createClient({ transport: http(url, 'k', httpOptions), retryFor }) }
 }
 
 export const problem = (code: string, status: number, more: object = {}) =>

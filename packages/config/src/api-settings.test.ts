@@ -26,6 +26,7 @@ describe('the settings of the API', () => {
       idempotencyLife: '24h',
       memoryWatermark: 80,
       allowEviction: false,
+      corsOrigins: [],
     })
   })
 
@@ -38,6 +39,12 @@ describe('the settings of the API', () => {
     const of = (text: string) => read({ BULLPEN_API_KEYS: KEY, BULLPEN_API_ALLOW_EVICTION: text }).allowEviction
     expect([of('true'), of('false')]).toEqual([true, false])
     expect(() => of('yes')).toThrow('BULLPEN_API_ALLOW_EVICTION is "yes"; expected true or false')
+  })
+
+  it('have origins, which are a list in the environment', () => {
+    const origins = 'https://shop.example.com, http://localhost:5173'
+    const { corsOrigins } = read({ BULLPEN_API_KEYS: KEY, BULLPEN_API_CORS_ORIGINS: origins })
+    expect(corsOrigins).toEqual(['https://shop.example.com', 'http://localhost:5173'])
   })
 
   it.each([
@@ -59,6 +66,12 @@ describe('the settings of the API', () => {
       { BULLPEN_API_KEY: KEY },
       /BULLPEN_API_KEY is not a setting; did you mean BULLPEN_API_KEYS/,
     ],
+    [
+      'an origin with a path',
+      { BULLPEN_API_KEYS: KEY, BULLPEN_API_CORS_ORIGINS: 'https://a.example, https://b.example/' },
+      /BULLPEN_API_CORS_ORIGINS is .*; expected origins separated by commas/,
+    ],
+    ['any origin', { BULLPEN_API_KEYS: KEY, BULLPEN_API_CORS_ORIGINS: '*' }, /BULLPEN_API_CORS_ORIGINS/],
     [
       'an address of Redis that is no URL',
       { BULLPEN_API_KEYS: KEY, REDIS_URL: 'localhost:6379' },

@@ -16,16 +16,23 @@ const keySchema = z
 
 const KEY_FORM = 'at least 20 characters: letters, digits and . _ ~ + / = -'
 
-const keysSchema = z.preprocess(
-  (given) =>
-    typeof given === 'string'
-      ? given
-          .split(',')
-          .map((key) => key.trim())
-          .filter((key) => key !== '')
-      : given,
-  z.array(keySchema).default([]),
-)
+/** Returns the schema of a list, which is separated by commas in the environment. */
+function listOf<T extends z.ZodType>(entry: T) {
+  return z.preprocess(
+    (given) =>
+      typeof given === 'string'
+        ? given
+            .split(',')
+            .map((text) => text.trim())
+            .filter((text) => text !== '')
+        : given,
+    z.array(entry).default([]),
+  )
+}
+
+const originSchema = z
+  .string()
+  .refine((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
 
 const host = { schema: z.string().min(1).default('127.0.0.1'), expected: 'a host name or an IP address' }
 
@@ -60,7 +67,7 @@ export const API_SETTINGS = {
   },
   keys: {
     env: 'BULLPEN_API_KEYS',
-    schema: keysSchema,
+    schema: listOf(keySchema),
     expected: `keys separated by commas, each of ${KEY_FORM}`,
     secret: true,
     help: 'The API keys, separated by commas. Each key must have at least 20 characters.',
@@ -76,6 +83,12 @@ export const API_SETTINGS = {
     env: 'BULLPEN_API_BODY_LIMIT',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
     help: 'The maximum size of a request body, in bytes.',
+  },
+  corsOrigins: {
+    env: 'BULLPEN_API_CORS_ORIGINS',
+    schema: listOf(originSchema),
+    expected: 'origins separated by commas, such as https://shop.example.com, without a path',
+    help: 'The origins whose pages may call the API from scripts, separated by commas. Everybody who can open such a page can read the API key that its script uses.',
   },
   idempotencyLife: {
     env: 'BULLPEN_API_IDEMPOTENCY_LIFE',

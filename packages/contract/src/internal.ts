@@ -1,5 +1,7 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
+export { type CallOutcome, type ClientErrorCode, ProblemError } from './client/problem-error.ts'
+export type { EnqueuedTask, TaskTransport, TransportCancel, TransportEnqueue, Try } from './client/task-transport.ts'
 export { limitMs } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'
 export { handlerLog, LOG_LEVELS } from './definition/log.ts'
@@ -51,11 +53,20 @@ export {
   cancelOneSchema,
   cancelPreviewSchema,
 } from './http/cancel.ts'
-export { acceptedSchema, callOptionsSchema, droppedSchema, enqueueBodySchema } from './http/enqueue.ts'
+export {
+  acceptedSchema,
+  callOptionsSchema,
+  droppedSchema,
+  enqueueBodySchema,
+  producerOptionsSchema,
+} from './http/enqueue.ts'
 export { MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.ts'
+export { taskLinks, taskPath } from './http/links.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
+export { taskView } from './http/record-view.ts'
 export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
+export { optionalTime, timeText } from './http/times.ts'
 export { KEY_RELEASES, ON_CONFLICT } from './http/unique.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'

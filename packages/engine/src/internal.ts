@@ -53,10 +53,13 @@ export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { type BlockedCallers, createBlockedCallers } from './task/blocked-callers.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
+export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
+export { checkProduced } from './task/check-call.ts'
 export { storedEnvelope } from './task/envelope.ts'
 export { keyReused } from './task/key-reused.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
+export { taskNotFound } from './task/task-not-found.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export {
   extendedSpan,

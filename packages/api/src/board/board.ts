@@ -1,9 +1,9 @@
 // Serves Bull Board at /board. The board is read-only, requires a login, and shows tasks in a readable form.
 import { BullpenError, type Log } from '@bullpen/contract'
+import { taskPath } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
 import { makeReadOnly } from '../auth/read-only-pages.ts'
 import { sendProblem } from '../http/problems/problem.ts'
-import { taskPath } from '../views/links.ts'
 import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
 import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, loadBullBoard } from './bull-board.ts'
 

@@ -1,12 +1,12 @@
 // POST /v1/tasks/{id}/cancel ends a task that has not started, and signals a task that is running.
-import { type Cancelled, type CancelOutcome, type Catalogue, isFinal, type TaskRecord } from '@bullpen/contract'
-import { readTaskId, taskId } from '@bullpen/contract/internal'
+import type { Cancelled } from '@bullpen/contract'
+import { readTaskId, taskId, taskLinks } from '@bullpen/contract/internal'
+import { outcomeNow, stoppable, taskNotFound } from '@bullpen/engine/internal'
 import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
 import { type WaitQuery, waitForEnd } from '../http/wait.ts'
-import { taskLinks } from '../views/links.ts'
-import { type ShowParams, taskNotFound } from './show-task.ts'
+import type { ShowParams } from './show-task.ts'
 
 export function cancelTask(context: ApiContext) {
   const { catalogue, broker, emit } = context
@@ -29,21 +29,4 @@ export function cancelTask(context: ApiContext) {
     const { status } = record ?? found
     return { id, outcome: outcomeNow(answer, record), status, links: taskLinks(id) }
   }
-}
-
-/**
- * Returns whether a running task can be stopped. A task that is not in this catalogue may be a long one, so the decision is left to
- * the worker that runs it.
- */
-export function stoppable(catalogue: Catalogue, task: string): boolean {
-  return !catalogue.has(task) || catalogue.get(task).kind === 'long'
-}
-
-/**
- * Returns the outcome as of now. A task that was signalled may have stopped in the meantime, or may have ended in another way
- * before the signal arrived.
- */
-function outcomeNow(answer: CancelOutcome, record: TaskRecord | undefined): CancelOutcome {
-  if (answer !== 'cancelling' || record === undefined || !isFinal(record.status)) return answer
-  return record.status === 'cancelled' ? 'cancelled' : 'already_ended'
 }

@@ -7,9 +7,16 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, isStored, readIdempotencyKey } from '@bullpen/contract/internal'
+import {
+  createTaskId,
+  ID_RANDOM_BYTES,
+  isStored,
+  readIdempotencyKey,
+  taskLinks,
+  taskView,
+} from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
+import { newTask, stoppable } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import { requesterOf } from '../auth/requester.ts'
@@ -17,9 +24,6 @@ import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
-import { taskLinks } from '../views/links.ts'
-import { taskView } from '../views/task-view.ts'
-import { stoppable } from './cancel-task.ts'
 import { storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {

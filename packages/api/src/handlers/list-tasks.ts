@@ -1,11 +1,10 @@
 // GET /v1/tasks returns a queue's tasks that have a given status, page by page.
 import type { TaskPage } from '@bullpen/contract'
-import type { listQuerySchema } from '@bullpen/contract/internal'
+import { type listQuerySchema, taskView } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { queueNotFound } from '../http/problems/queue-not-found.ts'
 import type { Call } from '../http/routes/route.ts'
-import { taskView } from '../views/task-view.ts'
 
 export function listTasks({ catalogue, broker }: ApiContext) {
   return async ({ query }: Call<unknown, z.output<typeof listQuerySchema>>): Promise<TaskPage> => {

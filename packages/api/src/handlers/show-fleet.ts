@@ -1,13 +1,12 @@
 // GET /v1/fleet returns the queues, and every worker with its pools.
 import type { FleetView } from '@bullpen/contract'
-import type { fleetQuerySchema } from '@bullpen/contract/internal'
+import { type fleetQuerySchema, timeText } from '@bullpen/contract/internal'
 import { isAlive } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { queueNotFound } from '../http/problems/queue-not-found.ts'
 import type { Call } from '../http/routes/route.ts'
 import { queueView, workerView } from '../views/fleet-view.ts'
-import { timeText } from '../views/times.ts'
 
 export function showFleet({ catalogue, fleet }: ApiContext) {
   return async ({ query }: Call<unknown, z.output<typeof fleetQuerySchema>>): Promise<FleetView> => {

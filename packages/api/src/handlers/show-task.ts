@@ -1,10 +1,10 @@
 // GET /v1/tasks/{id} returns a task immediately or, with a wait, as soon as the task has ended.
-import { BullpenError, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
-import { readTaskId, taskId } from '@bullpen/contract/internal'
+import { isFinal, type TaskView } from '@bullpen/contract'
+import { readTaskId, taskId, taskView } from '@bullpen/contract/internal'
+import { taskNotFound } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
-import { taskView } from '../views/task-view.ts'
 
 export interface ShowParams {
   readonly id: string
@@ -26,11 +26,4 @@ export function showTask(context: ApiContext) {
     if (record === undefined) throw taskNotFound(id)
     return taskView(record)
   }
-}
-
-export function taskNotFound(id: TaskId): BullpenError {
-  return new BullpenError(
-    'task_not_found',
-    `task ${id} not found; it may have been removed when its retention period ended`,
-  )
 }

@@ -11,6 +11,7 @@ import { openApiDocument } from '../docs/openapi.ts'
 import { addReference } from '../docs/reference.ts'
 import { logRequests, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
+import { allowOrigins } from './cors.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import {
   answerBrokenHttp,
@@ -39,6 +40,8 @@ export interface ServerOptions extends ApiContext, Observers {
   readonly version: string
   /** The maximum size of a body, in bytes. */
   readonly bodyLimit: number
+  /** The origins whose pages may call the API from scripts, such as `https://shop.example.com`. */
+  readonly corsOrigins: readonly string[]
   /** True if browsers must send the session cookie only over https. */
   readonly secureCookie: boolean
   /** The queues that Bull Board shows. If there are none, there is no board. */
@@ -87,6 +90,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     done(null, payload)
   })
   answerUnusualHttp(app)
+  if (options.corsOrigins.length > 0) app.addHook('onRequest', allowOrigins(options.corsOrigins))
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
     // An unknown route is rejected before the body is read, so that the body costs nothing.

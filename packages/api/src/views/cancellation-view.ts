@@ -1,7 +1,7 @@
 // Converts a cancel by filter to the form that the API returns.
 import type { Cancellation, CancelPreview } from '@bullpen/contract'
+import { optionalTime, timeText } from '@bullpen/contract/internal'
 import type { CancelFilter, CancelProgress } from '@bullpen/engine/internal'
-import { optionalTime, timeText } from './times.ts'
 
 export function cancellationView({ rule, ended, doneAt }: CancelProgress): Cancellation {
   return {

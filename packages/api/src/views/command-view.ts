@@ -1,7 +1,7 @@
 // Converts a command to the form that the API returns.
 import type { CommandView } from '@bullpen/contract'
+import { optionalTime, timeText } from '@bullpen/contract/internal'
 import { type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
-import { optionalTime, timeText } from './times.ts'
 
 export function commandView({ id, spec, by, at, responses }: CommandRecord): CommandView {
   return {

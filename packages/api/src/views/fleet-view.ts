@@ -9,10 +9,9 @@ import {
   type SlotView,
   type WorkerView,
 } from '@bullpen/contract'
-import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
+import { ENDED_POOL_STATES, optionalTime, timeText } from '@bullpen/contract/internal'
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
-import { optionalTime, timeText } from './times.ts'
 
 /** Converts a worker. `now` is Redis's current time. If `queue` is given, only that queue's pools are included. */
 export function workerView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {

@@ -47,6 +47,11 @@ export const OPTIONS = {
     value: 'POLICY',
     help: 'what happens if another task has the key: keep (default), replace, extend or error',
   },
+  'idempotency-key': {
+    type: 'string',
+    value: 'KEY',
+    help: 'enqueue the task only once, however often the command is repeated with this key',
+  },
   'max-attempts': {
     type: 'string',
     value: 'N',

@@ -40,6 +40,7 @@ export const COMMANDS = {
       'unique-key',
       'unique-until',
       'on-conflict',
+      'idempotency-key',
       'max-attempts',
       'timeout',
       'heartbeat-timeout',

@@ -30,6 +30,7 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
     priority: parsePriority(values.priority),
     concurrencyKey: values['concurrency-key'],
     unique: uniqueIn(values),
+    idempotencyKey: values['idempotency-key'],
     retry:
       maxAttempts === undefined ? undefined : { maxAttempts: parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS) },
     timeout: parseLimit('--timeout', values.timeout),

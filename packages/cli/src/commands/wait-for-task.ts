@@ -1,5 +1,5 @@
 // Waits for a task to end and prints it.
-import type { Client } from '@bullpen/client'
+import { type Client, ResultTimeoutError } from '@bullpen/client'
 import type { Duration, TaskView } from '@bullpen/contract'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
@@ -19,7 +19,7 @@ async function endedOrCurrent(client: Client, id: string, timeout: Duration): Pr
   try {
     return await client.waitUntilFinished(id, { timeout })
   } catch (error) {
-    if (!(error instanceof DOMException && error.name === 'TimeoutError')) throw error
+    if (!(error instanceof ResultTimeoutError)) throw error
     return await client.task(id)
   }
 }

@@ -1,5 +1,5 @@
 // Determines how an error is printed, and its exit code.
-import { ProblemError } from '@bullpen/client'
+import { type CallOutcome, type ClientErrorCode, ProblemError } from '@bullpen/client'
 import { fieldErrorText } from '@bullpen/contract/internal'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -14,7 +14,7 @@ interface ErrorReport {
 
 /** What the task with the id in the error is. */
 const MAY_BE_STORED = 'the task may have been stored; check with'
-const TASK_HINTS: Readonly<Partial<Record<ProblemError['code'], string>>> = {
+const TASK_HINTS: Readonly<Partial<Record<ClientErrorCode, string>>> = {
   unique_key_taken: 'to see the task that has the key, run',
 }
 
@@ -29,7 +29,7 @@ export function errorReport(error: unknown): ErrorReport | undefined {
     }
   }
   if (!(error instanceof ProblemError)) return undefined
-  const { code, status, detail, errors, taskId } = error
+  const { code, status, detail, errors, taskId, requestId, outcome } = error
   const isBullpen = code !== 'unreachable' && code !== 'unexpected_response'
   // The API's detail may already contain the field errors.
   const fields = errors
@@ -40,8 +40,13 @@ export function errorReport(error: unknown): ErrorReport | undefined {
     lines: [
       plain([code, detail].filter(Boolean).join(': ')),
       ...fields.map((text) => `  ${plain(text)}`),
-      ...(taskId === undefined ? [] : [`${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]),
+      ...hintOn(code, outcome, taskId),
     ],
-    error: { code, status, detail, ...(errors.length === 0 ? {} : { errors }), taskId },
+    error: { code, status, detail, ...(errors.length === 0 ? {} : { errors }), requestId, taskId, outcome },
   }
+}
+
+function hintOn(code: ClientErrorCode, outcome: CallOutcome, taskId: string | undefined): readonly string[] {
+  if (taskId !== undefined) return [`${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]
+  return outcome === 'refused' ? [] : ['the request may have taken effect, because its response was lost']
 }

@@ -21,7 +21,10 @@ const STYLES: Readonly<Record<TaskStatus, Style>> = {
 
 const coloured = (status: TaskStatus, { paint }: Layout): string => paint(STYLES[status], status)
 
-export function acceptedLine({ id, action, status }: Accepted, layout: Layout): string {
+export function acceptedLine(
+  { id, action, status }: Pick<Accepted, 'id' | 'action' | 'status'>,
+  layout: Layout,
+): string {
   const now = status === undefined ? 'deleted' : coloured(status, layout)
   return [`${id}  ${now}`, ACTION_NOTES[action]].filter(Boolean).join(', ')
 }

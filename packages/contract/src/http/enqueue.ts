@@ -106,6 +106,8 @@ const producerOptions = {
 
 export const callOptionsSchema = z.strictObject(callOptions)
 
+export const producerOptionsSchema = z.strictObject({ ...callOptions, ...producerOptions })
+
 /** Returns the schema of a POST /v1/tasks body for one definition. */
 export function enqueueRequestSchema(definition: TaskDefinition) {
   return z

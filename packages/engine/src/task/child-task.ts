@@ -1,15 +1,9 @@
 // Child tasks, which a handler enqueues. Their ids are derived from the parent's id, so that a retry of the parent does not
 // enqueue the same child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
-import {
-  bodyErrors,
-  callOptionsSchema,
-  createTaskId,
-  fieldErrorText,
-  ID_RANDOM_BYTES,
-  readTaskId,
-} from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
+import { checkChild } from './check-call.ts'
 import { newTask } from './new-task.ts'
 
 export interface Parent {
@@ -60,24 +54,7 @@ export function childTask(
       { errors: [{ pointer: '/childKey', message }] },
     )
   }
-  // In JSON, a Date is the string that the schema accepts.
-  const { runAt } = call
-  const checked = callOptionsSchema.safeParse(runAt instanceof Date ? { ...call, runAt: runAt.toJSON() } : call)
-  if (!checked.success) {
-    const errors = bodyErrors(checked.error)
-    const places = errors.map(fieldErrorText).join('; ')
-    throw new BullpenError('invalid_request', `invalid options for child task ${definition.name}: ${places}`, {
-      errors,
-    })
-  }
-  const parsed = definition.input.safeParse(input)
-  if (!parsed.success) {
-    const errors = bodyErrors(parsed.error, ['input'])
-    const places = errors.map(fieldErrorText).join('; ')
-    throw new BullpenError('invalid_input', `the input does not match the schema of ${definition.name}: ${places}`, {
-      errors,
-    })
-  }
+  checkChild(definition, input, call)
   const id = childTaskId(parent.id, definition, childKey, sha256)
   // Only the attempts of this parent can have the child's id.
   const caller = { token: `${parent.fencingToken}` }

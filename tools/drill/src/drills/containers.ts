@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import { receiptSend } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
 import type { Exit, Figures } from '../ledger/figures.ts'
@@ -75,7 +75,7 @@ async function roll(plan: Plan): Promise<Figures> {
   })
   try {
     await compose.up(plan.workers)
-    return await deliver(compose, plan, { baseUrl: await compose.apiUrl(), key }, endpoint.deliveries)
+    return await deliver(compose, plan, { url: await compose.apiUrl(), key }, endpoint.deliveries)
   } catch (error) {
     console.error((await compose.logs()).slice(-20_000))
     throw error
@@ -89,12 +89,12 @@ async function roll(plan: Plan): Promise<Figures> {
 async function deliver(
   compose: Compose,
   plan: Plan,
-  api: { readonly baseUrl: string; readonly key: string },
+  api: { readonly url: string; readonly key: string },
   deliveries: Awaited<ReturnType<typeof openReceiptEndpoint>>['deliveries'],
 ): Promise<Figures> {
   const events = followQueue(await compose.redisUrl(), '{bullpen.mail}:mail:events')
   try {
-    const client = createClient(api)
+    const client = createClient({ transport: http(api.url, api.key) })
     let restarting = true
     const sending = sendReceipts(client, { ...plan, way: 'term', more: () => restarting, failures: () => 0 })
     const exits: Exit[] = []

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@bullpen/client'
+import { createClient, http } from '@bullpen/client'
 import type { TaskView } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
@@ -65,7 +65,7 @@ async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
       programs.start('api'),
       startReceiptWorkers(programs, endpoint, { ...plan, exitAtMostMs: EXIT_AT_MOST_MS }),
     ])
-    const client = createClient({ baseUrl: api.url, key })
+    const client = createClient({ transport: http(api.url, key) })
     const accepted: Receipt[] = []
     const exits: Exit[] = []
     const views = new Map<string, TaskView>()

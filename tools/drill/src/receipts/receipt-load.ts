@@ -30,7 +30,7 @@ export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<r
     const task = await client.enqueue(receiptSend, input, options).catch(() => undefined)
     if (task === undefined) return undefined
     const cancelled = delay !== undefined
-    if (cancelled) await client.cancel(task.id)
+    if (cancelled) await task.cancel()
     return { id: task.id, orderId, way, failures: failures(orderId), cancelled }
   }
   const sent = [send(`${way}-cancelled`, CANCELLED_DELAY)]

@@ -1,12 +1,9 @@
-// Converts the broker's record of a task to the JSON that the API returns.
-import {
-  ATTEMPT_STATE_LABELS,
-  type AttemptRecord,
-  type AttemptView,
-  type TaskRecord,
-  type TaskView,
-} from '@bullpen/contract'
+// Converts a broker's record of a task to the JSON that the API returns.
+import type { AttemptRecord } from '../task/attempt-record.ts'
+import { ATTEMPT_STATE_LABELS } from '../task/states.ts'
+import type { TaskRecord } from '../task/task-record.ts'
 import { taskLinks } from './links.ts'
+import type { AttemptView, TaskView } from './task-view.ts'
 import { optionalTime, timeText } from './times.ts'
 
 export function taskView(record: TaskRecord): TaskView {

@@ -1,13 +1,45 @@
 // Tests how the API returns a task's record.
-import type { TaskRecord } from '@bullpen/contract'
-import { taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
-import { anId, NOW } from '../api.fixture.ts'
-import { attemptRecord, fakeBroker } from '../fake-broker.fixture.ts'
-import { taskView } from './task-view.ts'
+import type { AttemptRecord } from '../task/attempt-record.ts'
+import { taskId } from '../task/task-id.ts'
+import type { TaskRecord } from '../task/task-record.ts'
+import { taskView } from './record-view.ts'
+import { taskViewSchema } from './task-view.ts'
+
+const anId = taskId('cpu-01jd3v7n8q0000000000000000')
+const NOW = Date.parse('2026-01-02T03:04:05Z')
+
+const WAITING: TaskRecord = {
+  id: anId,
+  task: 'math.square',
+  version: 1,
+  queue: 'cpu',
+  status: 'waiting',
+  fencingToken: 0,
+  attemptsMade: 0,
+  maxAttempts: 5,
+  priority: 0,
+  input: { n: 4 },
+  meta: {},
+  tags: [],
+  correlationId: undefined,
+  concurrencyKey: undefined,
+  enqueuedAt: NOW,
+  dueAt: undefined,
+  startedAt: undefined,
+  endedAt: undefined,
+  progress: undefined,
+  output: undefined,
+  attempts: [],
+}
+
+function attemptRecord(more: Partial<AttemptRecord> = {}): AttemptRecord {
+  const ended = { startedAt: 1_000, endedAt: 2_000 }
+  return { fencingToken: 1, attempt: 1, counted: true, state: 'DONE_SUCCESS', worker: 'host-1', ...ended, ...more }
+}
 
 function view(more: Partial<TaskRecord>) {
-  const shown = taskView(fakeBroker().put({ id: anId, enqueuedAt: NOW, ...more }))
+  const shown = taskView({ ...WAITING, ...more })
   expect(taskViewSchema.parse(shown)).toEqual(shown)
   return shown
 }

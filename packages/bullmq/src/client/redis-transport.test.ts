@@ -1,0 +1,245 @@
+// Tests the transport over Redis: what is stored if replies are lost, and what the errors say about it. The client that uses the
+// transport has tests in packages/client.
+import { randomUUID } from 'node:crypto'
+import { defineCatalogue, defineQueue, defineTask, type EnqueueRequest } from '@bullpen/contract'
+import { type EnqueuedTask, ProblemError, type TaskTransport, type Try } from '@bullpen/contract/internal'
+import { privateRedis } from '@bullpen/testing'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { openBroker } from '../broker.ts'
+import { silent } from '../setup.fixture.ts'
+import { type RedisOptions, redis } from './redis-transport.ts'
+
+const schemas = { input: z.object({ n: z.int().min(0) }), output: z.void() }
+const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
+const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
+const catalogue = defineCatalogue(long, short)
+const LONG: EnqueueRequest = { task: 'rig.long', input: { n: 1 } }
+
+/** Opens a transport through `url`, and a broker that looks at what it has stored. */
+async function open({ url = inject('redisUrl'), storedAt = url, ...options }: Partial<RedisOptions> & Addresses = {}) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const transport = redis(url, { catalogue, namespace, ...options })
+  const broker = openBroker({ redisUrl: storedAt, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  onTestFinished(async () => {
+    await transport.close()
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  return { transport, broker, namespace, url }
+}
+
+interface Addresses {
+  readonly url?: string
+  readonly storedAt?: string
+}
+
+async function redisBehindProxy() {
+  const server = await privateRedis()
+  await server.start()
+  const proxy = await faultProxy(server.url)
+  onTestFinished(() => proxy.close())
+  return { server, proxy }
+}
+
+/** Prepares an enqueue of a task that is not dropped. */
+function enqueue(transport: TaskTransport, request = LONG, idempotencyKey?: string): Try<EnqueuedTask> {
+  const send = transport.enqueue(request, { idempotencyKey, waitMs: 0 })
+  return async (signal) => {
+    const stored = await send(signal)
+    if (stored.action === 'dropped') throw new Error('the task was dropped')
+    return stored
+  }
+}
+
+/** Calls a try until it succeeds, as a client does. */
+const untilDone = <T>(attempt: (signal: undefined) => Promise<T>): Promise<T> =>
+  eventually(() =>
+    attempt(undefined).catch((error: unknown) => {
+      if (error instanceof ProblemError && error.code === 'redis_unavailable') return undefined
+      throw error
+    }),
+  )
+
+const errorOf = (transport: TaskTransport, request: EnqueueRequest, key?: string): Promise<unknown> =>
+  // The transport throws some errors before anything is sent.
+  Promise.resolve()
+    .then(() => enqueue(transport, request, key)(undefined))
+    .then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    )
+
+describe('an enqueue over Redis', () => {
+  it('stores the task, also if it is the first call after the transport was opened', async () => {
+    const { transport, broker } = await open({ correlationId: 'order-7' })
+    const send = enqueue(transport, { ...LONG, delay: '1h', tags: ['a'] })
+    const { id, ...stored } = await send(undefined)
+    expect(stored).toEqual({ action: 'created', status: 'scheduled' })
+    expect(await eventually(() => broker.find(id as never).catch(() => undefined))).toMatchObject({
+      ...{ id, task: 'rig.long', input: { n: 1 }, status: 'scheduled', tags: ['a'], correlationId: 'order-7' },
+    })
+  })
+
+  it('has the same id in each try, so that any number of tries stores one task', async () => {
+    const { transport, broker } = await open()
+    const send = enqueue(transport)
+    const tries = await Promise.all([send(undefined), send(undefined), send(undefined)])
+    expect(new Set(tries.map(({ id }) => id)).size).toBe(1)
+    expect(new Set(tries.map(({ action }) => action))).toEqual(new Set(['created']))
+    expect(await eventually(() => broker.counts('rig').catch(() => undefined))).toMatchObject({ waiting: 1 })
+  })
+
+  it('stores one task each if Redis’s replies are lost', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport, broker } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    const ids: string[] = []
+    let storedUnseen = 0
+    for (let round = 0; round < 4; round++) {
+      const sends = Array.from({ length: 25 }, () => enqueue(transport))
+      proxy.cutAnswers()
+      await Promise.allSettled(sends.map((send) => send(undefined)))
+      storedUnseen += (await broker.counts('rig')).waiting - ids.length - 1
+      proxy.reset()
+      ids.push(...(await Promise.all(sends.map(untilDone))).map(({ id }) => id))
+    }
+    expect(storedUnseen).toBeGreaterThan(0)
+    expect(new Set(ids).size).toBe(100)
+    expect(await broker.counts('rig')).toMatchObject({ waiting: 101 })
+    for (const id of ids) expect(await broker.find(id as never)).toMatchObject({ id })
+  })
+
+  it('with an idempotency key stores one task, whichever call comes first', async () => {
+    const { transport, broker } = await open()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => untilDone(enqueue(transport, LONG, 'order 17'))))
+    expect(new Set(answers.map(({ id }) => id)).size).toBe(1)
+    expect(await eventually(() => broker.counts('rig').catch(() => undefined))).toMatchObject({ waiting: 1 })
+    expect(await errorOf(transport, { ...LONG, input: { n: 2 } }, 'order 17')).toMatchObject({
+      code: 'idempotency_key_reused',
+      outcome: 'refused',
+    })
+  })
+})
+
+describe('an enqueue over Redis into a full queue', () => {
+  const small = defineQueue({ name: 'rig', limits: { maxTasks: 1 } })
+  const limited = defineCatalogue(defineTask({ name: 'rig.long', queue: small, ...schemas }))
+
+  it('is rejected, dropped, or waits for room, as its policy says', async () => {
+    const { transport } = await open({ catalogue: limited })
+    const { id } = await untilDone(enqueue(transport))
+    expect(await errorOf(transport, LONG)).toMatchObject({ code: 'queue_full', outcome: 'refused', taskId: undefined })
+    const dropping = transport.enqueue({ ...LONG, whenFull: 'drop' }, { idempotencyKey: undefined, waitMs: 0 })
+    expect(await dropping(undefined)).toEqual({ action: 'dropped' })
+    expect(await errorOf(transport, { ...LONG, whenFull: { block: '30ms' } })).toMatchObject({ code: 'queue_full' })
+    const blocked = enqueue(transport, { ...LONG, whenFull: { block: '20s' } })(undefined)
+    await transport.cancel(id, { waitMs: 0, by: undefined })(undefined)
+    expect(await blocked).toMatchObject({ action: 'created', status: 'waiting' })
+  })
+
+  it('succeeds when it is repeated although its own task has filled the queue', async () => {
+    const { transport } = await open({ catalogue: limited })
+    const send = enqueue(transport)
+    const first = await untilDone(send)
+    expect(await send(undefined)).toEqual(first)
+  })
+})
+
+describe('the error of an enqueue over Redis', () => {
+  it.each([
+    [
+      { task: 'rig.lon', input: {} },
+      { code: 'unknown_task', message: expect.stringContaining('rig.long') },
+    ],
+    [
+      { ...LONG, input: { n: -1 } },
+      { code: 'invalid_input', errors: [expect.objectContaining({ pointer: '/input/n' })] },
+    ],
+    [
+      { ...LONG, priority: 10 },
+      { code: 'invalid_request', errors: [expect.objectContaining({ pointer: '/priority' })] },
+    ],
+    [{ task: 'rig.short', input: { n: 1 }, timeout: '1s' } as const, { code: 'invalid_request' }],
+  ])('says that %j was refused', async (request, expected) => {
+    const { transport, broker } = await open()
+    expect(await errorOf(transport, request)).toMatchObject({ name: 'ProblemError', outcome: 'refused', ...expected })
+    expect(await eventually(() => broker.totals('rig').catch(() => undefined))).toMatchObject({ accepted: 0 })
+  })
+
+  it('says that a task which is too large was refused', async () => {
+    const { transport } = await open({ sizeLimit: 10 })
+    expect(await errorOf(transport, LONG)).toMatchObject({ code: 'payload_too_large', outcome: 'refused' })
+  })
+
+  it('says that nothing was sent while there is no connection', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    await proxy.close()
+    const error = await eventually(async () => {
+      const caught = (await errorOf(transport, LONG)) as ProblemError
+      return caught.outcome === 'refused' ? caught : undefined
+    })
+    expect(error).toMatchObject({ code: 'redis_unavailable', taskId: undefined })
+  })
+
+  it('has the id of a task that may have been stored', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport, broker } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    proxy.cutAnswers()
+    const error = (await errorOf(transport, LONG)) as ProblemError
+    expect(error).toMatchObject({ code: 'redis_unavailable', outcome: 'unknown' })
+    expect(await broker.find(error.taskId as never)).toMatchObject({ input: { n: 1 } })
+    // With an idempotency key, the task may have another id.
+    expect(await errorOf(transport, LONG, 'k')).toMatchObject({ outcome: 'unknown', taskId: undefined })
+  })
+
+  it('is the reason of the signal if the call is aborted', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    proxy.cutAnswers()
+    const stop = new AbortController()
+    const reason = new Error('enough')
+    const sent = enqueue(transport)(stop.signal)
+    stop.abort(reason)
+    await expect(sent).rejects.toBe(reason)
+    await expect(enqueue(transport)(stop.signal)).rejects.toBe(reason)
+  })
+})
+
+describe('a task over Redis', () => {
+  it('is shown, awaited for a time, and cancelled', async () => {
+    const { transport } = await open()
+    const { id } = await untilDone(enqueue(transport))
+    expect(await transport.task(id, 0)(undefined)).toMatchObject({ id, status: 'waiting', input: { n: 1 } })
+    expect(await transport.task(id, 30)(undefined)).toMatchObject({ status: 'waiting' })
+    const waiting = transport.task(id, 30_000)(undefined)
+    const cancelled = { id, outcome: 'cancelled', status: 'cancelled' }
+    expect(await transport.cancel(id, { waitMs: 0, by: 'ann' })(undefined)).toMatchObject(cancelled)
+    expect(await waiting).toMatchObject({ status: 'cancelled', attempts: [{ by: 'ann' }] })
+    expect(await transport.cancel(id, { waitMs: 0, by: undefined })(undefined)).toMatchObject({
+      outcome: 'already_ended',
+    })
+  })
+
+  it.each(['rig-01jd3v7n8q0000000000000000', 'nowhere-01jd3v7n8q0000000000000000', 'no id'])(
+    '%s is not found',
+    async (id) => {
+      const { transport } = await open()
+      const notFound = { name: 'ProblemError', code: 'task_not_found', outcome: 'refused' }
+      await expect(transport.task(id, 0)(undefined)).rejects.toMatchObject(notFound)
+      await expect(transport.task(id, 10)(undefined)).rejects.toMatchObject(notFound)
+      await expect(transport.cancel(id, { waitMs: 0, by: undefined })(undefined)).rejects.toMatchObject(notFound)
+    },
+  )
+})
+
+it('a wrong URL is refused when the transport is opened', () => {
+  expect(() => redis('localhost:6379', { catalogue })).toThrow(
+    expect.objectContaining({ code: 'invalid_configuration' }),
+  )
+})

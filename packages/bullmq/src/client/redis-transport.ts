@@ -1,0 +1,240 @@
+// The transport over Redis: a client enqueues in process, with the same script as the API.
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Catalogue,
+  type Dropped,
+  type Duration,
+  type Log,
+  milliseconds,
+  type ProducerOptions,
+  QueueFullError,
+  type TaskDefinition,
+  type TaskId,
+  type WhenFull,
+} from '@bullpen/contract'
+import {
+  createTaskId,
+  type EnqueuedTask,
+  ID_RANDOM_BYTES,
+  isStored,
+  type TaskTransport,
+  taskId,
+  taskLinks,
+  taskView,
+} from '@bullpen/contract/internal'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import {
+  checkProduced,
+  createBlockedCallers,
+  newTask,
+  outcomeNow,
+  stoppable,
+  taskNotFound,
+} from '@bullpen/engine/internal'
+import { createRandomPool, idempotencyOf, settlesWithin, systemClock } from '@bullpen/engine/node'
+import { openBroker } from '../broker.ts'
+import { openSkewMonitor } from '../clock/clock-skew.ts'
+import { afterTime, unlessAborted } from './aborts.ts'
+import { problemOf } from './redis-problem.ts'
+
+export interface RedisOptions {
+  /** The tasks that can be enqueued. Inputs are validated against their definitions. */
+  readonly catalogue: Catalogue
+  /** Must be that of the workers. Defaults to 'bullpen'. */
+  readonly namespace?: string
+  /** Must be that of the workers. By default, payloads are stored as they are. */
+  readonly codec?: PayloadCodec
+  /** The maximum size of one task's stored data, in bytes. Defaults to 262,144, and 16,384 more for labels, times and ids. */
+  readonly sizeLimit?: number
+  /** The percentage of Redis's memory at which tasks are refused with `redis_full`. Defaults to 80. */
+  readonly memoryWatermark?: number
+  /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
+  readonly allowEviction?: boolean
+  /**
+   * How long an idempotency key that the caller gives is remembered, for queues whose definition does not set it. Defaults to
+   * '24h'.
+   */
+  readonly idempotencyLife?: Duration
+  /** An id that appears in the log lines of the tasks that the client enqueues. */
+  readonly correlationId?: string
+  /** Receives a line when Redis becomes unreachable, and another when it is reachable again. By default, nothing is logged. */
+  readonly log?: Log
+}
+
+const DEFAULT_SIZE_LIMIT = 262_144 + 16_384
+
+/**
+ * The scope of the idempotency keys of all clients over Redis, as an API key is the scope of its callers' keys. It cannot be the
+ * fingerprint of an API key, which has eight characters.
+ */
+const KEY_SCOPE = 'redis'
+
+/** How long the first calls wait for the connection and for Redis's time, in ms. */
+const CONNECT_WITHIN_MS = 1_000
+const CONNECT_RETRY_MS = 20
+
+const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/**
+ * Opens the transport to the Redis at `url`, such as `'redis://127.0.0.1:6379'`, without waiting for Redis. An enqueue takes one round
+ * trip. It may be repeated as long as the ended task is kept, because the task's id is generated beforehand. The connections keep the
+ * process alive until the client is closed. This process does not do any housekeeping, so at least one worker or API must run.
+ *
+ * @throws BullpenError `invalid_configuration` if `url` is not the URL of a Redis, or `invalid_duration`.
+ */
+export function redis(url: string, options: RedisOptions): TaskTransport {
+  const { catalogue, namespace = 'bullpen', codec, sizeLimit = DEFAULT_SIZE_LIMIT, log = SILENT } = options
+  const defaultLifeS = milliseconds(options.idempotencyLife ?? '24h', 'idempotencyLife') / 1_000
+  const skew = openSkewMonitor({ redisUrl: url, namespace, log })
+  const { queues } = catalogue
+  const { now } = skew
+  const { memoryWatermark, allowEviction } = options
+  const admission = { memoryWatermark, allowEviction }
+  const broker = openBroker({
+    redisUrl: url,
+    namespace,
+    queues,
+    sizeLimit,
+    codec,
+    log,
+    now,
+    leads: false,
+    ...admission,
+  })
+  const random = createRandomPool()
+  const blocked = createBlockedCallers(systemClock)
+  let isClosed = false
+  let isReady = false
+  const connecting = connect().then(() => {
+    isReady = true
+  })
+
+  /** Waits until Redis responds and its time is known, so that the first calls do not fail. If Redis is down, resolves after 1 s. */
+  async function connect(): Promise<void> {
+    const deadline = performance.now() + CONNECT_WITHIN_MS
+    const isConnected = () =>
+      broker.ping().then(
+        () => true,
+        () => false,
+      )
+    while (!isClosed && performance.now() < deadline && !(await isConnected())) await sleep(CONNECT_RETRY_MS)
+    await settlesWithin(skew.measured, Math.max(0, deadline - performance.now()))
+  }
+
+  /** Runs a call once. `mayBeStored` returns the id of the task that the call may have stored. */
+  async function once<T>(
+    run: () => Promise<T>,
+    signal: AbortSignal | undefined,
+    mayBeStored: () => string | undefined = () => undefined,
+  ): Promise<T> {
+    try {
+      if (!isReady) await unlessAborted(connecting, signal)
+      return await unlessAborted(run(), signal)
+    } catch (error) {
+      throw problemOf(error, mayBeStored())
+    }
+  }
+
+  /** Stores the task. If the queue is full, the policy of the request or of the queue decides, as it does in the API. */
+  async function store(
+    create: () => NewTask,
+    queue: string,
+    whenFull: WhenFull,
+    signal: AbortSignal | undefined,
+  ): Promise<EnqueuedTask | Dropped> {
+    let isScheduled = false
+    const tryOnce = () => {
+      const task = create()
+      isScheduled = task.delayMs !== undefined
+      return broker.enqueue(task)
+    }
+    try {
+      const stored =
+        typeof whenFull === 'string'
+          ? await tryOnce()
+          : await afterTime(milliseconds(whenFull.block), signal, (end) =>
+              blocked.enqueue({ queue, store: tryOnce, signal: end }),
+            )
+      const { id, action, replayed } = stored
+      const isNew = isStored(action) && replayed === undefined
+      return { id, action, status: isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status }
+    } catch (error) {
+      if (error instanceof QueueFullError && whenFull === 'drop') return { action: 'dropped' }
+      throw error
+    }
+  }
+
+  return {
+    enqueue(request, { idempotencyKey }) {
+      const { task: name, input, ...call } = request
+      const definition = checked(catalogue, name, input, call)
+      const { queue, queueSettings } = definition
+      const { limits } = queueSettings
+      const lifeS = queueSettings.idempotencyLifeS ?? defaultLifeS
+      const idempotency =
+        idempotencyKey === undefined
+          ? undefined
+          : idempotencyOf({ key: idempotencyKey, caller: KEY_SCOPE, request: JSON.stringify(request), life: lifeS })
+      let id: TaskId | undefined
+      const create = (): NewTask => {
+        const enqueuedAt = now()
+        // The id is kept for later tries.
+        id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
+        const origin = { id, enqueuedAt, caller: 'only', limits, correlationId: options.correlationId } as const
+        const task = newTask(definition, input, call, origin)
+        return idempotency === undefined ? task : { ...task, idempotency }
+      }
+      // With an idempotency key, an earlier call may have stored a task with another id.
+      const mayBeStored = () => (idempotency === undefined ? id : undefined)
+      const whenFull = call.whenFull ?? queueSettings.whenFull
+      return (signal) => once(() => store(create, queue, whenFull, signal), signal, mayBeStored)
+    },
+
+    task(text, waitMs) {
+      const show = async (signal: AbortSignal | undefined) => {
+        const id = taskId(text)
+        const record =
+          waitMs === 0
+            ? await broker.find(id)
+            : await afterTime(waitMs, signal, (end) => broker.waitUntilFinished(id, end))
+        if (record === undefined) throw taskNotFound(id)
+        return taskView(record)
+      }
+      return (signal) => once(() => show(signal), signal)
+    },
+
+    cancel(text, { waitMs, by }) {
+      const cancel = async (signal: AbortSignal | undefined) => {
+        const id = taskId(text)
+        const found = await broker.find(id)
+        if (found === undefined) throw taskNotFound(id)
+        const answer = await broker.cancel(id, { stoppable: stoppable(catalogue, found.task), by })
+        if (answer === 'not_found') throw taskNotFound(id)
+        const record =
+          answer === 'cancelling' && waitMs > 0
+            ? await afterTime(waitMs, signal, (end) => broker.waitUntilFinished(id, end))
+            : await broker.find(id)
+        const { status } = record ?? found
+        return { id, outcome: outcomeNow(answer, record), status, links: taskLinks(id) }
+      }
+      return (signal) => once(() => cancel(signal), signal)
+    },
+
+    async close() {
+      isClosed = true
+      skew.close()
+      await broker.close()
+    },
+  }
+}
+
+/** Returns the definition of a valid task. @throws ProblemError `unknown_task`, `invalid_input` or `invalid_request`. */
+function checked(catalogue: Catalogue, name: string, input: unknown, call: ProducerOptions): TaskDefinition {
+  try {
+    const definition = catalogue.get(name)
+    checkProduced(definition, input, call)
+    return definition
+  } catch (error) {
+    throw problemOf(error, undefined)
+  }
+}

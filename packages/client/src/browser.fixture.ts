@@ -1,0 +1,87 @@
+// Runs a script in Chromium, on a page whose modules are this repository's sources.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { stripTypeScriptTypes } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, normalize } from 'node:path'
+import { json } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+
+const root = join(import.meta.dirname, '../../..')
+
+const IMPORTS = {
+  '@bullpen/client': '/packages/client/src/index.ts',
+  '@bullpen/contract': '/packages/contract/src/index.ts',
+  '@bullpen/contract/internal': '/packages/contract/src/internal.ts',
+  zod: '/node_modules/zod/index.js',
+}
+
+/** The program, or undefined if none is installed. */
+export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
+  (name) => spawnSync(name, ['--version']).status === 0,
+)
+
+export interface Page {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly origin: string
+  /** Opens the page. Resolves to what the script's default export returns or, if it throws, to `{ thrown }`. */
+  run(program: string): Promise<unknown>
+}
+
+/** Serves a page that runs `script`, a module whose default export is a function. */
+export async function openPage(script: () => string): Promise<Page> {
+  const reported = Promise.withResolvers<unknown>()
+  const server = createServer(async (request, response) => {
+    const path = normalize(request.url ?? '/')
+    if (request.method === 'POST') reported.resolve(await json(request))
+    const file = join(root, path)
+    const text = path === '/' ? PAGE : path === '/script.js' ? script() : existsSync(file) ? source(file) : ''
+    response.writeHead(200, { 'content-type': path === '/' ? 'text/html' : 'text/javascript' }).end(text)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    origin,
+    run(program) {
+      const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
+      const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
+      const child = spawn(program, [...flags, `--user-data-dir=${profile}`, origin], {
+        detached: true,
+        stdio: 'ignore',
+      })
+      onTestFinished(() => endGroup(child, profile))
+      child.once('exit', (code) => reported.reject(new Error(`${program} exited with ${code}`)))
+      return reported.promise
+    },
+  }
+}
+
+const PAGE = `<!doctype html>
+<script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>
+<script type="module">
+import script from '/script.js'
+const result = await script().catch((error) => ({ thrown: { ...error, name: error.name, message: error.message } }))
+await fetch('/', { method: 'POST', body: JSON.stringify(result) })
+</script>`
+
+function source(file: string): string {
+  const text = readFileSync(file, 'utf8')
+  return file.endsWith('.ts') ? stripTypeScriptTypes(text) : text
+}
+
+/** Chromium has several processes, which share the group of the first one. */
+async function endGroup(child: ChildProcess, profile: string): Promise<void> {
+  if (child.pid !== undefined && child.exitCode === null) {
+    const exit = once(child, 'exit')
+    process.kill(-child.pid, 'SIGKILL')
+    await exit
+  }
+  rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
+}

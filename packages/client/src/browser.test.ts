@@ -1,0 +1,71 @@
+// Tests the client in a real browser, on a page of another origin than the API's.
+import { randomUUID } from 'node:crypto'
+import { createApi } from '@bullpen/api'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { chromium, openPage } from './browser.fixture.ts'
+
+const double = defineTask({
+  name: 'math.double',
+  queue: 'math',
+  input: z.object({ n: z.int() }),
+  output: z.object({ n: z.int() }),
+})
+const catalogue = defineCatalogue(double)
+const handlers = {
+  'math.double': defineHandler(double, import.meta.url, ({ input: { n } }) => ({ n: 2 * n })),
+}
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Runs calls of a client in the browser, against an API that allows the page's origin or not. */
+async function runInBrowser(calls: string, { isAllowed = true } = {}) {
+  let api: { readonly url: string; readonly key: string } | undefined
+  const page = await openPage(
+    () => `
+import { createClient, http } from '@bullpen/client'
+import { defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+const double = defineTask({
+  name: 'math.double', queue: 'math', input: z.object({ n: z.int() }), output: z.object({ n: z.int() }),
+})
+const client = createClient({ transport: http(${JSON.stringify(api?.url)}, ${JSON.stringify(api?.key)}), retryFor: '1s' })
+export default async () => { ${calls} }`,
+  )
+  const key = randomUUID()
+  const common = { redisUrl: inject('redisUrl'), namespace: `t-${randomUUID().slice(0, 12)}`, port: 0 }
+  const corsOrigins = isAllowed ? [page.origin] : ['https://shop.example.com']
+  const config = { ...common, keys: [key], metricsPort: 0, corsOrigins }
+  const opened = await createApi({ catalogue, log: silent, config })
+  onTestFinished(() => opened.close())
+  api = { url: (await opened.listen()).url, key }
+  const worker = createWorker({ catalogue, handlers, config: { ...common, logLevel: 'silent' } })
+  onTestFinished(async () => void (await worker.drain()))
+  await worker.start()
+  return page.run(chromium ?? '')
+}
+
+describe.runIf(chromium !== undefined)('in a browser', { timeout: 60_000 }, () => {
+  test('the client enqueues a task and gets its result', async () => {
+    const calls = `
+      const task = await client.enqueue(double, { n: 21 })
+      return { output: await task.result({ timeout: '30s' }), status: (await task.describe()).status }`
+    expect(await runInBrowser(calls)).toEqual({ output: { n: 42 }, status: 'completed' })
+  })
+
+  test('the client learns why a request was rejected', async () => {
+    expect(await runInBrowser(`return client.enqueue(double, { n: 0.5 })`)).toEqual({
+      thrown: expect.objectContaining({
+        ...{ name: 'ProblemError', code: 'invalid_input', outcome: 'refused', status: 422 },
+        requestId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      }),
+    })
+  })
+
+  test('the outcome of a call is unknown if the API does not allow the page’s origin', async () => {
+    expect(await runInBrowser(`return client.enqueue(double, { n: 1 })`, { isAllowed: false })).toEqual({
+      thrown: expect.objectContaining({ name: 'ProblemError', code: 'unreachable', outcome: 'unknown' }),
+    })
+  })
+})

@@ -1,0 +1,98 @@
+// The transport over Bullpen's HTTP API, for Node and browsers.
+import {
+  type Accepted,
+  BullpenError,
+  type Cancelled,
+  type Dropped,
+  type Duration,
+  milliseconds,
+  type TaskView,
+} from '@bullpen/contract'
+import type { TaskTransport } from '@bullpen/contract/internal'
+import { idempotencyHeader } from './idempotency-header.ts'
+import { type HttpRequest, sendRequest } from './request.ts'
+
+export interface HttpOptions {
+  /**
+   * An id that is sent as `X-Request-Id` with every request. It also appears in the log lines of the tasks that the client
+   * enqueues.
+   */
+  readonly correlationId?: string
+  /** The time limit for a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
+  readonly requestTimeout?: Duration
+  /** The function that sends requests. Defaults to the global `fetch`, which keeps connections alive. */
+  readonly fetch?: typeof globalThis.fetch
+}
+
+export interface HttpTransport extends TaskTransport {
+  /** Sends any request once and returns the parsed response. @throws ProblemError, or the signal's reason if the signal aborts. */
+  send(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown>
+}
+
+/**
+ * Creates the transport to the API at `url`, such as `'http://127.0.0.1:8080'`. If the address has a path, requests are sent to
+ * `<url>/v1/…`. The API key is sent as `Authorization: Bearer`. Creating a transport does not open a connection.
+ *
+ * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL, or `invalid_duration`.
+ */
+export function http(url: string | URL, apiKey: string, options: HttpOptions = {}): HttpTransport {
+  const { correlationId, requestTimeout = '10s', fetch = globalThis.fetch } = options
+  const settings = {
+    baseUrl: parseUrl(url),
+    fetch,
+    timeoutMs: milliseconds(requestTimeout, 'requestTimeout'),
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      accept: 'application/json',
+      ...(correlationId === undefined ? {} : { 'x-request-id': correlationId }),
+    },
+  }
+
+  const transport: HttpTransport = {
+    send: (request, signal) => sendRequest(settings, request, signal),
+
+    enqueue(task, { idempotencyKey, waitMs }) {
+      const request = {
+        method: 'POST',
+        path: 'v1/tasks',
+        body: JSON.stringify(task),
+        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey) },
+        waitMs,
+      } as const
+      return async (signal) => (await transport.send(request, signal)) as Accepted | Dropped
+    },
+
+    task(id, waitMs) {
+      const path = `v1/tasks/${encodeURIComponent(id)}${waitQuery(waitMs)}`
+      return async (signal) => (await transport.send({ method: 'GET', path, waitMs }, signal)) as TaskView
+    },
+
+    cancel(id, { waitMs, by }) {
+      const path = `v1/tasks/${encodeURIComponent(id)}/cancel${waitQuery(waitMs)}`
+      const body = by === undefined ? undefined : JSON.stringify({ by })
+      return async (signal) => (await transport.send({ method: 'POST', path, body, waitMs }, signal)) as Cancelled
+    },
+
+    // The connections belong to `fetch`.
+    async close() {},
+  }
+  return transport
+}
+
+function waitQuery(waitMs: number): string {
+  return waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
+}
+
+function parseUrl(given: string | URL): URL {
+  const text = String(given)
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new BullpenError(
+      'invalid_configuration',
+      `the API's URL is ${JSON.stringify(text)}; expected an http or https URL`,
+    )
+  }
+  // Without a trailing slash, a relative URL would replace the last segment of the path.
+  if (!url.pathname.endsWith('/')) url.pathname += '/'
+  return url
+}

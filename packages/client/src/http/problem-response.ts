@@ -1,0 +1,49 @@
+// Reads the problem details (RFC 9457) of a response whose status is not a success.
+import type { ErrorCode, Problem } from '@bullpen/contract'
+import { type CallOutcome, ERROR_CODES, ProblemError } from '@bullpen/contract/internal'
+
+/** The codes of 5xx responses to requests that had no effect. */
+const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'shutting_down', 'unsafe_redis']
+
+/** Creates the error for a response. `body` is the text of the response. */
+export function problemIn(response: Response, body: string): ProblemError {
+  const { status, headers } = response
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const retryAfterMs = seconds >= 0 ? seconds * 1_000 : undefined
+  const requestId = headers.get('x-request-id') ?? undefined
+  const problem = parsed(body)
+  if (!isProblem(problem)) {
+    const outcome = status < 500 ? 'refused' : 'unknown'
+    const detail = `the HTTP ${status} response has no problem details; is this the address of a Bullpen API?`
+    return new ProblemError({ code: 'unexpected_response', outcome, status, detail, requestId, retryAfterMs })
+  }
+  const { code, detail, errors, taskId } = problem
+  const outcome = outcomeOf(problem, status)
+  return new ProblemError({
+    ...{ code, outcome, status, detail, errors, taskId, retryAfterMs },
+    requestId: problem.requestId ?? requestId,
+  })
+}
+
+/** If Redis's reply to the API was lost, the API does not know either whether the request took effect. */
+function outcomeOf({ code, taskId }: Problem, status: number): CallOutcome {
+  const isRefused = status < 500 || (taskId === undefined && REFUSED.includes(code))
+  return isRefused ? 'refused' : 'unknown'
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+function isProblem(value: unknown): value is Problem {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'code' in value &&
+    (ERROR_CODES as readonly unknown[]).includes(value.code)
+  )
+}

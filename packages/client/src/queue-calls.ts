@@ -1,0 +1,58 @@
+// Implements the client's methods that list a queue's tasks, and cancel them by filter. They need the HTTP API.
+import type { Cancellation, CancelPreview, CancelRequest, TaskPage, TaskStatus, TaskView } from '@bullpen/contract'
+import type { SendRequest } from './repetition.ts'
+import type { Abortable } from './task-handle.ts'
+
+interface ListOptions extends Abortable {
+  readonly queue: string
+  readonly status: TaskStatus
+  /** The number of tasks per request, from 1 to 200. Defaults to 50. */
+  readonly pageSize?: number
+}
+
+export interface QueueCalls {
+  /**
+   * Cancels all of a queue's tasks that match the filter and have been enqueued so far. Once the call resolves, none of these
+   * tasks will be started, and all of them have the status `cancelled`. {@link cancellation} reports how many have ended. The
+   * call takes up to 2.5 s if a worker does not respond. The client does not repeat a call whose outcome is unknown, because a
+   * repeat would also cancel tasks that have been enqueued since.
+   */
+  cancelMany(filter: CancelRequest, options?: Abortable): Promise<Cancellation>
+  /** Returns how many tasks {@link cancelMany} would cancel now, without cancelling any. */
+  previewCancel(filter: CancelRequest, options?: Abortable): Promise<CancelPreview>
+  /** Returns the progress of a {@link cancelMany}, which is available for 24 hours after the cancellation is completed. */
+  cancellation(id: string, options?: Abortable): Promise<Cancellation>
+  /** Lists a queue's tasks that have the given status. Each page is requested when the iteration reaches it. */
+  list(options: ListOptions): AsyncGenerator<TaskView, void, void>
+}
+
+export function queueCalls(send: SendRequest): QueueCalls {
+  return {
+    async cancelMany(filter, { signal } = {}) {
+      const request = { method: 'POST', path: 'v1/tasks/cancel', body: JSON.stringify(filter) } as const
+      return (await send('once', request, signal)) as Cancellation
+    },
+
+    async previewCancel(filter, { signal } = {}) {
+      const request = { method: 'POST', path: 'v1/tasks/cancel?dryRun=true', body: JSON.stringify(filter) } as const
+      return (await send('look-up', request, signal)) as CancelPreview
+    },
+
+    async cancellation(id, { signal } = {}) {
+      const path = `v1/cancels/${encodeURIComponent(id)}`
+      return (await send('look-up', { method: 'GET', path }, signal)) as Cancellation
+    },
+
+    async *list({ queue, status, pageSize, signal }) {
+      let cursor: string | undefined
+      do {
+        const query = new URLSearchParams({ queue, status })
+        if (pageSize !== undefined) query.set('limit', String(pageSize))
+        if (cursor !== undefined) query.set('cursor', cursor)
+        const page = (await send('look-up', { method: 'GET', path: `v1/tasks?${query}` }, signal)) as TaskPage
+        yield* page.tasks
+        cursor = page.next
+      } while (cursor !== undefined)
+    },
+  }
+}

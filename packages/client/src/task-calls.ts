@@ -1,0 +1,186 @@
+// Implements the client's methods that enqueue, look up, await and cancel tasks, on any transport.
+import {
+  type Cancelled,
+  type InputOf,
+  isFinal,
+  milliseconds,
+  type OutputOf,
+  type ProducerOptions,
+  type TaskDefinition,
+  type TaskView,
+  type WhenFull,
+} from '@bullpen/contract'
+import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import type { Repeat } from './repetition.ts'
+import { ResultTimeoutError } from './result-timeout-error.ts'
+import { TaskEndedError } from './task-ended-error.ts'
+import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
+import { pauseFor, timeLimit } from './time-limit.ts'
+
+export interface EnqueueOptions extends ProducerOptions, Abortable {
+  /**
+   * Makes this call and later ones with the same key and the same request one enqueue, also across processes: 1 to 255 printable
+   * ASCII characters. By default, the client generates a key of its own for each call, which only makes its own retries safe.
+   */
+  readonly idempotencyKey?: string
+}
+
+/**
+ * A client with any transport. Every method rejects with {@link ProblemError} if the call was rejected or the API or Redis cannot be
+ * reached, and with the signal's reason if the call's signal aborts.
+ */
+export interface TaskClient {
+  /**
+   * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
+   *
+   * The client repeats a call that got no response, or a 502, 503 or 504, for at most `retryFor`. A repeat never stores a second
+   * task. If the call fails in the end, the error's `outcome` says whether the task may have been stored.
+   *
+   * If the queue is full and its policy is to drop tasks, the call rejects with `queue_full`, unless the call itself has
+   * `whenFull: 'drop'`.
+   */
+  enqueue<D extends TaskDefinition>(
+    definition: D,
+    input: InputOf<D>,
+    options: EnqueueOptions & { readonly whenFull: 'drop' },
+  ): Promise<TaskHandle<D> | DroppedTask>
+  enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<TaskHandle<D>>
+  /** Like {@link enqueue}, but for programs that do not have the definition. `input` must be JSON. */
+  enqueueNamed(
+    task: string,
+    input: unknown,
+    options: EnqueueOptions & { readonly whenFull: 'drop' },
+  ): Promise<TaskHandle | DroppedTask>
+  enqueueNamed(task: string, input: unknown, options?: EnqueueOptions): Promise<TaskHandle>
+  /** Returns a task's current state. @throws TypeError if the task belongs to a different definition. */
+  task<D extends TaskDefinition>(definition: D, id: string, options?: Abortable): Promise<TaskOf<D>>
+  /** Returns a task's current state, whatever its definition. */
+  task(id: string, options?: Abortable): Promise<TaskView>
+  /**
+   * Resolves to the task once it is completed, dead, cancelled or expired. Over HTTP, waiting takes one request every 30 s.
+   *
+   * @throws ResultTimeoutError if `timeout` expires first. The task itself is not affected.
+   */
+  waitUntilFinished<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<TaskOf<D>>
+  waitUntilFinished(id: string, options?: WaitOptions): Promise<TaskView>
+  /** Waits like {@link waitUntilFinished} and returns the task's output. @throws TaskEndedError if the task did not complete. */
+  result<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<OutputOf<D>>
+  /**
+   * Cancels a task. A task that has not started will never run. A long task that is running receives an abort signal. A short
+   * task that is running continues. This call is idempotent.
+   */
+  cancel(id: string, options?: CancelOptions): Promise<Cancelled>
+  /** Closes the transport's connections. Calls that are in progress may reject. A client over HTTP needs no close. */
+  close(): Promise<void>
+}
+
+/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
+const REPEAT_WAIT_AFTER_MS = 100
+
+export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskClient {
+  const lookUp = (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<TaskView> =>
+    repeat('look-up', transport.task(id, waitMs), signal)
+
+  async function lookUpEnded(id: string, { timeout = 'none', signal: outer }: WaitOptions): Promise<TaskView> {
+    if (timeout === 'none') return pollUntilEnded(id, outer)
+    const limit = timeLimit(milliseconds(timeout, 'timeout'), outer, () => new ResultTimeoutError(id, timeout))
+    try {
+      return await pollUntilEnded(id, limit.signal)
+    } finally {
+      limit.stop()
+    }
+  }
+
+  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<TaskView> {
+    for (;;) {
+      const view = await lookUp(id, MAX_WAIT_S * 1_000, signal)
+      if (isFinal(view.status)) return view
+      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
+    }
+  }
+
+  async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {
+    const { definition, id, options } = readArguments(args)
+    return checked(definition, await lookUp(id, 0, options?.signal))
+  }
+
+  async function waitUntilFinished(...args: TaskArguments<WaitOptions>): Promise<TaskView> {
+    const { definition, id, options = {} } = readArguments(args)
+    return checked(definition, await lookUpEnded(id, options))
+  }
+
+  async function output(id: string, options: WaitOptions = {}, definition?: TaskDefinition): Promise<unknown> {
+    const view = checked(definition, await lookUpEnded(id, options))
+    if (view.status !== 'completed') throw new TaskEndedError(view)
+    return view.output
+  }
+
+  function handleOf(enqueued: EnqueuedTask): TaskHandle {
+    const { id } = enqueued
+    return {
+      ...enqueued,
+      result: (options) => output(id, options),
+      waitUntilFinished: async (options) => (await client.waitUntilFinished(id, options)) as TaskOf<TaskDefinition>,
+      describe: async (options) => (await client.task(id, options)) as TaskOf<TaskDefinition>,
+      cancel: (options) => client.cancel(id, options),
+    }
+  }
+
+  /** `queuePolicy` is that of the queue, if the task's definition is known. */
+  async function enqueue(task: string, input: unknown, options: EnqueueOptions, queuePolicy?: WhenFull) {
+    const { signal, idempotencyKey, ...call } = options
+    const whenFull = call.whenFull ?? queuePolicy
+    const waitMs = typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
+    const send = transport.enqueue({ task, input, ...call }, { idempotencyKey, waitMs })
+    const enqueued = await repeat('idempotent', send, signal)
+    if (enqueued.action !== 'dropped') return handleOf(enqueued)
+    if (call.whenFull === 'drop') return enqueued
+    const detail = `the queue of ${task} is full, and its policy is to drop tasks; to accept this, pass whenFull: 'drop'`
+    throw new ProblemError({ code: 'queue_full', outcome: 'refused', detail })
+  }
+
+  const client: TaskClient = {
+    // The task has this definition, so the handle has its types.
+    enqueue: ((definition: TaskDefinition, input: unknown, options: EnqueueOptions = {}) =>
+      enqueue(definition.name, input, options, definition.queueSettings.whenFull)) as TaskClient['enqueue'],
+
+    enqueueNamed: ((task: string, input: unknown, options: EnqueueOptions = {}) =>
+      enqueue(task, input, options)) as TaskClient['enqueueNamed'],
+
+    task: task as TaskClient['task'],
+
+    waitUntilFinished: waitUntilFinished as TaskClient['waitUntilFinished'],
+
+    async result(definition, id, options) {
+      return (await output(id, options, definition)) as OutputOf<typeof definition>
+    },
+
+    async cancel(id, { wait, by, signal } = {}) {
+      const waitMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
+      return repeat('idempotent', transport.cancel(id, { waitMs, by }), signal)
+    },
+
+    close: () => transport.close(),
+  }
+  return client
+}
+
+/** The definition comes first and may be omitted. */
+type TaskArguments<Options> =
+  | readonly [definition: TaskDefinition, id: string, options?: Options | undefined]
+  | readonly [id: string, options?: Options | undefined]
+
+function readArguments<Options>(args: TaskArguments<Options>) {
+  const [first, second, third] = args
+  return typeof first === 'string'
+    ? { definition: undefined, id: first, options: second as Options | undefined }
+    : { definition: first, id: second as string, options: third }
+}
+
+/** Returns the task unchanged. @throws TypeError if the task belongs to a different definition. */
+function checked(definition: TaskDefinition | undefined, view: TaskView): TaskView {
+  if (definition !== undefined && view.task !== definition.name) {
+    throw new TypeError(`task ${view.id} is a ${view.task} task, not a ${definition.name} task`)
+  }
+  return view
+}

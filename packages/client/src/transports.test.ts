@@ -1,0 +1,113 @@
+// Tests the client with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
+import { randomUUID } from 'node:crypto'
+import { createApi } from '@bullpen/api'
+import { redis } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { createClient, http, ResultTimeoutError, TaskEndedError, type TaskTransport } from './index.ts'
+
+const double = defineTask({
+  name: 'math.double',
+  queue: 'math',
+  input: z.object({ n: z.int() }),
+  output: z.object({ n: z.int() }),
+  retry: { maxAttempts: 1 },
+})
+const catalogue = defineCatalogue(double)
+const handlers = {
+  'math.double': defineHandler(double, import.meta.url, async ({ input: { n }, signal }) => {
+    if (n < 0) throw new TaskError('negative', 'the number is negative')
+    if (n > 1_000) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    return { n: 2 * n }
+  }),
+}
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function overHttp(namespace: string): Promise<TaskTransport> {
+  const key = randomUUID()
+  const config = { redisUrl: inject('redisUrl'), namespace, keys: [key], port: 0, metricsPort: 0 }
+  const api = await createApi({ catalogue, log: silent, config })
+  onTestFinished(() => api.close())
+  return http((await api.listen()).url, key)
+}
+
+async function overRedis(namespace: string): Promise<TaskTransport> {
+  return redis(inject('redisUrl'), { catalogue, namespace })
+}
+
+describe.each([
+  ['HTTP', overHttp],
+  ['Redis', overRedis],
+])('a client over %s', (_, open) => {
+  async function setup({ worker: hasWorker = true } = {}) {
+    const namespace = `t-${randomUUID().slice(0, 12)}`
+    const client = createClient({ transport: await open(namespace) })
+    onTestFinished(() => client.close())
+    if (hasWorker) {
+      const config = { redisUrl: inject('redisUrl'), namespace, port: 0, logLevel: 'silent' } as const
+      const worker = createWorker({ catalogue, handlers, config })
+      onTestFinished(async () => void (await worker.drain()))
+      await worker.start()
+    }
+    return client
+  }
+
+  test('enqueues a task and gets its result', async () => {
+    const client = await setup()
+    const task = await client.enqueue(double, { n: 21 })
+    expect(task).toMatchObject({ action: 'created', status: 'waiting', id: expect.stringMatching(/^math-/) })
+    expect(await task.result({ timeout: '10s' })).toEqual({ n: 42 })
+    expect(await client.result(double, task.id)).toEqual({ n: 42 })
+    expect(await task.describe()).toMatchObject({ id: task.id, status: 'completed', output: { n: 42 } })
+  })
+
+  test('reports a task that ended without output', async () => {
+    const client = await setup()
+    const task = await client.enqueue(double, { n: -1 })
+    const error = await task.result({ timeout: '10s' }).catch((caught) => caught)
+    expect(error).toBeInstanceOf(TaskEndedError)
+    expect(error).toMatchObject({ code: 'negative', task: { id: task.id, status: 'dead' } })
+  })
+
+  test('waits no longer than it was asked to, and cancels a running task', async () => {
+    const client = await setup()
+    const task = await client.enqueue(double, { n: 1_001 })
+    const error = await task.result({ timeout: '50ms' }).catch((caught) => caught)
+    expect(error).toBeInstanceOf(ResultTimeoutError)
+    expect(error.id).toBe(task.id)
+    const ended = task.waitUntilFinished({ timeout: '10s' })
+    expect(await task.cancel({ wait: '10s', by: 'ann' })).toMatchObject({ id: task.id, status: 'cancelled' })
+    expect((await ended).status).toBe('cancelled')
+  })
+
+  test('stops waiting when the signal aborts', async () => {
+    const client = await setup({ worker: false })
+    const task = await client.enqueue(double, { n: 1 })
+    const stop = new AbortController()
+    const waiting = task.result({ signal: stop.signal })
+    stop.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+  })
+
+  test('stores one task for calls with the same idempotency key, and refuses another request with it', async () => {
+    const client = await setup({ worker: false })
+    const call = (n: number) => client.enqueue(double, { n }, { idempotencyKey: 'order 17' })
+    const tasks = await Promise.all(Array.from({ length: 10 }, () => call(1)))
+    expect(new Set(tasks.map(({ id }) => id)).size).toBe(1)
+    await expect(call(2)).rejects.toMatchObject({ code: 'idempotency_key_reused', outcome: 'refused' })
+  })
+
+  test('is told what is wrong with a request', async () => {
+    const client = await setup({ worker: false })
+    await expect(client.enqueue(double, { n: 0.5 })).rejects.toMatchObject({
+      code: 'invalid_input',
+      outcome: 'refused',
+    })
+    const both = { delay: '1s', runAt: new Date() } as const
+    await expect(client.enqueue(double, { n: 1 }, both)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(client.enqueueNamed('math.triple', {})).rejects.toMatchObject({ code: 'unknown_task' })
+    await expect(client.task('math-01jd3v7n8q0000000000000000')).rejects.toMatchObject({ code: 'task_not_found' })
+  })
+})

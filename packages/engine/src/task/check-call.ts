@@ -1,0 +1,39 @@
+// Checks what a process of the fleet, or a producer beside it, wants to enqueue. The API checks requests with schemas of its own.
+import { BullpenError, type CallOptions, type ProducerOptions, type TaskDefinition } from '@bullpen/contract'
+import { bodyErrors, callOptionsSchema, fieldErrorText, producerOptionsSchema } from '@bullpen/contract/internal'
+
+/** Checks a child task. @throws BullpenError `invalid_input` or `invalid_request`, with the place of each invalid value. */
+export function checkChild(definition: TaskDefinition, input: unknown, call: CallOptions): void {
+  checkOptions(callOptionsSchema, call, `child task ${definition.name}`)
+  checkInput(definition, input)
+}
+
+/** Checks a task of a producer. @throws BullpenError `invalid_input` or `invalid_request`, with the place of each invalid value. */
+export function checkProduced(definition: TaskDefinition, input: unknown, call: ProducerOptions): void {
+  checkOptions(producerOptionsSchema, call, `task ${definition.name}`)
+  checkInput(definition, input)
+}
+
+function checkInput(definition: TaskDefinition, input: unknown): void {
+  const parsed = definition.input.safeParse(input)
+  if (parsed.success) return
+  const errors = bodyErrors(parsed.error, ['input'])
+  const places = errors.map(fieldErrorText).join('; ')
+  throw new BullpenError('invalid_input', `the input does not match the schema of ${definition.name}: ${places}`, {
+    errors,
+  })
+}
+
+type OptionsSchema = typeof callOptionsSchema | typeof producerOptionsSchema
+
+function checkOptions(schema: OptionsSchema, call: ProducerOptions, what: string): void {
+  // Most calls have no options, and this check costs as much as that of an input.
+  if (Object.keys(call).length === 0) return
+  // In JSON, a Date is the string that the schema accepts.
+  const { runAt } = call
+  const checked = schema.safeParse(runAt instanceof Date ? { ...call, runAt: runAt.toJSON() } : call)
+  if (checked.success) return
+  const errors = bodyErrors(checked.error)
+  const places = errors.map(fieldErrorText).join('; ')
+  throw new BullpenError('invalid_request', `invalid options for ${what}: ${places}`, { errors })
+}

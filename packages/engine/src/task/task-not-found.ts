@@ -1,0 +1,9 @@
+// Defines the error for a task that does not exist, or not any more.
+import { BullpenError, type TaskId } from '@bullpen/contract'
+
+export function taskNotFound(id: TaskId): BullpenError {
+  return new BullpenError(
+    'task_not_found',
+    `task ${id} not found; it may have been removed when its retention period ended`,
+  )
+}
