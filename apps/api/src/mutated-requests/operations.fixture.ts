@@ -37,8 +37,9 @@ export interface ValidRequest {
 }
 
 const WORD_WEIGHT = 10
+const BODY_WEIGHT = 4
 
-/** Generates requests for all operations alike. `words` are texts that are valid in some places. */
+/** Generates requests for all operations, more often for those with a body. `words` are texts that are valid in some places. */
 export function requestsOf(document: OpenApiDocument, words: readonly string[]): fc.Arbitrary<ValidRequest> {
   const { schemas } = document.components
   const vocabulary: Vocabulary = {
@@ -49,7 +50,12 @@ export function requestsOf(document: OpenApiDocument, words: readonly string[]):
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
-  return fc.oneof(...operations.map((each) => requestsFor(each, vocabulary)))
+  return fc.oneof(
+    ...operations.map((each) => ({
+      weight: each.operation.requestBody === undefined ? 1 : BODY_WEIGHT,
+      arbitrary: requestsFor(each, vocabulary),
+    })),
+  )
 }
 
 /** Returns the examples in the document's descriptions, such as '30s'. */
@@ -58,15 +64,19 @@ function quotedIn(document: OpenApiDocument): readonly string[] {
   return [...new Set(Array.from(found, ([, word = '']) => word))]
 }
 
+const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
 function requestsFor(
   { path, method, operation }: { path: string; method: string; operation: OperationObject },
   vocabulary: Vocabulary,
 ): fc.Arbitrary<ValidRequest> {
   const values = (place: Parameter['in']) => {
     const parameters = operation.parameters.filter((each) => each.in === place)
-    const arbitraries = parameters.map(({ name, schema }) => [name, valuesOf(schema, vocabulary).map(String)] as const)
+    const arbitraries = parameters.map(({ name, schema }) => [name, valuesOf(schema, vocabulary).map(asText)] as const)
     const requiredKeys = parameters.filter(({ required }) => required).map(({ name }) => name)
-    return fc.record<Record<string, string>>(Object.fromEntries(arbitraries), { requiredKeys })
+    const withOptional = fc.record<Record<string, string>>(Object.fromEntries(arbitraries), { requiredKeys })
+    const required = fc.record(Object.fromEntries(arbitraries.filter(([name]) => requiredKeys.includes(name))))
+    return fc.oneof({ weight: 2, arbitrary: required }, { weight: 1, arbitrary: withOptional })
   }
   const schema = operation.requestBody?.content['application/json']?.schema
   const body = schema === undefined ? fc.constant(undefined) : valuesOf(schema, vocabulary)

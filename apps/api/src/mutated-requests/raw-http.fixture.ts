@@ -60,9 +60,13 @@ function parseResponse(text: string): WireResponse | undefined {
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1])
   const rest = text.slice(end + 4)
   if (status < 200) return parseResponse(rest)
-  const headers = lines.map((line): [string, string] => {
-    const colon = line.indexOf(':')
-    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
-  })
-  return { status, headers: Object.fromEntries(headers), body: Buffer.from(rest, 'latin1').toString() }
+  const headers: Readonly<Record<string, string>> = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  // If the request has more bytes than it announced, a second response follows.
+  const body = rest.slice(0, Number(headers['content-length'] ?? rest.length))
+  return { status, headers, body: Buffer.from(body, 'latin1').toString() }
 }

@@ -64,6 +64,7 @@ export const cancelManyQuerySchema = z.strictObject({
     .enum(['true', 'false'])
     .default('false')
     .transform((text) => text === 'true')
+    .pipe(z.boolean())
     .describe(
       'If `true`, the request does not cancel any tasks, and the response contains the number of tasks that match now.',
     ),

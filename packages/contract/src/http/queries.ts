@@ -9,11 +9,11 @@ export const MAX_WAIT_S = 30
 export const PAGINATION = { max: 200, default: 50 } as const
 
 /**
- * Returns the schema for a number in a query string. It accepts only decimal digits, so '0x10' and ' ' are rejected. The same
+ * Returns the schema for a whole number in a query string. It accepts only decimal digits, so '0x10' and ' ' are rejected. The same
  * message covers a wrong format and a wrong range.
  */
 const numberText = (form: RegExp, min: number, max: number, expected: string) =>
-  z.string().regex(form, expected).transform(Number).pipe(z.number(expected).min(min, expected).max(max, expected))
+  z.string().regex(form, expected).transform(Number).pipe(z.int(expected).min(min, expected).max(max, expected))
 
 const EXPECTED_WAIT = `expected a duration such as '10s', or a number of seconds, from 0 to ${MAX_WAIT_S} s`
 
@@ -22,7 +22,7 @@ export const waitSchema = z
   .string()
   .regex(/^\d{1,5}(\.\d{1,3})?(ms|s)?$/, EXPECTED_WAIT)
   .transform((text) => Number.parseFloat(text) / (text.endsWith('ms') ? 1_000 : 1))
-  .pipe(z.number(EXPECTED_WAIT).max(MAX_WAIT_S, EXPECTED_WAIT))
+  .pipe(z.number(EXPECTED_WAIT).min(0, EXPECTED_WAIT).max(MAX_WAIT_S, EXPECTED_WAIT))
 
 /** The query of POST /v1/tasks. */
 export const enqueueQuerySchema = z
