@@ -41,13 +41,17 @@ it.each(seeds({ small: 15, full: 200 }))(
     })
     for (let i = 0; i < 40; i++) {
       const name = random(4) === 0 ? 'match' : 'other'
-      await queue.add(name, {}, { jobId: `${name}-${i}`, ...(random(8) === 0 && { delay: 3_600_000 }) })
+      const opts = { jobId: `${name}-${i}`, attempts: 1_000, ...(random(8) === 0 && { delay: 3_600_000 }) }
+      await queue.add(name, {}, opts)
     }
     const rule = { id: 'rule', queue: 'q', task: 'match', before: Date.now(), reason: 'cancelled', by: 'me', at: 1 }
     await redis.hset(keys.cancelRules, rule.id, JSON.stringify(rule))
 
     const held: Job[] = []
-    /** Consumers know the rule: they return a task that it matches, or keep it for a while, and never start it. */
+    /**
+     * Consumers know the rule: they return a task that it matches, or keep it for a while, and never start it. A team's own Worker
+     * does not know the rule: it runs the task, which fails and is retried at once or later.
+     */
     const move = async (): Promise<void> => {
       const job = held[random(Math.max(1, held.length))]
       if (random(2) === 0 || job === undefined) {
@@ -57,7 +61,10 @@ it.each(seeds({ small: 15, full: 200 }))(
       }
       held.splice(held.indexOf(job), 1)
       if (job.name === 'other' && random(3) === 0) await job.moveToCompleted(1, 'token', false)
-      else await job.moveToWait('token')
+      else if (random(3) === 0) {
+        job.opts.backoff = { type: 'fixed', delay: random(2) * 3_600_000 }
+        await job.moveToFailed(new Error('no'), 'token')
+      } else await job.moveToWait('token')
     }
     const unended = async (): Promise<readonly string[]> => {
       const ids = [

@@ -110,10 +110,17 @@ end`,
 }
 
 /**
- * Notes that the task `id` has returned from `active` to `wait`, if a cancel by filter may be looking for it. Otherwise, a pass
- * through the queue would miss a task that is fetched and returned at the wrong moments (../../scripts/cancel/forget-rules.ts).
+ * Notes that the task `id` has returned from `active` to a place where it waits, if a cancel by filter may be looking for it.
+ * Otherwise, a pass through the queue would miss a task that is fetched and returned at the wrong moments
+ * (../../scripts/cancel/forget-rules.ts). A retry is noted, too, because a team's own Worker starts tasks that a rule matches.
  */
 const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
+
+const noteReturnOf = (id: string): string => `
+if ${SUCCEEDED} then
+  local id = ${id}
+  ${NOTE_RETURN}
+end`
 
 /**
  * Returns the task `id`, which was released before its first start, to the index of queue timeouts. It has left the index if the
@@ -156,12 +163,12 @@ end`,
     extra: [],
     // BullMQ's argument is "0" if the move counts an attempt.
     before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'`,
-    after: confirmResentFields('KEYS[5]', 'ARGV[7]'),
+    after: `${confirmResentFields('KEYS[5]', 'ARGV[7]')}${noteReturnOf('ARGV[3]')}`,
   },
 
   retryJob: {
     extra: [],
-    after: confirmResentFields('KEYS[4]', 'ARGV[6]'),
+    after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}`,
   },
 
   moveJobFromActiveToWait: {

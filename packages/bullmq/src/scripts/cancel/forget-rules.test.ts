@@ -1,9 +1,11 @@
 // A rule is forgotten only if no task that it matches has returned to the queue during the pass.
 import { rateLimited } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
+import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { leaderKeys, queueKeys } from '../../keys.ts'
+import { attach } from '../../attach.ts'
+import { leaderKeys, prefixOf, queueKeys } from '../../keys.ts'
 import { setup, short } from '../../setup.fixture.ts'
 import { runScript } from '../script.ts'
 import { beginPass } from './begin-pass.ts'
@@ -93,6 +95,22 @@ it('a task that a worker requeues is noted while there are rules, and the next p
   expect(await redis.smembers(keys.cancelReturned)).toEqual([id])
   await begin('p2')
   expect(await redis.exists(keys.cancelReturned)).toBe(0)
+})
+
+it.each([
+  ['at once', 0],
+  ['later', 3_600_000],
+])('a task that a worker retries %s is noted, too', async (_when, delay) => {
+  const { redis, redisUrl, keys, namespace, enqueue } = await queueWithRules('a')
+  const id = await enqueue(short)
+  const options = { connection: { url: redisUrl }, prefix: prefixOf(namespace, 'rig'), autorun: false }
+  const worker = attach(new Worker('rig', null, options))
+  onTestFinished(() => worker.close(true))
+  const job = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
+  job.opts.backoff = { type: 'fixed', delay }
+  await job.moveToFailed(new Error('no'), 'token')
+  expect(await redis.zcard(keys.retrying)).toBe(delay === 0 ? 0 : 1)
+  expect(await redis.smembers(keys.cancelReturned)).toEqual([id])
 })
 
 it('a task that a worker requeues is not noted while there are no rules', async () => {

@@ -5,8 +5,8 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * A task may have been fetched before the pass reached it in the waiting list, and have returned from `active` before the pass
- * reached it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. It records each rule that
+ * A task may have been fetched before the pass reached it where it waited, and have returned from `active` before the pass reached
+ * it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. It records each rule that
  * matches a task in the set, in the hash of the current pass. Once the set is empty, the script deletes the other rules.
  *
  * The script may be sent again if its reply is lost. The recorded rules are kept until the next pass begins, so a repeated call
