@@ -89,9 +89,13 @@ it('the end of a job counts its attempt in one command, and adds the events fail
 it("the leader's stalled check sends the keys and arguments that BullMQ sends, with a key of its own for the last check", async () => {
   const sent: unknown[][] = []
   const script = COMPOSED.get('moveStalledJobsToWait')
-  const redis = { defineCommand() {}, [script?.name ?? '']: async (args: unknown[]) => void sent.push(args) }
+  const redis = {
+    isCluster: true,
+    defineCommand() {},
+    [script?.name ?? '']: async (args: unknown[]) => void sent.push(args),
+  }
   const keys = queueKeys('n', 'q')
-  // A client that has only the command that this check sends, and records its arguments.
+  // A client that has only the command that this check sends, and records its arguments. A cluster's calls are not encoded here.
   await requeueLostTasks(redis as unknown as Commander, keys, { fencing: 7, now: 1 })
   const [own = []] = sent
   const theirs = callsOf('moveStalledJobsToWait')[0] ?? []
