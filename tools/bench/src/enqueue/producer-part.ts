@@ -19,7 +19,7 @@ export interface ProducerOptions {
 /** The producers. Each one connects, and returns the function that enqueues a task. */
 const PRODUCERS = {
   async bullpen({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
-    const log = { debug() {}, info() {}, warn: console.error, error: console.error }
+    const log = { debug() {}, info() {}, warn() {}, error: console.error }
     const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log })
     while (!(await isReachable(broker.ping)));
     const random = createRandomPool()
