@@ -76,7 +76,7 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
   expect(misfit).toMatchObject({
     code: 3,
     out: '',
-    err: expect.stringMatching(/^bullpen: invalid_input: .*input\.fencingToken/),
+    err: expect.stringMatching(/^bullpen: invalid_input: .*\/input\/fencingToken/),
   })
   expect(await run('list', '--queue', 'nope', '--status', 'dead')).toMatchObject({
     code: 3,
