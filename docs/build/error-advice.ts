@@ -22,7 +22,8 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   payload_too_large: {
     meaning: 'The body is larger than the limit.',
-    action: 'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT`.',
+    action:
+      'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },
   unsupported_media_type: {
     meaning: 'The body is not `application/json`, or it is compressed.',

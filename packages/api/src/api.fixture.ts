@@ -72,6 +72,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     keyring: createKeyring([KEY], DEV_KEY),
     version: '1.2.3',
     bodyLimit: 262_144,
+    bulkBodyLimit: 4_194_304,
     idempotencyLifeS: 86_400,
     corsOrigins: [],
     secureCookie: false,

@@ -115,6 +115,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     keyring: createKeyring(settings.keys, devKey),
     version: VERSION,
     bodyLimit,
+    bulkBodyLimit: settings.bulkBodyLimit,
     idempotencyLifeS: milliseconds(settings.idempotencyLife) / 1_000,
     corsOrigins: settings.corsOrigins,
     secureCookie: settings.environment === 'production',

@@ -10,7 +10,7 @@ import {
 } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
-import type { CancelProgress } from '@bullpen/engine/internal'
+import { type CancelProgress, queueOfAll } from '@bullpen/engine/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
@@ -84,6 +84,11 @@ export function fakeBroker(): FakeBroker {
         broker.put({ id, task: name, version, queue, status, input, ...given })
         return { id, action: 'created' }
       }),
+    enqueueBulk: (tasks) => Promise.allSettled(tasks.map(broker.enqueue)),
+    enqueueAll: async (tasks) => {
+      queueOfAll(tasks)
+      return Promise.all(tasks.map(broker.enqueue))
+    },
     find: (id) => answer(() => records.get(id)),
     async waitUntilFinished(id, signal) {
       broker.waiting++

@@ -13,7 +13,7 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
-import { decodePayload, storedEnvelope } from '@bullpen/engine/internal'
+import { decodePayload, mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { DEFAULT_WATERMARK, openMemoryAdmission } from './admission/memory-admission.ts'
@@ -21,6 +21,7 @@ import type { ServerMemory } from './admission/memory-meter.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById, type OnEnded, reportLateEnd } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection, singleCommandTimeout } from './connection.ts'
+import { type AddAllJobs, allJobsAdder } from './internals/composition/add-all-jobs.ts'
 import { type AddJob, jobAdder } from './internals/composition/add-job.ts'
 import { backendFactory } from './internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
@@ -144,6 +145,7 @@ interface QueueHandles {
   readonly name: string
   readonly queue: Queue
   readonly addJob: AddJob
+  readonly addAllJobs: AddAllJobs
   readonly keys: QueueKeys
   readonly completions: CompletionListener
 }
@@ -214,6 +216,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       name,
       queue,
       addJob: jobAdder(redis, queue.getBackend()),
+      addAllJobs: allJobsAdder(redis, queue.getBackend()),
       keys,
       completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
     }
@@ -262,6 +265,17 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
   }
 
+  /** Returns the string that is stored for a task, and its size. @throws BullpenError `payload_too_large`. */
+  function storedAs(task: NewTask): { readonly data: string; readonly bytes: number } {
+    const data = JSON.stringify(storedEnvelope(task, codec))
+    const bytes = Buffer.byteLength(data)
+    if (bytes <= sizeLimit) return { data, bytes }
+    throw new BullpenError(
+      'payload_too_large',
+      `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
+    )
+  }
+
   /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
   const handlesOfTask = (id: string): QueueHandles | undefined => handles.get(readTaskId(id)?.queue ?? '')
 
@@ -303,20 +317,13 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           log,
         })
 
-  return {
+  const broker: BullmqBroker = {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
     isLeading: () => leader?.isLeading() ?? false,
 
     async enqueue(task: NewTask) {
       const { addJob } = handlesOf(task.queue)
-      const data = JSON.stringify(storedEnvelope(task, codec))
-      const bytes = Buffer.byteLength(data)
-      if (bytes > sizeLimit) {
-        throw new BullpenError(
-          'payload_too_large',
-          `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
-        )
-      }
+      const { data, bytes } = storedAs(task)
       try {
         const admitting = admit(task.queue, bytes)
         if (admitting !== undefined) await withCommandTimeout(admitting)
@@ -326,6 +333,30 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       }
       const limits = admission.limitsOf(task.queue, task.limits)
       return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data))
+    },
+
+    async enqueueBulk(tasks) {
+      // The first task loads what all of them need. Otherwise, each task would read the queue's settings, and if Redis has lost the
+      // script, each would send its whole text.
+      const first = await Promise.allSettled(tasks.slice(0, 1).map(broker.enqueue))
+      return [...first, ...(await Promise.allSettled(tasks.slice(1).map(broker.enqueue)))]
+    },
+
+    async enqueueAll(tasks) {
+      const queue = queueOfAll(tasks)
+      if (queue === undefined) return []
+      const { addAllJobs } = handlesOf(queue)
+      const stored = mapTasks(tasks, storedAs)
+      const allBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0)
+      try {
+        await withCommandTimeout(Promise.resolve(admit(queue, allBytes)))
+      } catch (error) {
+        noteRefused(queue, error)
+        throw error
+      }
+      const limited = tasks.map((task) => ({ ...task, limits: admission.limitsOf(queue, task.limits) }))
+      const data = stored.map((each) => each.data)
+      return withSingleTimeout(addAllJobs(limited, data))
     },
 
     find: (id) => call(() => find(id)),
@@ -435,4 +466,5 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       redis.disconnect()
     },
   }
+  return broker
 }

@@ -23,6 +23,7 @@ describe('the settings of the API', () => {
       keys: [KEY],
       devKey: undefined,
       bodyLimit: 262_144,
+      bulkBodyLimit: 4_194_304,
       idempotencyLife: '24h',
       memoryWatermark: 80,
       allowEviction: false,

@@ -82,7 +82,12 @@ export const API_SETTINGS = {
   bodyLimit: {
     env: 'BULLPEN_API_BODY_LIMIT',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The maximum size of a request body, in bytes.',
+    help: 'The maximum size of a request body, in bytes. Also limits the size of each task.',
+  },
+  bulkBodyLimit: {
+    env: 'BULLPEN_API_BULK_BODY_LIMIT',
+    ...wholeNumberOr(4_194_304, 1_024, 16_777_216),
+    help: 'The maximum size of the body of `POST /v1/tasks/bulk`, in bytes.',
   },
   corsOrigins: {
     env: 'BULLPEN_API_CORS_ORIGINS',

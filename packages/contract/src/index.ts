@@ -48,6 +48,7 @@ export type { Progress, TaskRecord } from './task/task-record.ts'
 
 export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
 export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
+export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/enqueue-bulk.ts'
 export type { Problem } from './http/problem.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
 export type { OnConflict, UniqueOptions } from './http/unique.ts'

@@ -10,6 +10,7 @@ export { MAX_PRIORITY } from './definition/priority.ts'
 export { ON_SHUTDOWN } from './definition/queue.ts'
 export { MAX_ATTEMPTS } from './definition/retry-policy.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
+export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
 export { bodyErrors, fieldErrorText, parameterErrors } from './errors/field-error.ts'
@@ -60,7 +61,14 @@ export {
   enqueueBodySchema,
   producerOptionsSchema,
 } from './http/enqueue.ts'
-export { MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.ts'
+export {
+  bulkResponseSchema,
+  enqueueBulkBodySchema,
+  MAX_ATOMIC_TASKS,
+  MAX_BULK_TASKS,
+  uncheckedBulkBodySchema,
+} from './http/enqueue-bulk.ts'
+export { type IdempotencyKeyHeader, MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.ts'
 export { taskLinks, taskPath } from './http/links.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'

@@ -33,6 +33,7 @@ describe('the document', () => {
     expect(operations.map(({ operationId }) => operationId)).toEqual([
       'enqueueTask',
       'listTasks',
+      'enqueueBulk',
       'showTask',
       'cancelTask',
       'cancelTasks',
@@ -116,6 +117,28 @@ describe('the document', () => {
         },
       },
     })
+  })
+
+  test('describes the tasks of a bulk request as the bodies of an enqueue, and has an example that the API accepts', async () => {
+    const { paths, components } = await document()
+    const body = paths['/v1/tasks/bulk']?.['post']?.requestBody as RequestBody
+    expect(body).toMatchObject({
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/EnqueueBulk' } } },
+    })
+    expect(components.schemas['EnqueueBulk']).toMatchObject({
+      properties: { tasks: { minItems: 1, maxItems: 1_000 } },
+      additionalProperties: false,
+    })
+    expect(JSON.stringify(components.schemas['EnqueueBulk'])).toContain('"#/components/schemas/email.welcome.Enqueue"')
+    const { ask } = await testApi()
+    const [example] = Object.values(body.content['application/json'].examples)
+    const response = await ask({
+      method: 'POST',
+      url: '/v1/tasks/bulk',
+      headers: { 'content-type': 'application/json' },
+      payload: JSON.stringify(example?.value),
+    })
+    expect(response.json()).toMatchObject({ failed: 0, results: [{ action: 'created' }] })
   })
 
   test('has an example of the body for every task, which the API accepts', async () => {

@@ -7,23 +7,13 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import {
-  createTaskId,
-  ID_RANDOM_BYTES,
-  isStored,
-  readIdempotencyKey,
-  taskLinks,
-  taskView,
-} from '@bullpen/contract/internal'
-import type { Idempotency, NewTask } from '@bullpen/engine'
-import { newTask, stoppable } from '@bullpen/engine/internal'
-import { idempotencyOf } from '@bullpen/engine/node'
-import type { FastifyRequest } from 'fastify'
+import { isStored, taskLinks, taskView } from '@bullpen/contract/internal'
+import { stoppable } from '@bullpen/engine/internal'
 import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
-import { callersId } from '../http/request-id.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
+import { originOf, taskPlanner } from './planned-task.ts'
 import { storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {
@@ -34,7 +24,8 @@ export interface EnqueueQuery extends WaitQuery {
 type EnqueueCall = Call<unknown, EnqueueQuery>
 
 export function enqueueTask(context: ApiContext) {
-  const { catalogue, broker, emit, now, randomBytes, idempotencyLifeS } = context
+  const { catalogue, broker, emit } = context
+  const plan = taskPlanner(context)
 
   /** Cancels the task of a caller that has disconnected. The caller cannot receive a response, so a failure is logged. */
   async function cancelAbandoned(
@@ -49,36 +40,16 @@ export function enqueueTask(context: ApiContext) {
     }
   }
 
-  function idempotencyIn(request: FastifyRequest, body: EnqueueRequest, queue: string): Idempotency | undefined {
-    const header = readIdempotencyKey(request.headers['idempotency-key'])
-    if (header === undefined) return undefined
-    const longest = catalogue.queue(queue).idempotencyLifeS ?? idempotencyLifeS
-    const { key, life = longest } = header
-    const caller = request.keyFingerprint ?? ''
-    return idempotencyOf({ key, caller, request: JSON.stringify(body), life: Math.min(life, longest) })
-  }
-
   return async ({ query, body, request, reply }: EnqueueCall): Promise<Accepted | Dropped | TaskView> => {
     // The body has been validated, but is still as the caller sent it.
     const wanted = body as EnqueueRequest
-    const definition = catalogue.get(wanted.task)
-    const { name: task, queue } = definition
-    const { limits, whenFull } = definition.queueSettings
-    const idempotency = idempotencyIn(request, wanted, queue)
-    const ownId = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
-    const correlationId = callersId(request.headers)
-    let isScheduled = false
-    const create = (): NewTask => {
-      const origin = { id: ownId, enqueuedAt: now(), caller: 'only', limits, correlationId } as const
-      const created = newTask(definition, wanted.input, wanted, origin)
-      isScheduled = created.delayMs !== undefined
-      return idempotency === undefined ? created : { ...created, idempotency }
-    }
+    const planned = plan(wanted, originOf(request))
+    const { queue, task } = planned
     const seconds = secondsToWait(query, request, reply)
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
     // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
-    if (idempotency === undefined) request.taskId = ownId
-    const stored = await storeTask(context, { queue, task, whenFull: wanted.whenFull ?? whenFull, create, reply })
+    if (planned.idempotency === undefined) request.taskId = planned.id
+    const stored = await storeTask(context, planned, reply)
     if (stored === undefined) {
       reply.code(200)
       return { action: 'dropped' }
@@ -89,7 +60,7 @@ export function enqueueTask(context: ApiContext) {
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
-    const status = isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status
+    const status = isNew ? planned.status() : (replayed ?? stored).status
     const accepted = { id, action, status, links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds)

@@ -1,18 +1,9 @@
 // Stores the task of a request. If the queue is full, the request's policy or the queue's decides what happens.
-import { BullpenError, type Enqueued, milliseconds, QueueFullError, type WhenFull } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
+import { BullpenError, type Enqueued, milliseconds, QueueFullError } from '@bullpen/contract'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../http/abort-on-first.ts'
 import type { ApiContext } from '../http/context.ts'
-
-export interface StoreCall {
-  readonly queue: string
-  readonly task: string
-  readonly whenFull: WhenFull
-  /** Creates the task for a try. While a caller waits for room, every try stores the task as of its own time. */
-  readonly create: () => NewTask
-  readonly reply: FastifyReply
-}
+import type { PlannedTask } from './planned-task.ts'
 
 /**
  * Returns what the broker returned, or undefined if the task was dropped.
@@ -20,10 +11,14 @@ export interface StoreCall {
  * @throws QueueFullError if the queue is full and its tasks are rejected, or if it is still full when the wait is over.
  * @throws BullpenError `shutting_down` if the API closes while the caller waits for room.
  */
-export async function storeTask(context: ApiContext, call: StoreCall): Promise<Enqueued | undefined> {
-  const { broker, blocked, closing, emit } = context
-  const { queue, task, whenFull, create, reply } = call
-  const store = (): Promise<Enqueued> => broker.enqueue(create())
+export async function storeTask(
+  context: ApiContext,
+  planned: PlannedTask,
+  reply: FastifyReply,
+): Promise<Enqueued | undefined> {
+  const { broker, blocked, closing } = context
+  const { queue, whenFull } = planned
+  const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
   try {
     if (typeof whenFull === 'string') return await store()
     const waitMs = milliseconds(whenFull.block)
@@ -31,11 +26,16 @@ export async function storeTask(context: ApiContext, call: StoreCall): Promise<E
   } catch (error) {
     if (!(error instanceof QueueFullError)) throw error
     if (typeof whenFull === 'object' && closing.aborted) throw shuttingDown(queue)
-    const action = whenFull === 'drop' ? 'dropped' : 'rejected'
-    emit({ event: 'task.refused', queue, task, limit: error.reached.limit, action })
-    if (action === 'rejected') throw error
+    refuse(context, planned, error)
     return undefined
   }
+}
+
+/** Counts a task for which there is no room. Returns if the task is dropped, and throws the error if it is rejected. */
+export function refuse({ emit }: ApiContext, { queue, task, whenFull }: PlannedTask, error: QueueFullError): void {
+  const action = whenFull === 'drop' ? 'dropped' : 'rejected'
+  emit({ event: 'task.refused', queue, task, limit: error.reached.limit, action })
+  if (action === 'rejected') throw error
 }
 
 function shuttingDown(queue: string): BullpenError {

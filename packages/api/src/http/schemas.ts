@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { describeIssue } from './problems/issue-messages.ts'
 
 /** The maximum number of errors in a response, which should not be longer than the request. */
-const MAX_ERRORS = 20
+export const MAX_ERRORS = 20
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent
@@ -16,20 +16,27 @@ const MAX_ERRORS = 20
 export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>
     (data: unknown) => {
-      try {
-        const result = schema.safeParse(data, { error: describeIssue })
-        if (httpPart === 'body') {
-          return result.success ? { value: data } : { error: bodyError(catalogue, schema, data, result.error) }
-        }
-        return result.success
-          ? { value: result.data }
-          : { error: validationError('invalid_request', parameterErrors(result.error)) }
-      } catch (cause) {
-        // A transform of the task threw or is asynchronous, so its schema does not accept this input.
-        const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
-        return { error: validationError('invalid_input', [{ pointer: '/input', message }]) }
+      if (httpPart === 'body') {
+        const error = bodyError(catalogue, schema, data)
+        return error === undefined ? { value: data } : { error }
       }
+      const result = schema.safeParse(data, { error: describeIssue })
+      return result.success
+        ? { value: result.data }
+        : { error: validationError('invalid_request', parameterErrors(result.error)) }
     }
+}
+
+/** Returns what is wrong with a body, or undefined if it matches the schema. */
+export function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown): BullpenError | undefined {
+  try {
+    const result = schema.safeParse(body, { error: describeIssue })
+    return result.success ? undefined : mismatch(catalogue, schema, body, result.error)
+  } catch (cause) {
+    // A transform of the task threw or is asynchronous, so its schema does not accept this input.
+    const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
+    return validationError('invalid_input', [{ pointer: '/input', message }])
+  }
 }
 
 /** Drops all fields that the schema does not contain, and throws if a response does not match the schema. */
@@ -37,7 +44,7 @@ export const createSerializer: FastifySerializerCompiler<z.ZodType> = ({ schema 
   return (response) => JSON.stringify(schema.parse(response))
 }
 
-function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown, error: z.core.$ZodError): BullpenError {
+function mismatch(catalogue: Catalogue, schema: z.ZodType, body: unknown, error: z.core.$ZodError): BullpenError {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return new BullpenError('invalid_request', 'the body must be a JSON object; /openapi.json lists its fields')
   }

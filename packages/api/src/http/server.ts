@@ -78,7 +78,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.setValidatorCompiler(createValidator(catalogue))
   app.setSerializerCompiler(createSerializer)
   acceptOnlyJson(app)
-  answerErrors(app, options.log, options.bodyLimit)
+  answerErrors(app, options.log)
   app.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(request, reply)
     done()
@@ -109,15 +109,17 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 }
 
 function addRoute(app: FastifyInstance, row: Route): void {
+  const body = row.checkedBody ?? row.body
   const responses = Object.entries(row.responses).map(([status, { schema }]) => [status, schema] as const)
   app.route({
     method: row.method,
     url: row.path,
     config: { access: row.access },
+    ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
     schema: {
       ...(row.params === undefined ? {} : { params: row.params }),
       ...(row.query === undefined ? {} : { querystring: row.query }),
-      ...(row.body === undefined ? {} : { body: row.bodyRequired === false ? row.body.nullish() : row.body }),
+      ...(body === undefined ? {} : { body: row.bodyRequired === false ? body.nullish() : body }),
       response: Object.fromEntries(responses),
     },
     handler: (request, reply) =>

@@ -81,7 +81,7 @@ export async function runScript<Key extends string, Arg extends string, Answer>(
   script: Script<Key, Arg, Answer>,
   keys: Values<Key, string>,
   args: Values<Arg, string | number>,
-  more: readonly (string | number)[] = [],
+  more: readonly Argument[] = [],
 ): Promise<Answer> {
   return script.answer(await commandOf(redis, script)(flatten(script, keys, args, more)))
 }
@@ -108,12 +108,14 @@ function flatten<Key extends string, Arg extends string>(
   { keys, args }: Script<Key, Arg, unknown>,
   keyValues: Values<Key, string>,
   argValues: Values<Arg, string | number>,
-  more: readonly (string | number)[],
-): (string | number)[] {
+  more: readonly Argument[],
+): Argument[] {
   return [...keys.map((key) => keyValues[key]), ...args.map((arg) => argValues[arg]), ...more]
 }
 
-type Command = (args: readonly (string | number)[]) => unknown
+type Argument = string | number | Buffer
+
+type Command = (args: readonly Argument[]) => unknown
 
 /** Returns the script's command on a client. The command sends EVALSHA, and EVAL if Redis does not know the script. */
 function commandOf(

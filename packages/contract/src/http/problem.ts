@@ -111,7 +111,7 @@ export const problemSchema = z
       .string()
       .optional()
       .describe(
-        'Present when POST /v1/tasks fails with `redis_unavailable` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again. With `unique_key_taken`, the task with this id has the unique key.',
+        'Present when an enqueue fails with `redis_unavailable` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again; after an atomic bulk request, it is the id of the first task, and either all tasks are stored or none. With `unique_key_taken`, the task with this id has the unique key.',
       ),
   })
   .meta({ id: 'Problem' })

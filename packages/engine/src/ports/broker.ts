@@ -158,6 +158,21 @@ export interface Broker {
    * `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>
+  /**
+   * Enqueues each task as {@link enqueue} does, and resolves with the tasks' own results, in the same order. A task that is
+   * refused does not affect the others. The call takes two round trips, regardless of the number of tasks. The promise never
+   * rejects.
+   */
+  enqueueBulk(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<Enqueued>[]>
+  /**
+   * Enqueues all of these tasks or none. They belong to one queue, and have different ids and different idempotency keys. The call
+   * is atomic and takes one round trip. It is idempotent like {@link enqueue}. If the promise rejects, all tasks may nevertheless
+   * have been stored, unless the error code says that they were refused.
+   *
+   * @throws BullpenError like {@link enqueue}, and `payload_too_large` if there are too many tasks. If a single task is the reason,
+   * the error's pointer begins with that task's index, such as `/3`.
+   */
+  enqueueAll(tasks: readonly NewTask[]): Promise<readonly Enqueued[]>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
   find(id: TaskId): Promise<TaskRecord | undefined>
   /**

@@ -18,8 +18,10 @@ import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelRule,
   type Clock,
+  mapTasks,
   newTask,
   type PoolOptions,
+  queueOfAll,
   type Retention,
   uniqueKeyTaken,
 } from '@bullpen/engine/internal'
@@ -74,6 +76,11 @@ export interface MemoryBroker extends Broker {
   loseLock(id: TaskId): void
   /** Kills a worker, as SIGKILL would. Its pools write nothing more, and their tasks are recovered after `stallMs`. */
   kill(worker: string): void
+}
+
+interface PreparedTask {
+  readonly isNew: boolean
+  readonly store: () => Enqueued
 }
 
 const STALL_MS = 6_000
@@ -132,8 +139,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return task && recordOf(task)
   }
 
-  const enqueue = async (task: NewTask): Promise<Enqueued> => {
-    outage.check()
+  /**
+   * Checks whether a task may be stored. Returns the function that stores it, unless it is known or another task has its unique key.
+   * `pending` is how many tasks the same call stores before it.
+   */
+  const prepare = (task: NewTask, pending = 0): PreparedTask => {
     const store = storeOf(task.queue)
     const stored = storedTask(task, options.codec)
     const bytes = Buffer.byteLength(JSON.stringify(stored.envelope))
@@ -141,29 +151,45 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
     }
     const earlier = records.find(task)
-    if (earlier !== undefined) return earlier
+    if (earlier !== undefined) return { isNew: false, store: () => earlier }
     const known = tasks.get(task.id)
     if (known !== undefined) {
       const action = actionOnExisting(known, task.caller)
-      return { id: task.id, action: action === 'created' && uniqueKeys.hasReplaced(task) ? 'replaced' : action }
+      const hasReplaced = action === 'created' && uniqueKeys.hasReplaced(task)
+      return { isNew: false, store: () => ({ id: task.id, action: hasReplaced ? 'replaced' : action }) }
     }
     const conflict = uniqueKeys.conflict(task)
     const other = conflict && tasks.get(conflict.id)
     const hasReplaced = conflict?.decided.action === 'replaced'
     if (conflict !== undefined && !hasReplaced) {
-      const kept = keepOther(task, conflict, other)
-      records.remember(task, kept, kept.status)
-      return kept
+      return {
+        isNew: false,
+        store() {
+          const kept = keepOther(task, conflict, other)
+          records.remember(task, kept, kept.status)
+          return kept
+        },
+      }
     }
-    if (task.limits !== undefined) assertRoom(task, store, clock.now(), hasReplaced ? other : undefined)
-    if (other !== undefined) store.remove(other)
-    const enqueued = { id: task.id, action: hasReplaced ? 'replaced' : 'created' } as const
-    tasks.set(task.id, stored)
-    uniqueKeys.take(task, hasReplaced)
-    records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
-    store.add(stored)
-    if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
-    return enqueued
+    if (task.limits !== undefined) assertRoom(task, store, clock.now(), hasReplaced ? other : undefined, pending)
+    return {
+      isNew: true,
+      store() {
+        if (other !== undefined) store.remove(other)
+        const enqueued = { id: task.id, action: hasReplaced ? 'replaced' : 'created' } as const
+        tasks.set(task.id, stored)
+        uniqueKeys.take(task, hasReplaced)
+        records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
+        store.add(stored)
+        if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
+        return enqueued
+      },
+    }
+  }
+
+  const enqueue = async (task: NewTask): Promise<Enqueued> => {
+    outage.check()
+    return prepare(task).store()
   }
 
   /** Resolves a conflict over a unique key in favour of the other task, and returns the result of the call. */
@@ -176,6 +202,20 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   return {
     enqueue,
+
+    enqueueBulk: (tasks) => Promise.allSettled(tasks.map(enqueue)),
+
+    async enqueueAll(tasks) {
+      outage.check()
+      queueOfAll(tasks)
+      let pending = 0
+      const prepared = mapTasks(tasks, (task) => {
+        const each = prepare(task, pending)
+        if (each.isNew) pending++
+        return each
+      })
+      return prepared.map(({ store }) => store())
+    },
 
     async add(definition, input, call = {}) {
       const now = clock.now()

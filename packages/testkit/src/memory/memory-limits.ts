@@ -6,6 +6,7 @@ import type { StoredTask } from './stored-task.ts'
 
 /**
  * Checks whether the queue has room for a task. `now` is in ms since 1970, and `replaced` is the task that the new one replaces.
+ * `pending` is how many tasks the same call stores before it.
  *
  * @throws QueueFullError if one of the task's limits is reached.
  */
@@ -14,11 +15,12 @@ export function assertRoom(
   store: MemoryStore,
   now: number,
   replaced: StoredTask | undefined,
+  pending: number,
 ): void {
   const { maxTasks, maxAgeMs } = limits
   const waiting = store.in('waiting')
   const tasks = waiting.length + store.in('delayed').length - (replaced === undefined ? 0 : 1)
-  if (maxTasks !== undefined && tasks >= maxTasks) {
+  if (maxTasks !== undefined && tasks + pending >= maxTasks) {
     throw new QueueFullError({ queue, limit: 'maxTasks', max: maxTasks, found: tasks })
   }
   const [next] = waiting

@@ -2,6 +2,7 @@
 // against the Redis broker and the in-memory broker.
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
+import { bulk } from './bulk.ts'
 import { cancels } from './cancels.ts'
 import { drains } from './drains.ts'
 import { faults } from './faults.ts'
@@ -26,6 +27,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: unique keys`, () => uniqueKeys(open))
   describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
   describe(`${name}: limits`, () => limits(open))
+  describe(`${name}: enqueueing several tasks at once`, () => bulk(open))
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: cancelling a task`, () => cancels(open))

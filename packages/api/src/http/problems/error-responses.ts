@@ -8,15 +8,19 @@ import { routeOf } from '../access-log.ts'
 import type { Route } from '../routes/route.ts'
 import { problemOf, sendProblem, toBullpenError } from './problem.ts'
 
-export function answerErrors(app: FastifyInstance, log: Log, bodyLimit: number): void {
+export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((thrown, request, reply) => {
-    const error = toBullpenError(thrown, bodyLimit)
-    if (HTTP_STATUS[error.code] === 500) {
-      log.error({ err: error.cause ?? error, requestId: request.id, route: routeOf(request) }, 'request failed')
-    }
+    const error = toBullpenError(thrown, request.routeOptions.bodyLimit)
+    logUnexpected(log, request, error)
     return sendProblem(request, reply, error)
   })
   app.setNotFoundHandler((request, reply) => sendProblem(request, reply, routeNotFound(request)))
+}
+
+/** Logs an error that no caller can cause. Its response does not contain the message. */
+export function logUnexpected(log: Log, request: FastifyRequest, error: BullpenError): void {
+  if (HTTP_STATUS[error.code] !== 500) return
+  log.error({ err: error.cause ?? error, requestId: request.id, route: routeOf(request) }, 'request failed')
 }
 
 export function routeNotFound(request: FastifyRequest): BullpenError {

@@ -58,14 +58,18 @@ const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, string>>> = {
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'unsafe_redis', 'shutting_down']
 
+/** Returns whether the task may have been stored although its enqueue failed, because Redis's reply may have been lost. */
+export function mayBeStored({ code }: BullpenError): boolean {
+  return HTTP_STATUS[code] >= 500 && !REFUSED.includes(code)
+}
+
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 429 || problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
   if (error instanceof QueueFullError) reply.headers(rateLimitHeaders(error))
-  // The task may have been stored even if Redis's reply was lost. The id lets the caller look the task up.
-  const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
-  const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
+  // The id lets the caller look the task up.
+  const body = mayBeStored(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply
     .code(problem.status)
     .header('content-type', PROBLEM_CONTENT_TYPE)

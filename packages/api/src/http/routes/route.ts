@@ -37,6 +37,10 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly params?: P
   readonly query?: Q
   readonly body?: z.ZodType
+  /** What the server checks the body against, if the handler checks the rest of it. Defaults to `body`. */
+  readonly checkedBody?: z.ZodType
+  /** The maximum size of the body, in bytes. Defaults to the server's limit. */
+  readonly bodyLimit?: number
   /** Defaults to true. */
   readonly bodyRequired?: boolean
   readonly headers?: readonly HeaderNote[]

@@ -1,6 +1,7 @@
 // The routes that enqueue, look up, list and cancel tasks.
 import {
   acceptedSchema,
+  bulkResponseSchema,
   cancelFilterSchema,
   cancellationSchema,
   cancelledSchema,
@@ -10,15 +11,18 @@ import {
   cancelPreviewSchema,
   droppedSchema,
   enqueueBodySchema,
+  enqueueBulkBodySchema,
   enqueueQuerySchema,
   listQuerySchema,
   taskPageSchema,
   taskViewSchema,
+  uncheckedBulkBodySchema,
   waitSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { cancelByFilter, showCancel } from '../../handlers/cancel-by-filter.ts'
 import { cancelTask } from '../../handlers/cancel-task.ts'
+import { enqueueBulk } from '../../handlers/enqueue-bulk.ts'
 import { enqueueTask } from '../../handlers/enqueue-task.ts'
 import { listTasks } from '../../handlers/list-tasks.ts'
 import { showTask } from '../../handlers/show-task.ts'
@@ -58,6 +62,7 @@ const PREFERENCE_APPLIED = { name: 'Preference-Applied', description: '`wait=SEC
 const idParams = z.object({ id: z.string().describe("The task's id.") })
 
 export function taskRoutes(context: ApiContext): readonly Route[] {
+  const enqueueBody = enqueueBodySchema(context.catalogue)
   return [
     route({
       method: 'POST',
@@ -74,7 +79,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         "the task's current `status`. If the queue is full, `whenFull` decides whether the request is rejected with " +
         '`queue_full`, is dropped, or waits for room.',
       query: enqueueQuerySchema,
-      body: enqueueBodySchema(context.catalogue),
+      body: enqueueBody,
       headers: [IDEMPOTENCY_KEY_HEADER, PREFER_HEADER, ...REQUEST_ID_HEADERS],
       responses: {
         200: {
@@ -107,6 +112,42 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'shutting_down',
       ],
       handle: enqueueTask(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/tasks/bulk',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'enqueueBulk',
+      summary: 'Enqueue up to 1,000 tasks',
+      description:
+        'Enqueues each task as POST /v1/tasks does, and returns one result for each. With `atomic`, all tasks are stored, or the ' +
+        'request fails with the first problem and stores none. Otherwise, the tasks are independent of each other, so check ' +
+        '`failed`: the response is 200 even if tasks were rejected or Redis was unavailable. If an `error` has a ' +
+        '`taskId`, the task may have been stored, so look it up before you send it again. With an Idempotency-Key, repeat the ' +
+        'request instead: the key and the index of a task in `tasks` together identify the task, so that only the tasks without ' +
+        'a stored result are enqueued.',
+      body: enqueueBulkBodySchema(enqueueBody),
+      checkedBody: uncheckedBulkBodySchema,
+      bodyLimit: context.bulkBodyLimit,
+      headers: [IDEMPOTENCY_KEY_HEADER, ...REQUEST_ID_HEADERS],
+      responses: { 200: { description: 'The result of each task.', schema: bulkResponseSchema } },
+      problems: [
+        'malformed_json',
+        'invalid_request',
+        'unauthorized',
+        'payload_too_large',
+        'unsupported_media_type',
+        'unknown_task',
+        'invalid_input',
+        'idempotency_key_reused',
+        'queue_draining',
+        'queue_full',
+        'redis_full',
+        'unsafe_redis',
+        'redis_unavailable',
+      ],
+      handle: enqueueBulk(context, enqueueBody),
     }),
     route({
       method: 'GET',

@@ -2,7 +2,7 @@
 import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { keyReused } from '@bullpen/engine/internal'
-import type { JobJson, RedisQueueBackend } from 'bullmq'
+import type { JobJson, RedisClient, RedisQueueBackend } from 'bullmq'
 import { decodeReplay, encodeIdempotency } from '../../admission/idempotency-steps.ts'
 import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
@@ -20,33 +20,40 @@ export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
-  return (task, data) => {
-    const extras = {
-      id: task.id,
-      expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
-      caller: typeof task.caller === 'object' ? task.caller.token : '',
-      tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-      idempotency:
-        task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
-      limits: task.limits === undefined ? '' : encodeLimits(task.limits),
-      unique: encodeUnique(task),
-    }
-    const job = newJob(task, data)
-    // The type is the one that BullMQ uses for its own script.
-    const answer = withExtras(backend, extras, () =>
-      backend.addJobToTransaction(commands, job, task.id),
-    ) as Promise<AddReply>
-    return answer.then((reply) => {
-      if (typeof reply === 'number') return added(task, reply)
-      if (typeof reply === 'string') return replayed(task, reply)
-      if (reply[0] === 'full') throw decodeFull(reply, task.queue)
-      return decodeConflict(task, reply)
-    })
+  return (task, data) => sendAdd(commands, backend, task, data).then((reply) => enqueuedBy(task, reply))
+}
+
+/** Passes the add of a task to `commands`, before anything is awaited. Resolves with Redis's reply. */
+export function sendAdd(
+  commands: RedisClient,
+  backend: RedisQueueBackend,
+  task: NewTask,
+  data: string,
+): Promise<AddReply> {
+  const extras = {
+    id: task.id,
+    expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
+    caller: typeof task.caller === 'object' ? task.caller.token : '',
+    tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
+    idempotency: task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
+    limits: task.limits === undefined ? '' : encodeLimits(task.limits),
+    unique: encodeUnique(task),
   }
+  const job = newJob(task, data)
+  // The type is the one that BullMQ uses for its own script.
+  return withExtras(backend, extras, () => backend.addJobToTransaction(commands, job, task.id)) as Promise<AddReply>
+}
+
+/** Decodes the reply of an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken` or `queue_full`. */
+export function enqueuedBy(task: NewTask, reply: AddReply): Enqueued {
+  if (typeof reply === 'number') return added(task, reply)
+  if (typeof reply === 'string') return replayed(task, reply)
+  if (reply[0] === 'full') throw decodeFull(reply, task.queue)
+  return decodeConflict(task, reply)
 }
 
 /** The reply of the composed script: see ADD in ./composed-scripts.ts. */
-type AddReply = number | string | FullReply | ConflictReply
+export type AddReply = number | string | FullReply | ConflictReply
 
 function added({ id, caller }: NewTask, reply: number): Enqueued {
   const isOwn = (reply & ADDED.byThisCall) !== 0 || caller === 'only'

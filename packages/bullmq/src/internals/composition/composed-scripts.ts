@@ -30,7 +30,7 @@ export interface BullmqScript {
   readonly content: string
 }
 
-interface Steps {
+export interface Steps {
   /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
   readonly extra: readonly string[]
   /**
@@ -78,7 +78,7 @@ end`
  *
  * The limits are checked last, so that a repeated call is answered as before, although the queue may be full by now.
  */
-const ADD: Steps = {
+export const ADD = {
   /**
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
@@ -107,7 +107,7 @@ end
 if id ~= '' and (${SUCCEEDED}) then
   return replaced and ${ADDED.byThisCall + ADDED.inPlaceOfAnother} or ${ADDED.byThisCall}
 end`,
-}
+} as const satisfies Steps
 
 /**
  * Notes that the task `id` has returned from `active` to a place where it waits, if a cancel by filter may be looking for it.
@@ -238,7 +238,7 @@ export function compose({ name, keys, content }: BullmqScript): ComposedScript {
   const { extra, own, before = '', after = '' } = STEPS[name] ?? { extra: [] }
   const steps = before + after
   const watched = WATCHED.filter((command) => callOf(command).test(content) || steps.includes(`watched.${command}(`))
-  const text = watched.reduce((lua, command) => lua.replaceAll(callOf(command), `watched.${command}(`), content)
+  const text = withWatched(content)
   const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
   const lua = `${shebang(kind)}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments([...extra, 'base'], own)}
@@ -258,6 +258,11 @@ return answer
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
 }
 
+/** Returns the text with the index's functions in place of the commands that the index watches. */
+export function withWatched(content: string): string {
+  return WATCHED.reduce((lua, command) => lua.replaceAll(callOf(command), `watched.${command}(`), content)
+}
+
 /** Removes Bullpen's arguments, because some of BullMQ's scripts look at the number of arguments. */
 function removeArguments(names: readonly string[]): string {
   return names
@@ -266,7 +271,7 @@ function removeArguments(names: readonly string[]): string {
     .join('\n')
 }
 
-function readArguments(names: readonly string[], after: number): string {
+export function readArguments(names: readonly string[], after: number): string {
   return `local ${names.join(', ')} = ${names.map((_, i) => `ARGV[${after + 1 + i}]`).join(', ')}`
 }
 

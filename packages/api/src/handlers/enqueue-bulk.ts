@@ -1,0 +1,146 @@
+// POST /v1/tasks/bulk stores several tasks and returns the result of each.
+//
+// If the request is atomic, all tasks are stored, or the response is a problem. Otherwise, the response is 200 even if tasks are
+// rejected or Redis is unavailable, because each task has a result of its own, and any other status would hide which tasks are
+// stored. Each result has the fields of a response of POST /v1/tasks or of its problem.
+import {
+  type BulkResponse,
+  type BulkResult,
+  BullpenError,
+  type EnqueueBulkRequest,
+  type Enqueued,
+  type EnqueueRequest,
+  QueueFullError,
+} from '@bullpen/contract'
+import { errorAt, isStored } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import type { FastifyReply } from 'fastify'
+import type { z } from 'zod'
+import type { ApiContext } from '../http/context.ts'
+import { logUnexpected } from '../http/problems/error-responses.ts'
+import { mayBeStored, problemOf, toBullpenError } from '../http/problems/problem.ts'
+import type { Call } from '../http/routes/route.ts'
+import { bodyError, MAX_ERRORS } from '../http/schemas.ts'
+import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
+import { refuse, storeTask } from './store-task.ts'
+
+/** A task that can be stored. */
+interface Valid {
+  readonly planned: PlannedTask
+  readonly created: NewTask
+}
+
+/** `taskSchema` is the schema of one task. */
+export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
+  const { catalogue, broker, emit, log, bulkBodyLimit } = context
+  const plan = taskPlanner(context)
+
+  /** Returns the task, or what is wrong with it. */
+  function check(given: unknown, index: number, origin: RequestOrigin, atomic: boolean): Valid | BullpenError {
+    const error = bodyError(catalogue, taskSchema, given)
+    if (error !== undefined) return errorAt(error, `/tasks/${index}`)
+    const wanted = given as EnqueueRequest
+    try {
+      if (atomic) refusePolicy(wanted)
+      const planned = plan(wanted, origin, index)
+      return { planned, created: planned.create() }
+    } catch (thrown) {
+      if (!(thrown instanceof BullpenError)) throw thrown
+      return errorAt(thrown, `/tasks/${index}`)
+    }
+  }
+
+  function accepted(planned: PlannedTask, enqueued: Enqueued): BulkResult {
+    const { queue, task } = planned
+    const { id, action, replayed } = enqueued
+    const isNew = isStored(action) && replayed === undefined
+    if (isNew) emit({ event: 'task.enqueued', queue, task, id })
+    const status = isNew ? planned.status() : (replayed ?? enqueued).status
+    return replayed === undefined ? { id, action, status } : { id, action, status, replayed: true }
+  }
+
+  /** If the queue is full, the task's policy decides what happens. */
+  async function resultOf({ planned }: Valid, outcome: Outcome | undefined, reply: FastifyReply): Promise<BulkResult> {
+    try {
+      if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
+      if (!(outcome?.reason instanceof QueueFullError)) throw outcome?.reason
+      if (typeof planned.whenFull === 'string') refuse(context, planned, outcome.reason)
+      const stored = typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, reply)
+      return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
+    } catch (thrown) {
+      const error = toBullpenError(thrown, bulkBodyLimit)
+      logUnexpected(log, reply.request, error)
+      return rejected(error, planned)
+    }
+  }
+
+  async function enqueueEach(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
+    const valid = checked.filter(isValid)
+    const settled = await broker.enqueueBulk(valid.map(({ created }) => created))
+    const outcomes = new Map(settled.map((outcome, i) => [valid[i], outcome]))
+    return Promise.all(
+      checked.map((each) => (isValid(each) ? resultOf(each, outcomes.get(each), reply) : rejected(each, undefined))),
+    )
+  }
+
+  async function enqueueAll(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
+    const invalid = checked.filter((each) => each instanceof BullpenError)
+    if (invalid.length > 0) throw together(invalid)
+    const valid = checked.filter(isValid)
+    const [first] = valid
+    // If the outcome is unknown, one of the tasks tells whether all are stored.
+    if (first?.planned.idempotency === undefined) reply.request.taskId = first?.planned.id
+    const stored = await broker.enqueueAll(valid.map(({ created }) => created)).catch((error: unknown) => {
+      if (error instanceof QueueFullError) {
+        const { limit } = error.reached
+        for (const {
+          created: { queue, task },
+        } of valid)
+          emit({ event: 'task.refused', queue, task, limit, action: 'rejected' })
+      }
+      throw error instanceof BullpenError && error.errors.length > 0 ? errorAt(error, '/tasks') : error
+    })
+    return stored.flatMap((enqueued, i) => {
+      const planned = valid[i]?.planned
+      return planned === undefined ? [] : [accepted(planned, enqueued)]
+    })
+  }
+
+  return async ({ body, request, reply }: Call): Promise<BulkResponse> => {
+    const { tasks, atomic = false } = body as EnqueueBulkRequest
+    const origin = originOf(request)
+    const checked = tasks.map((wanted, index) => check(wanted, index, origin, atomic))
+    const results = await (atomic ? enqueueAll(checked, reply) : enqueueEach(checked, reply))
+    return { failed: results.filter((result) => 'error' in result).length, results }
+  }
+}
+
+type Outcome = Awaited<ReturnType<ApiContext['broker']['enqueueBulk']>>[number]
+
+function isValid(checked: Valid | BullpenError): checked is Valid {
+  return !(checked instanceof BullpenError)
+}
+
+/** @throws BullpenError `invalid_request` if the task of an atomic request has a policy for a full queue. */
+function refusePolicy({ whenFull = 'reject' }: EnqueueRequest): void {
+  if (whenFull === 'reject') return
+  const message = 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull'
+  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/whenFull', message }] })
+}
+
+/** Returns one error for all invalid tasks of an atomic request, with the code of the first one. */
+function together(invalid: readonly BullpenError[]): BullpenError {
+  const [first] = invalid
+  const more = invalid.length > 1 ? ` (and ${invalid.length - 1} more of the tasks are invalid)` : ''
+  return new BullpenError(first?.code ?? 'invalid_request', `${first?.message}${more}`, {
+    errors: invalid.flatMap(({ errors }) => errors).slice(0, MAX_ERRORS),
+  })
+}
+
+/** `planned` is undefined if the broker has not been called for the task. */
+function rejected(error: BullpenError, planned: PlannedTask | undefined): BulkResult {
+  const { requestId: _, ...problem } = problemOf(error, '')
+  // A caller with an idempotency key repeats the request instead of looking the task up.
+  const isUnknown = planned !== undefined && planned.idempotency === undefined && mayBeStored(error)
+  return { error: isUnknown ? { ...problem, taskId: planned.id } : problem }
+}

@@ -1,0 +1,91 @@
+// Plans the tasks that requests enqueue. A task gets its id here, before Redis is called.
+import type { EnqueueRequest, TaskId, WhenFull } from '@bullpen/contract'
+import {
+  createTaskId,
+  ID_RANDOM_BYTES,
+  type IdempotencyKeyHeader,
+  readIdempotencyKey,
+} from '@bullpen/contract/internal'
+import type { Idempotency, NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
+import { idempotencyOf } from '@bullpen/engine/node'
+import type { FastifyRequest } from 'fastify'
+import type { ApiContext } from '../http/context.ts'
+import { callersId } from '../http/request-id.ts'
+
+/** What all tasks of one request have in common. */
+export interface RequestOrigin {
+  readonly correlationId: string | undefined
+  /** The fingerprint of the API key. */
+  readonly caller: string
+  readonly idempotencyKey: IdempotencyKeyHeader | undefined
+}
+
+export interface PlannedTask {
+  readonly id: TaskId
+  readonly queue: string
+  readonly task: string
+  readonly idempotency: Idempotency | undefined
+  readonly whenFull: WhenFull
+  /**
+   * Creates the task for a try, as of now. While a caller waits for room, every try stores the task as of its own time. Throws as
+   * `newTask` does.
+   */
+  create(): NewTask
+  /** Returns the status with which the task that was created last is stored. */
+  status(): 'waiting' | 'scheduled'
+}
+
+/** @throws BullpenError `invalid_request` if the Idempotency-Key header is malformed. */
+export function originOf(request: FastifyRequest): RequestOrigin {
+  return {
+    correlationId: callersId(request.headers),
+    caller: request.keyFingerprint ?? '',
+    idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']),
+  }
+}
+
+/**
+ * Returns the function that plans a task from a valid body and its request's origin. In a bulk request, `index` is the task's
+ * index, which makes the request's idempotency key a different key for each task.
+ */
+export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: ApiContext) {
+  function idempotency(wanted: EnqueueRequest, queue: string, origin: RequestOrigin, index: number | undefined) {
+    const { caller, idempotencyKey } = origin
+    if (idempotencyKey === undefined) return undefined
+    const longest = catalogue.queue(queue).idempotencyLifeS ?? idempotencyLifeS
+    const { life = longest } = idempotencyKey
+    // A caller's key cannot contain a line break.
+    const key = index === undefined ? idempotencyKey.key : `${idempotencyKey.key}\n${index}`
+    return idempotencyOf({ key, caller, request: JSON.stringify(wanted), life: Math.min(life, longest) })
+  }
+
+  return (wanted: EnqueueRequest, origin: RequestOrigin, index?: number): PlannedTask => {
+    const definition = catalogue.get(wanted.task)
+    const { name: task, queue, queueSettings } = definition
+    const { limits } = queueSettings
+    const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+    const record = idempotency(wanted, queue, origin, index)
+    let isScheduled = false
+    return {
+      id,
+      queue,
+      task,
+      idempotency: record,
+      whenFull: wanted.whenFull ?? queueSettings.whenFull,
+      create() {
+        const { correlationId } = origin
+        const created = newTask(definition, wanted.input, wanted, {
+          id,
+          enqueuedAt: now(),
+          caller: 'only',
+          limits,
+          correlationId,
+        })
+        isScheduled = created.delayMs !== undefined
+        return record === undefined ? created : { ...created, idempotency: record }
+      },
+      status: () => (isScheduled ? 'scheduled' : 'waiting'),
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// Adds several tasks to one queue as BullMQ jobs, all or none, in one script.
+import type { Enqueued } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { mapTasks } from '@bullpen/engine/internal'
+import type { RedisClient, RedisQueueBackend } from 'bullmq'
+import { ARGUMENTS_OF_ADD, addAll } from '../../scripts/jobs/add-all.ts'
+import { type Commander, runScript } from '../../scripts/script.ts'
+import { enqueuedBy, sendAdd } from './add-job.ts'
+
+/** `data` contains each task's stored string, in the same order. */
+export type AddAllJobs = (tasks: readonly NewTask[], data: readonly string[]) => Promise<readonly Enqueued[]>
+
+/**
+ * Returns the function that adds tasks to one queue, all or none. `redis` is the backend's connection. Apart from that, the
+ * function does what that of `jobAdder` does. Takes one round trip.
+ */
+export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddAllJobs {
+  return async (tasks, data) => {
+    const adds = tasks.flatMap((task, i) => collectAdds(backend, task, data[i] ?? ''))
+    const [first] = adds
+    if (first === undefined) return []
+    const keys = JSON.stringify(Object.fromEntries(adds.map((add) => [add.script, add.keys])))
+    const [any = ''] = first.keys
+    const more = adds.flatMap((add) => [add.script, ...add.args])
+    const replies = await runScript(redis, addAll, { any }, { base: first.base, keys }, more)
+    // If a task was refused, its reply throws, whatever the replies of the tasks before it.
+    return mapTasks(tasks, (task, i) => enqueuedBy(task, replies[i] ?? ''))
+  }
+}
+
+/** One run of a BullMQ script, which becomes a part of the script that adds all jobs. */
+interface Add {
+  readonly script: string
+  readonly keys: readonly string[]
+  readonly args: readonly (string | Buffer)[]
+  readonly base: string
+}
+
+/** Returns what BullMQ's backend would send to add this task. The task is encoded as for an add of its own. */
+function collectAdds(backend: RedisQueueBackend, task: NewTask, data: string): readonly Add[] {
+  const adds: Add[] = []
+  const collector = {
+    runCommand(name: string, args: readonly (string | Buffer)[]) {
+      const script = name.replace('bullpen:', '')
+      const firstArgument = args.length - ARGUMENTS_OF_ADD - 1
+      adds.push({
+        script,
+        keys: args.slice(0, firstArgument) as readonly string[],
+        args: args.slice(firstArgument, -1),
+        base: args.at(-1) as string,
+      })
+    },
+  }
+  void sendAdd(collector as unknown as RedisClient, backend, task, data)
+  return adds
+}

@@ -1,0 +1,98 @@
+// Adds several tasks to one queue, all or none.
+//
+// Redis does not undo what a script has written before it failed. The script therefore prepares every task before it adds the
+// first one: the step before the add decides whether the task may be added, and writes nothing as long as the task has no unique
+// key. BullMQ's three adds, with
+// Bullpen's steps, are functions whose parameters hide Redis's KEYS and ARGV.
+
+import type { AddReply } from '../../internals/composition/add-job.ts'
+import {
+  ADD,
+  type BullmqScript,
+  bullmqScripts,
+  callOf,
+  readArguments,
+  withWatched,
+} from '../../internals/composition/composed-scripts.ts'
+import { statusIndex, WATCHED, type WatchedCommand } from '../../internals/status/status-index.ts'
+import { defineScript } from '../script.ts'
+
+/** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */
+export const ARGUMENTS_OF_ADD = ADD.own + ADD.extra.length
+
+const ADDS: readonly BullmqScript[] = bullmqScripts().filter(({ name }) =>
+  ['addStandardJob', 'addDelayedJob', 'addPrioritizedJob'].includes(name),
+)
+
+/**
+ * Returns a Lua function that prepares one add. If the task is refused or nothing needs to be added, the function returns the
+ * reply. Otherwise, it returns the function that adds the task and returns the reply.
+ */
+const preparation = ({ name, content }: BullmqScript): string => `
+function prepare.${name}(KEYS, ARGV)
+${readArguments(ADD.extra, ADD.own)}
+local function bullmq()
+${withWatched(content)}
+end
+${ADD.before}
+return function()
+index.added = false
+local answer = bullmq()
+${ADD.after}
+return answer
+end
+end`
+
+/** The position of the queue's limits among the arguments of an add. */
+const LIMITS_AT = ADD.own + ADD.extra.indexOf('limits') + 1
+
+/** Returns whether one of the adds or their steps runs this command in its watched form. */
+function isUsed(command: WatchedCommand): boolean {
+  const steps = ADD.before + ADD.after
+  return steps.includes(`watched.${command}(`) || ADDS.some(({ content }) => callOf(command).test(content))
+}
+
+const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
+
+/**
+ * KEYS: any key of the queue. ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script that is used, by
+ * its name, and for each task, the name of its BullMQ script and the script's arguments. Returns the reply of each add, in the
+ * order of the tasks. If a task is refused, nothing is added, and the reply of each task that would have been added is ''.
+ */
+export const addAll = defineScript({
+  name: 'add-all',
+  kind: 'adds',
+  keys: ['any'],
+  args: ['base', 'keys'],
+  lua: `
+local call = redis.call
+${statusIndex(WATCHED.filter(isUsed))}
+local index = status_index(base)
+local watched = index.watched
+local prepare = {}
+${ADDS.map(preparation).join('\n')}
+local keys_of = cjson.decode(keys)
+local adds, replies, pending, refused = {}, {}, 0, false
+for at = 3, #ARGV, ${ARGUMENTS_OF_ADD + 1} do
+  local args = { ${ARGUMENTS} }
+  -- The queue needs room for the tasks before this one as well.
+  local max_tasks, other_limits = string.match(args[${LIMITS_AT}], '^(%d+)( .*)$')
+  if max_tasks then args[${LIMITS_AT}] = math.max(0, max_tasks - pending) .. other_limits end
+  local reply = prepare[ARGV[at]](keys_of[ARGV[at]], args)
+  local n = #replies + 1
+  if type(reply) == 'function' then
+    adds[n], replies[n], pending = reply, '', pending + 1
+  else
+    replies[n] = reply
+    if type(reply) == 'table' and reply[2] == 'maxTasks' then reply[4] = tonumber(max_tasks) end
+    refused = refused or reply == 'reused' or type(reply) == 'table'
+  end
+end
+if refused then return replies end
+for n = 1, #replies do
+  if adds[n] then replies[n] = adds[n]() end
+end
+return replies
+`,
+  answer: (reply) => reply as readonly AddReply[],
+})

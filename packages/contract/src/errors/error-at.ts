@@ -1,0 +1,20 @@
+// Gives an error about a part of a request's body the JSON Pointers that the values have in the whole body.
+import { BullpenError } from './errors.ts'
+
+/**
+ * Returns the error with pointers that begin with `at`, such as `/tasks/3`. An error that does not say what is invalid then concerns
+ * `at` as a whole.
+ */
+export function errorAt(error: BullpenError, at: string): BullpenError {
+  const { code, message, errors, cause, taskId } = error
+  const [first] = errors
+  const beginsWithPlace = first !== undefined && 'pointer' in first && message.startsWith(`${first.pointer}: `)
+  return new BullpenError(code, beginsWithPlace ? `${at}${message}` : `${at}: ${message}`, {
+    cause,
+    ...(taskId === undefined ? {} : { taskId }),
+    errors:
+      errors.length === 0
+        ? [{ pointer: at, message }]
+        : errors.map((each) => ('pointer' in each ? { ...each, pointer: `${at}${each.pointer}` } : each)),
+  })
+}

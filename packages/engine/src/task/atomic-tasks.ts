@@ -1,0 +1,47 @@
+// Decides which tasks can be enqueued all or none.
+import { BullpenError, QueueFullError } from '@bullpen/contract'
+import { errorAt, MAX_ATOMIC_TASKS } from '@bullpen/contract/internal'
+import type { NewTask } from '../ports/broker.ts'
+
+/**
+ * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.
+ *
+ * @throws BullpenError `invalid_request` if the tasks belong to several queues or one has a unique key, and `payload_too_large` if there are too many.
+ */
+export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
+  if (tasks.length > MAX_ATOMIC_TASKS) {
+    throw new BullpenError(
+      'payload_too_large',
+      `at most ${MAX_ATOMIC_TASKS} tasks can be stored all or none; got ${tasks.length}`,
+    )
+  }
+  const unique = tasks.findIndex((task) => task.unique !== undefined)
+  if (unique !== -1) refuse(`/${unique}/unique`, 'tasks that are stored all or none cannot have a unique key')
+  const queue = tasks[0]?.queue
+  const elsewhere = tasks.findIndex((task) => task.queue !== queue)
+  if (elsewhere === -1) return queue
+  const { task, queue: other } = tasks[elsewhere] ?? {}
+  refuse(
+    `/${elsewhere}/task`,
+    `expected a task of queue '${queue}', like the first task; ${task} belongs to queue '${other}'`,
+  )
+}
+
+function refuse(pointer: string, message: string): never {
+  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
+}
+
+/**
+ * Returns the result of `map` for each task. If `map` throws because of a task, the error's pointer begins with the task's index. If
+ * the queue is full, that is not because of a single task.
+ */
+export function mapTasks<T>(tasks: readonly NewTask[], map: (task: NewTask, index: number) => T): readonly T[] {
+  return tasks.map((task, index) => {
+    try {
+      return map(task, index)
+    } catch (error) {
+      if (!(error instanceof BullpenError) || error instanceof QueueFullError) throw error
+      throw errorAt(error, `/${index}`)
+    }
+  })
+}
