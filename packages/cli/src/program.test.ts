@@ -43,6 +43,7 @@ describe('enqueue', () => {
   test('sends the input and options, and prints the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--total-timeout', '1h']
+    const full = ['--when-full', '10s']
     const start = ['--priority', '2', '--concurrency-key', 'a', '--max-attempts', '3']
     const options = [
       '--meta',
@@ -57,12 +58,13 @@ describe('enqueue', () => {
       '30s',
       ...limits,
       ...start,
+      ...full,
     ]
     const ended = await runBullpen(api, ['enqueue', 'math.factorial', '{"n":5}', ...options])
     expect(ended).toEqual({ code: 0, out: `${ID}  waiting\n`, err: '' })
     const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, timeout: 'none' }
     const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', totalTimeout: '1h' }
-    const last = { priority: 2, concurrencyKey: 'a', retry: { maxAttempts: 3 } }
+    const last = { priority: 2, concurrencyKey: 'a', retry: { maxAttempts: 3 }, whenFull: { block: '10s' } }
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last } }])
   })
 
@@ -71,6 +73,23 @@ describe('enqueue', () => {
     const repeated = ['enqueue', 'a.b', '--idempotency-key', 'order 17']
     expect(await runBullpen(api, repeated)).toMatchObject({ code: 0, out: `${ID}  waiting\n` })
     expect(api.idempotencyKeys).toEqual(['"order 17"'])
+  })
+
+  test('says that the task was dropped, and exits with 1, also with --wait', async () => {
+    await using api = await fakeApi({ [ENQUEUE]: [200, { action: 'dropped' }] })
+    const args = ['enqueue', 'a.b', '--when-full', 'drop', '--wait', '5s']
+    expect(await runBullpen(api, args)).toEqual({ code: 1, out: 'dropped: the queue is full\n', err: '' })
+    expect(await runBullpen(api, [...args, '--json'])).toMatchObject({ code: 1, out: '{"action":"dropped"}\n' })
+    expect(api.seen[0]?.body).toMatchObject({ whenFull: 'drop' })
+  })
+
+  test.each(['soon', '31s', '0s'])('with --when-full %s is refused before anything is sent', async (policy) => {
+    await using api = await fakeApi({})
+    expect(await runBullpen(api, ['enqueue', 'a.b', '--when-full', policy])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('expected reject, drop, or a duration of at most 30s'),
+    })
+    expect(api.seen).toEqual([])
   })
 
   test('reads the input from standard input, and sends an empty object by default', async () => {

@@ -1,6 +1,21 @@
 // Parses the values of options, before any request is sent. Every function throws UsageError.
-import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
-import { KEY_RELEASES, limitMs, MAX_PRIORITY, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
+import {
+  BullpenError,
+  type Duration,
+  type Limit,
+  milliseconds,
+  type TaskStatus,
+  type WhenFull,
+} from '@bullpen/contract'
+import {
+  KEY_RELEASES,
+  limitMs,
+  MAX_PRIORITY,
+  MAX_RATE,
+  suggestion,
+  TASK_STATUSES,
+  whenFullSchema,
+} from '@bullpen/contract/internal'
 import { UsageError } from './usage-error.ts'
 
 export function parseDuration(option: string, text: string | undefined, longest?: Duration): Duration | undefined {
@@ -27,6 +42,13 @@ export function parseUntil(option: string, text: string): (typeof KEY_RELEASES)[
     throw new UsageError(`${option} is '${text}'; expected started, finished, or a duration such as 10m`)
   }
   return text as Duration
+}
+
+/** Parses what happens if the queue is full. A duration is how long to wait for room. */
+export function parseWhenFull(text: string | undefined): WhenFull | undefined {
+  if (text === undefined || text === 'reject' || text === 'drop') return text
+  if (whenFullSchema.safeParse({ block: text }).success) return { block: text as Duration }
+  throw new UsageError(`--when-full is '${text}'; expected reject, drop, or a duration of at most 30s`)
 }
 
 export function parseTime(option: string, text: string | undefined): string | undefined {

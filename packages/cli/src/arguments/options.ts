@@ -52,6 +52,11 @@ export const OPTIONS = {
     value: 'KEY',
     help: 'enqueue the task only once, however often the command is repeated with this key',
   },
+  'when-full': {
+    type: 'string',
+    value: 'POLICY',
+    help: 'what happens if the queue is full: reject, drop, or a duration up to 30s to wait for room',
+  },
   'max-attempts': {
     type: 'string',
     value: 'N',

@@ -41,6 +41,7 @@ export const COMMANDS = {
       'unique-until',
       'on-conflict',
       'idempotency-key',
+      'when-full',
       'max-attempts',
       'timeout',
       'heartbeat-timeout',

@@ -11,6 +11,7 @@ import {
   parsePriority,
   parseTime,
   parseUntil,
+  parseWhenFull,
 } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -31,6 +32,7 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
     concurrencyKey: values['concurrency-key'],
     unique: uniqueIn(values),
     idempotencyKey: values['idempotency-key'],
+    whenFull: parseWhenFull(values['when-full']),
     retry:
       maxAttempts === undefined ? undefined : { maxAttempts: parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS) },
     timeout: parseLimit('--timeout', values.timeout),
@@ -39,7 +41,16 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
     totalTimeout: parseLimit('--total-timeout', values['total-timeout']),
   })
   const client = connect()
-  const accepted = await client.enqueueNamed(task, await readInput(text, stdin), options)
+  const input = await readInput(text, stdin)
+  const { whenFull } = options
+  // Only a call that says so gets a task that was dropped. Otherwise, the client throws an error.
+  const accepted = await (whenFull === 'drop'
+    ? client.enqueueNamed(task, input, { ...options, whenFull })
+    : client.enqueueNamed(task, input, options))
+  if (accepted.action === 'dropped') {
+    await out.answer(accepted, () => ['dropped: the queue is full'])
+    return EXIT.incomplete
+  }
   // The id is printed before the wait, so that the user has it even if the wait is interrupted.
   await out.answer(accepted, (layout) => [acceptedLine(accepted, layout)])
   return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
