@@ -1,6 +1,7 @@
 // Creates clients. A client over HTTP has every method. A client over another transport has those that deal with single tasks.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
+import { type BulkCalls, bulkCalls } from './bulk-calls.ts'
 import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
 import { type QueueCalls, queueCalls } from './queue-calls.ts'
@@ -17,8 +18,8 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
   readonly retryFor?: Duration
 }
 
-/** A client over HTTP, which can also list tasks, cancel them by filter, and control the fleet. */
-export interface Client extends TaskClient, QueueCalls, FleetCalls {}
+/** A client over HTTP, which can also enqueue many tasks at once, list tasks, cancel them by filter, and control the fleet. */
+export interface Client extends TaskClient, BulkCalls, QueueCalls, FleetCalls {}
 
 /**
  * Creates a client.
@@ -40,5 +41,5 @@ export function createClient({
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
     repeat(repeatability, (current) => transport.send(request, current), signal)
-  return { ...tasks, ...queueCalls(send), ...fleetCalls(send) } satisfies Client
+  return { ...tasks, ...bulkCalls(send), ...queueCalls(send), ...fleetCalls(send) } satisfies Client
 }

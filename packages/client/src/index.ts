@@ -8,6 +8,7 @@ export { type HttpOptions, type HttpTransport, http } from './http/http-transpor
 
 // Enqueue tasks, wait for them and control the fleet:
 
+export type { BulkEnqueued, EnqueueBulkOptions } from './bulk-calls.ts'
 export type { FleetOrder } from './fleet-calls.ts'
 export type { EnqueueOptions, TaskClient } from './task-calls.ts'
 export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'

@@ -25,6 +25,12 @@ export function problemIn(response: Response, body: string): ProblemError {
   })
 }
 
+/** Creates the error for the problem of one task of a bulk request. */
+export function errorOf(problem: Problem): ProblemError {
+  const { code, status, detail, errors, taskId } = problem
+  return new ProblemError({ ...{ code, status, detail, errors, taskId }, outcome: outcomeOf(problem, status) })
+}
+
 /** If Redis's reply to the API was lost, the API does not know either whether the request took effect. */
 function outcomeOf({ code, taskId }: Problem, status: number): CallOutcome {
   const isRefused = status < 500 || (taskId === undefined && REFUSED.includes(code))
