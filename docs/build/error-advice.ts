@@ -25,6 +25,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },
+  request_timeout: {
+    meaning: 'The request did not arrive completely within 3 seconds, so it has had no effect.',
+    action: 'Send the request again, on a new connection.',
+  },
   unsupported_media_type: {
     meaning: 'The body is not `application/json`, or it is compressed.',
     action: 'Send `Content-Type: application/json` and no `Content-Encoding`.',

@@ -159,6 +159,7 @@ function errorsPage(): string {
     'method_not_allowed',
     'internal_error',
     'forbidden',
+    'request_timeout',
   ])
   const rows = (wanted: (code: ErrorCode) => boolean) => (Object.keys(ERROR_ADVICE) as ErrorCode[]).filter(wanted)
   return page(

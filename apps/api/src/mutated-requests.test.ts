@@ -24,7 +24,12 @@ const SHOWN_BYTES = 600
 const SHOWN_FAULTS = 10
 
 /** The problems that any request can have, whatever its operation: malformed HTTP, or a path that is not in the document. */
-const OF_ANY_REQUEST: readonly ErrorCode[] = ['invalid_request', 'route_not_found', 'method_not_allowed']
+const OF_ANY_REQUEST: readonly ErrorCode[] = [
+  'invalid_request',
+  'request_timeout',
+  'route_not_found',
+  'method_not_allowed',
+]
 
 interface RunningApi {
   readonly child: ChildProcess

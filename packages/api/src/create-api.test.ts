@@ -287,7 +287,7 @@ describe('the memory of Redis', () => {
 })
 
 describe('connections', () => {
-  test('that send their headers too slowly are closed', async () => {
+  test('that send their headers too slowly are closed with a problem that asks to send the request again', async () => {
     const { url } = await startApi(inject('redisUrl'))
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     let answer = ''
@@ -299,8 +299,8 @@ describe('connections', () => {
     socket.on('error', () => {}) // a drip may meet the end
     await once(socket, 'close')
     clearInterval(drip)
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
-    expect(answer).toContain('application/problem+json')
+    expect(answer).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\ncontent-type: application\/problem\+json\r\n/)
+    expect(answer).toContain('"code":"request_timeout"')
   })
 })
 

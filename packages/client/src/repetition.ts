@@ -54,7 +54,7 @@ export function createRepeat(retryForMs: number): Repeat {
 }
 
 /** If an API, or a proxy in front of it, responds with one of these statuses, it may soon respond normally again. */
-const TEMPORARY_STATUSES: readonly unknown[] = [502, 503, 504]
+const TEMPORARY_STATUSES: readonly unknown[] = [408, 502, 503, 504]
 
 /** Returns whether the call may succeed, and have its effect only once, if it is sent again. */
 function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {

@@ -10,6 +10,7 @@ export const ERROR_CODES = [
   'invalid_input',
   'payload_too_large',
   'unsupported_media_type',
+  'request_timeout',
   'invalid_cursor',
   'unauthorized',
   'forbidden',

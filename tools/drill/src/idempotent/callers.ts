@@ -39,7 +39,8 @@ export function startCallers({ apis, callers, request }: CallerOptions): Calls {
     count(api, 1)
     const response = await post(url, request).catch(() => undefined)
     count(api, -1)
-    if (response === undefined || response.status === 503) {
+    // On a busy machine, a request may take too long to arrive (408).
+    if (response === undefined || response.status === 503 || response.status === 408) {
       unknown++
       return undefined
     }

@@ -1,4 +1,5 @@
 // Responds to requests that do not reach a handler, and to errors that handlers throw.
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -71,15 +72,24 @@ export function answerUnusualHttp(app: FastifyInstance): void {
   })
 }
 
-/** Responds to bytes that are not HTTP. Hooks are not called for such bytes, because they never become a request. */
-export function answerBrokenHttp(_error: Error, socket: Socket): void {
+/**
+ * Responds to bytes that are not HTTP, and to a request that has not arrived in time. Hooks are not called for these, because they
+ * never become a request.
+ */
+export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy()
     return
   }
-  const problem = problemOf(new BullpenError('invalid_request', 'incomplete or malformed HTTP request'), 'none')
+  const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const problem = problemOf(
+    isLate
+      ? new BullpenError('request_timeout', 'the request did not arrive completely in time; send it again')
+      : new BullpenError('invalid_request', 'incomplete or malformed HTTP request'),
+    'none',
+  )
   const body = JSON.stringify(problem)
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
 }
