@@ -13,8 +13,8 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
   worker   compare a worker with a plain BullMQ worker in the same run
   runner   measure the cost of an attempt in the engine, without Redis
   enqueue  compare an enqueue with what a user would write with fastify and BullMQ, about four minutes for each CASE:
-           single (over HTTP), idempotent (with a new key each time), client-redis (in process, without HTTP), or
-           limit (with fastify alone, without Redis); defaults to all of them
+           single (over HTTP), idempotent (with a new key each time), bulk (1,000 tasks in each request), client-redis
+           (in process, without HTTP), or limit (with fastify alone, without Redis); defaults to all of them
   against  compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
   idle     count the commands and connections of idle workers and of idle plain BullMQ workers, about two minutes each;

@@ -7,7 +7,7 @@ import fastify from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { ownCpu, partOptions, reportReady } from './part.ts'
-import { API_KEY, catalogue, SIZE_LIMIT, welcome } from './workload.ts'
+import { API_KEY, BODY_LIMIT, catalogue, SIZE_LIMIT, welcome } from './workload.ts'
 
 export interface ServerOptions {
   readonly server: ServerName
@@ -27,34 +27,51 @@ const SERVERS = {
   async bullmq({ redisUrl, namespace }: ServerOptions): Promise<number> {
     const queue = new Queue(welcome.queue, { connection: { url: redisUrl }, prefix: `{${namespace}}` })
     await queue.waitUntilReady()
-    return listen(async (task, input) => {
-      const job = await queue.add(task, input, { sizeLimit: SIZE_LIMIT })
-      return job.id ?? ''
-    })
+    const opts = { sizeLimit: SIZE_LIMIT }
+    return listen(
+      ({ task, input }) => queue.add(task, input, opts),
+      (tasks) => queue.addBulk(tasks.map(({ task, input }) => ({ name: task, data: input, opts }))),
+    )
   },
 
-  fastify: (): Promise<number> => listen(async () => '1'),
+  fastify: (): Promise<number> =>
+    listen(
+      async () => ({ id: '1' }),
+      async (tasks) => tasks.map(() => ({ id: '1' })),
+    ),
 } as const satisfies Record<string, (options: ServerOptions) => Promise<number>>
 export type ServerName = keyof typeof SERVERS
 
-/** Starts a server without Bullpen, which validates the request and stores the task with `add`. */
-async function listen(add: (task: string, input: object) => Promise<string>): Promise<number> {
-  const app = fastify({ logger: false }).withTypeProvider<ZodTypeProvider>()
+const taskSchema = z.object({ task: z.literal(welcome.name), input: welcome.input })
+type Task = z.infer<typeof taskSchema>
+type Added = { readonly id?: string | undefined }
+
+/** Starts a server without Bullpen, which validates requests and stores their tasks with these functions. */
+async function listen(
+  add: (task: Task) => Promise<Added>,
+  addBulk: (tasks: readonly Task[]) => Promise<readonly Added[]>,
+): Promise<number> {
+  const app = fastify({ logger: false, bodyLimit: BODY_LIMIT }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.post(
     '/v1/tasks',
-    {
-      schema: {
-        body: z.object({ task: z.literal(welcome.name), input: welcome.input }),
-        response: { 202: z.object({ id: z.string() }) },
-      },
-    },
+    { schema: { body: taskSchema, response: { 202: z.object({ id: z.string() }) } } },
     async ({ body }, reply) => {
-      const id = await add(body.task, body.input)
+      const { id = '' } = await add(body)
       reply.code(202)
       return { id }
     },
+  )
+  app.post(
+    '/v1/tasks/bulk',
+    {
+      schema: {
+        body: z.object({ tasks: z.array(taskSchema) }),
+        response: { 200: z.object({ failed: z.int(), ids: z.array(z.string()) }) },
+      },
+    },
+    async ({ body }) => ({ failed: 0, ids: (await addBulk(body.tasks)).map(({ id = '' }) => id) }),
   )
   await app.listen({ port: 0, host: '127.0.0.1' })
   return (app.server.address() as AddressInfo).port

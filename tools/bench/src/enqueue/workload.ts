@@ -8,6 +8,9 @@ export const API_KEY = 'bench-key-0123456789abcdef'
 /** The limit on the data of one task that both sides check, in bytes. */
 export const SIZE_LIMIT = 65_536
 
+/** The limit on the body of a request for many tasks, which is that of Bullpen's API, in bytes. */
+export const BODY_LIMIT = 4_194_304
+
 export const welcome = defineTask({
   name: 'bench.welcome',
   queue: 'bench',
@@ -35,23 +38,30 @@ export interface LoadRequest {
 }
 
 const BODY = JSON.stringify({ task: welcome.name, input: INPUT })
+const BULK_TASKS = 1_000
+const BULK_BODY = `{"tasks":[${Array.from({ length: BULK_TASKS }, () => BODY).join(',')}]}`
 
 const isStored = (response: string): boolean => response.startsWith('HTTP/1.1 202 ')
 
 /** The requests of each case that uses HTTP. */
 export const REQUESTS = {
-  single: { text: () => post(BODY), tasks: 1, isAccepted: isStored },
+  single: { text: () => post('/v1/tasks', BODY), tasks: 1, isAccepted: isStored },
   idempotent: {
-    text: (number) => post(BODY, `idempotency-key: "bench-${String(number).padStart(12, '0')}"\r\n`),
+    text: (number) => post('/v1/tasks', BODY, `idempotency-key: "bench-${String(number).padStart(12, '0')}"\r\n`),
     tasks: 1,
     isAccepted: isStored,
+  },
+  bulk: {
+    text: () => post('/v1/tasks/bulk', BULK_BODY),
+    tasks: BULK_TASKS,
+    isAccepted: (response) => response.startsWith('HTTP/1.1 200 ') && response.includes('"failed":0'),
   },
 } as const satisfies Record<string, LoadRequest>
 export type RequestName = keyof typeof REQUESTS
 
-function post(body: string, moreHeaders = ''): string {
+function post(path: string, body: string, moreHeaders = ''): string {
   return [
-    'POST /v1/tasks HTTP/1.1\r\n',
+    `POST ${path} HTTP/1.1\r\n`,
     'host: 127.0.0.1\r\n',
     `authorization: Bearer ${API_KEY}\r\n`,
     'content-type: application/json\r\n',
