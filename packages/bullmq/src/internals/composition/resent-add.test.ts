@@ -73,6 +73,15 @@ describe('an enqueue whose reply is lost', () => {
     expect(await broker.totals('rig')).toMatchObject({ accepted: 2 })
   })
 
+  it('of several tasks, all or none, is answered as created, and every task is stored once', async () => {
+    const { broker, losingTheReply, redis, keys } = await behindProxy()
+    await broker.enqueueAll([task('only')])
+    const wanted = Array.from({ length: 20 }, () => task('only'))
+    const created = wanted.map(({ id }) => ({ id, action: 'created' }))
+    expect(await losingTheReply(() => broker.enqueueAll(wanted), 21)).toEqual(created)
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('21')
+  })
+
   it('stores nothing of its caller if the id is random', async () => {
     const { broker, redis, keys } = await behindProxy()
     const wanted = task('only')
