@@ -31,6 +31,8 @@ const HOLD_MS = 1_200
 /** The longest time from the first task to a fault that does not wait for the API. */
 const FAULT_WITHIN_MS = 300
 const STATE_WITHIN_MS = 30_000
+/** How long a fault waits for a request that it can hit. */
+const PENDING_WITHIN_MS = 2_000
 const POLL_MS = 10
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
@@ -119,28 +121,30 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
   }
   const call = () => startCallers({ apis, callers, request })
   let faultsWithoutEffect = 0
-  const hit = (calls: Calls, api: ApiProcess): void => {
-    if (calls.pendingAt(api) === 0) faultsWithoutEffect++
+  const untilHit = async (calls: Calls, api: ApiProcess): Promise<void> => {
+    const isHit = await holdsWithin(PENDING_WITHIN_MS, async () => calls.pendingAt(api) > 0)
+    if (!isHit) faultsWithoutEffect++
   }
 
   // No API gets a reply from Redis until the task is stored, so that the first response is always lost.
   for (const { proxy } of apis) proxy.cutAnswers()
   const first = call()
-  await until(async () => (await stored(broker)) > n)
+  const isStored = await holdsWithin(STATE_WITHIN_MS, async () => (await stored(broker)) > n)
+  if (!isStored) throw new Error(`no task was stored within ${STATE_WITHIN_MS} ms`)
   const [killed, killedToo, reset, held] = shuffled(apis, random)
   await Promise.all([
     ...[killed, killedToo].map(async (api) => {
       await sleep(random() * FAULT_WITHIN_MS)
-      hit(first, api)
+      await untilHit(first, api)
       await api.replace()
     }),
     (async () => {
       await sleep(random() * FAULT_WITHIN_MS)
-      hit(first, reset)
+      await untilHit(first, reset)
       reset.proxy.reset()
     })(),
     (async () => {
-      hit(first, held)
+      await untilHit(first, held)
       await sleep(HOLD_MS)
       held.proxy.reset()
     })(),
@@ -156,7 +160,7 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
   const second = call()
   await Promise.all(
     cut.map(async (api) => {
-      await until(async () => second.pendingAt(api) > 0)
+      await untilHit(second, api)
       await sleep(HOLD_MS)
       api.proxy.reset()
     }),
@@ -176,13 +180,14 @@ async function stored(broker: BullmqBroker): Promise<number> {
   return Object.values(await broker.counts(mathFactorial.queue)).reduce((sum, count) => sum + count, 0)
 }
 
-/** @throws Error if the condition does not hold in time. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + STATE_WITHIN_MS
+/** Returns whether the condition became true in time. */
+async function holdsWithin(withinMs: number, holds: () => Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + withinMs
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`the drill waited in vain for ${STATE_WITHIN_MS} ms`)
+    if (performance.now() > deadline) return false
     await sleep(POLL_MS)
   }
+  return true
 }
 
 type FourApis = readonly [ApiProcess, ApiProcess, ApiProcess, ApiProcess]
