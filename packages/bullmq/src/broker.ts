@@ -70,8 +70,8 @@ export interface BrokerOptions {
   /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
   readonly allowEviction?: boolean | undefined
   /**
-   * The level at which problems with the server's settings are logged, such as a missing append-only file. Defaults to 'warn'. With the
-   * admission 'open', the settings are not checked.
+   * The level at which problems with the server's settings are logged, such as a missing append-only file. Defaults to 'warn'. If
+   * `admission` is 'open', the settings are not checked.
    */
   readonly serverProblems?: 'warn' | 'info' | undefined
   /** How often the server's settings are checked, in ms. Defaults to 300,000. Tests set this. */

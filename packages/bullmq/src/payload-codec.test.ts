@@ -90,7 +90,9 @@ describe('a codec that encrypts', () => {
   ])('hides the payloads from a broker %s, which returns the rest of the task and logs a warning', async (_, codec) => {
     const { open, id } = await runEncrypted(encrypting())
     const warnings: string[] = []
-    const log = { ...silent, warn: (_fields: object, message: string) => void warnings.push(message) }
+    // The broker also checks the settings of the server, and logs what it finds.
+    const warn = (fields: object, message: string) => void ('check' in fields || warnings.push(message))
+    const log = { ...silent, warn }
     const other = open({ log, ...(codec && { codec }) })
     const record = await eventually(() => other.find(id).catch(() => undefined))
     expect(record).toMatchObject({ status: 'completed', input: undefined, output: undefined, tags: ['visible'] })

@@ -19,8 +19,8 @@ export interface EnqueueBulkOptions extends EnqueueOptions {
 }
 
 /**
- * The result of one input: the stored task, that the task was dropped because its queue is full, or why the task was rejected. The
- * error's `outcome` says whether the task may have been stored.
+ * The result for one input: the stored task, a note that the task was dropped because its queue is full, or the error that explains
+ * why it was rejected. The error's `outcome` says whether the task may have been stored.
  */
 export type BulkEnqueued = BulkAccepted | Dropped | { readonly error: ProblemError }
 

@@ -33,8 +33,8 @@ export interface TaskClient {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
    *
-   * The client repeats a call that got no response, or a 408, 502, 503 or 504, for at most `retryFor`. A repeat never stores a second
-   * task. If the call fails in the end, the error's `outcome` says whether the task may have been stored.
+   * If a call gets no response, or a response with the status 408, 502, 503 or 504, the client repeats the call for up to `retryFor`.
+   * A repeat never stores a second task. If the call still fails, the error's `outcome` says whether the task may have been stored.
    *
    * If the queue is full and its policy is to drop tasks, the call rejects with `queue_full`, unless the call itself has
    * `whenFull: 'drop'`.

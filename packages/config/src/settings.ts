@@ -53,9 +53,9 @@ const PROGRAMS = ['API', 'WORKER'] as const
 const SHARED_VARIABLES = ['BULLPEN_ENV', 'BULLPEN_API', 'BULLPEN_KEY', 'BULLPEN_BY']
 
 /**
- * Settings that were read from a program's sources also store each value with its origin, which is undefined for a default. They
- * are stored under an enumerable symbol, so that they survive `{ ...settings, port: 1 }`. If a value then differs from the stored
- * one, it was set in code.
+ * Settings that were read from flags, the environment or a file also record where each value came from (undefined for a default).
+ * The record is kept under an enumerable symbol, so that it survives `{ ...settings, port: 1 }`. If a setting's current value
+ * differs from the recorded one, it was set in code.
  */
 const ORIGINS = Symbol.for('bullpen.settings-origins')
 type Origins = Readonly<Record<string, { readonly value: unknown; readonly origin: string | undefined }>>

@@ -58,9 +58,9 @@ export const COMMANDS = {
     usage: 'ID',
     summary: 'Show a task and its attempts',
     description: [
-      'Show a task. With --wait, wait until the task has ended or the time is up before showing it.',
-      'Each attempt is one line with its fencing token, outcome, error code, message, duration, worker, and the user who',
-      'cancelled it, if any.',
+      'Show a task. With --wait, first wait for the task to end or for the time to run out. Each attempt is shown on one',
+      'line with its fencing token, outcome, error code, message, duration, worker and, if it was cancelled, the user who',
+      'cancelled it.',
     ],
     arguments: { min: 1, max: 1 },
     options: ['wait'],

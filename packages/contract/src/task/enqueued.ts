@@ -31,8 +31,8 @@ export interface Enqueued {
   /** The status of the other task that has the unique key. Undefined if that task has been deleted, or if there is none. */
   readonly status?: TaskStatus | undefined
   /**
-   * Present if an earlier call with the same idempotency key was accepted. The id and the action are then those of the
-   * earlier call, and `status` is the task's status at that call, or undefined if the task had been deleted.
+   * Present if an earlier call with the same idempotency key was accepted. In that case, the id and the action come from the
+   * earlier call, and `status` is the task's status at the time of that call, or undefined if the task had been deleted.
    */
   readonly replayed?: { readonly status: TaskStatus | undefined }
 }

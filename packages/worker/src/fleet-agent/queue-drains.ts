@@ -1,5 +1,5 @@
-// Follows the drains of whole queues: when a queue is draining, this worker's pool for that queue drains as well, and resumes
-// when the drain is lifted. In a light drain, the pool works until the queue is empty.
+// Watches for drains of whole queues. When a queue drains, this worker's pool for that queue drains, too, and it resumes when the
+// drain is lifted. In a light drain, the pool keeps working until the queue is empty.
 import type { Clock, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 
