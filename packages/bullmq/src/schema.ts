@@ -20,8 +20,8 @@ export interface SchemaGuard {
    */
   check(): Promise<void> | undefined
   /**
-   * Registers the queues again. Does nothing until a check has succeeded. Takes one round trip. If the namespace has lost its
-   * schema version or has another one, checks the namespace again and rejects like `check`.
+   * Registers the queues again. Does nothing until a check has succeeded. Takes one round trip. If the namespace's schema version is
+   * missing or has changed, checks the namespace again and rejects with the same errors as `check`.
    */
   repeat(): Promise<void>
 }

@@ -5,8 +5,8 @@ import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate }
 const storage = new AsyncLocalStorage<Attempt>()
 
 /**
- * The async context that all of this process's processors share, because a process has a single stream of uncaught errors. Unlike
- * a pool's context, it keeps whatever else your Worker stores in the async context, such as a trace.
+ * The async context that all processors in this process share. They share it because Node reports uncaught errors per process and
+ * not per processor. Unlike a pool's context, it preserves whatever your Worker has stored in the async context, such as a trace.
  */
 export const attemptContext: AsyncContext = {
   run: (attempt, code) => storage.run(attempt, code, attempt),

@@ -25,8 +25,9 @@ export interface LockRenewer {
    */
   readonly ready: Promise<void>
   /**
-   * Renews a lock until the returned function is called. `ageMs` is the age that the lock may already have. `onLost` is called at
-   * most once, when another process has the task or could take it before this process notices.
+   * Keeps renewing a lock until the returned function is called. `ageMs` is the longest time that may have passed since the lock was
+   * acquired. `onLost` is called at most once: when another process has taken the task, or when the lock may expire before this
+   * process would notice.
    */
   add(id: string, token: string, ageMs: number, onLost: () => void): () => void
   /** Returns whether a lock of this age may have expired. */

@@ -46,8 +46,8 @@ export class ProblemError extends Error {
   /** The request's id, which is also in the API's logs. Undefined if no response arrived. */
   readonly requestId: string | undefined
   /**
-   * The id under which the task may have been stored, or with the code `unique_key_taken`, the id of the task that has the unique key.
-   * Otherwise undefined, also if the id is not known.
+   * The id under which the task may have been stored. If the code is `unique_key_taken`, the id of the task that has the unique key.
+   * Undefined in all other cases, and whenever the id is not known.
    */
   readonly taskId: string | undefined
   /** How long the API asks the client to wait before the next try, in ms. */

@@ -139,8 +139,8 @@ function baseOf(key: string): string {
 }
 
 /**
- * Returns the part of the failed set to which this commit moves a task. Without a commit, the task is dead, because BullMQ has
- * failed it.
+ * Returns the part of the failed set to which this commit moves a task, or '' for a dead task. If there is no commit, BullMQ itself
+ * has marked the job as failed, so the task is dead.
  */
 function partOf(commit: Commit | undefined): 'cancelled' | 'expired' | '' {
   const verdict = commit?.verdict

@@ -44,9 +44,9 @@ export const confirmResentFields = (job: string, packed: string): string =>
 export const confirmResentStacks = (job: string): string => ifRefused(confirmIfStored(job, "(stacks ~= '' and stacks)"))
 
 /**
- * Confirms a resent commit of `moveToFinished`. A completed job has no record of its last attempt, and a job that was failed
- * instead of being started again has no record either. The commit ended such a job if the job is in its set and has not been
- * fetched again. `attempt` is the fencing token, or '' if the caller does not commit anything.
+ * Confirms a resent commit of `moveToFinished`. There is no record of the last attempt of a completed job, and none for a job that
+ * BullMQ failed without starting it again. In both cases, the first commit succeeded if the job is in the set to which the commit
+ * moves it, and has not been fetched since. `attempt` is the fencing token, or '' if the caller does not commit anything.
  */
 export const CONFIRM_RESENT_END = ifRefused(`
   local function has_ended(set)
