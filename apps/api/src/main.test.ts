@@ -84,6 +84,8 @@ describe('a start that fails', () => {
       BULLPEN_API_KEYS: KEY,
       BULLPEN_API_PORT: port,
       BULLPEN_API_METRICS_PORT: '0',
+      // Warnings about the settings of this Redis are lines of their own.
+      BULLPEN_LOG_LEVEL: 'error',
     })
     expect(await exited).toBe(2)
     expect(output()).toBe(
