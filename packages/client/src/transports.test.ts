@@ -99,7 +99,7 @@ describe.each([
     await expect(call(2)).rejects.toMatchObject({ code: 'idempotency_key_reused', outcome: 'refused' })
   })
 
-  test('is told what is wrong with a request', async () => {
+  test('gets an error that says what is wrong with a request', async () => {
     const client = await setup({ worker: false })
     await expect(client.enqueue(double, { n: 0.5 })).rejects.toMatchObject({
       code: 'invalid_input',

@@ -17,7 +17,7 @@ const allowOriginOf = ({ headers }: { headers: object }): unknown =>
   (headers as Record<string, unknown>)['access-control-allow-origin']
 
 describe('an origin that may call the API', () => {
-  test('is told without a key what its scripts may send', async () => {
+  test('learns without a key what its scripts may send', async () => {
     const { app } = await testApi({ corsOrigins: [SHOP] })
     const { statusCode, headers, body } = await app.inject(PREFLIGHT)
     expect({ statusCode, body }).toEqual({ statusCode: 204, body: '' })

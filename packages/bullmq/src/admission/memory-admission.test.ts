@@ -92,7 +92,7 @@ describe('producers', () => {
     expect(await redis.zcard(producersKey(NAMESPACE))).toBe(4)
   })
 
-  it('are told how much memory is used and what to do, and nothing is sent to Redis', async () => {
+  it('get an error that says how much memory is used and what to do, and nothing is sent to Redis', async () => {
     const { redis, open, limitTo } = await server()
     const refused: unknown[] = []
     const broker = await open({ onRefused: (each) => refused.push(each) })

@@ -76,6 +76,7 @@ it.each(seeds({ small: 15, full: 200 }))(
     }
 
     // Something moves before each script of the canceller. Some replies are lost, and the script is sent again.
+    // ioredis adds defined commands as methods, which its types do not have.
     const commands = redis as unknown as Record<string, (args: unknown[]) => Promise<unknown>>
     for (const { name, numberOfKeys, lua } of [beginPass, cancelPage, forgetRules]) {
       redis.defineCommand(name, { numberOfKeys, lua })

@@ -61,7 +61,7 @@ describe('the monitor of a server', () => {
     expect(lines.at(-1)).toMatchObject({ level: 'info', fields: { check: 'listpack', found: '1024' } })
   })
 
-  it('logs problems at the level info if it is told to', async () => {
+  it('logs problems at the level info if that is its setting', async () => {
     const { admin, lines, open } = await monitored()
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
     open('info')

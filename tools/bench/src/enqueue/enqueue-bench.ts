@@ -1,6 +1,6 @@
 // Compares Bullpen's enqueue with what a user would write with fastify and BullMQ, over HTTP and in the process.
 //
-// Every measurement starts its processes anew and uses keys of its own, which are deleted afterwards. The load comes from a third
+// Every measurement starts new processes and uses keys of its own, which are deleted afterwards. The load comes from a third
 // process, and the process that enqueues is the only one whose CPU time is counted.
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'

@@ -182,7 +182,7 @@ async function makeRoom(redis: Redis): Promise<void> {
   await redis.del(await redis.keys('filler:*'))
 }
 
-/** Returns how many commands Redis has refused because it was full, whoever sent them. */
+/** Returns how many commands from any client Redis has refused because it was full. */
 async function refusedByRedis(redis: Redis): Promise<number> {
   const [, count = '0'] = /^errorstat_OOM:count=(\d+)/m.exec(await redis.info('errorstats')) ?? []
   return Number(count)

@@ -194,5 +194,6 @@ type FourApis = readonly [ApiProcess, ApiProcess, ApiProcess, ApiProcess]
 
 function shuffled(apis: readonly ApiProcess[], random: Random): FourApis {
   const drawn = apis.map((api) => ({ api, at: random() })).toSorted((a, b) => a.at - b.at)
+  // The drill always starts four API processes, which the type of a mapped array does not say.
   return drawn.map(({ api }) => api) as unknown as FourApis
 }
