@@ -218,7 +218,6 @@ function clientWith(runCommand: () => Promise<unknown>): RedisClient {
       throw new Error(`${String(name)} was used`)
     },
   }
-  // The proxy throws if BullMQ uses anything but this method, which is what the pins test.
   return new Proxy({ runCommand }, only) as unknown as RedisClient
 }
 
