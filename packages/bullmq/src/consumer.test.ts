@@ -5,9 +5,10 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type ConsumerOptions, openConsumer } from './consumer.ts'
+import { bareConsumer } from './bare-consumer.fixture.ts'
+import type { ConsumerOptions } from './consumer.ts'
 import { queueKeys } from './keys.ts'
-import { long, setup, short, silent } from './setup.fixture.ts'
+import { long, setup, short } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -47,23 +48,7 @@ describe('a task that no slot takes', () => {
       }
       return commit({ event, record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
-    const options = {
-      queue: 'rig',
-      namespace,
-      redisUrl,
-      concurrency: 1,
-      retention: { completed: { ageMs: 60_000 } },
-      log: silent,
-    }
-    const consumer = openConsumer(options, runTask, {
-      lockLost: () => {},
-      settled: () => {},
-      released: () => {},
-      endedAsDead: () => {},
-      cancel: () => 'not_found',
-      tasks: () => [],
-    })
-    onTestFinished(() => consumer.close())
+    const consumer = bareConsumer({ redisUrl, namespace }, runTask)
     await consumer.open()
     const running = consumer.run()
     await eventually(async () => (await broker.find(id))?.status === 'completed')
@@ -95,23 +80,9 @@ describe('a release', () => {
       offered.resolve()
       return release()
     }
-    const options = {
-      queue: 'rig',
-      namespace,
-      redisUrl,
-      concurrency: 1,
-      retention: { completed: { ageMs: 60_000 } },
-      log: silent,
-    }
-    const consumer = openConsumer(options, runTask, {
-      lockLost: () => {},
-      settled: () => {},
-      endedAsDead: () => {},
+    const consumer = bareConsumer({ redisUrl, namespace }, runTask, {
       released: () => void statuses.push(broker.find(id).then((found) => found?.status)),
-      cancel: () => 'not_found',
-      tasks: () => [],
     })
-    onTestFinished(() => consumer.close())
     await consumer.open()
     void consumer.run()
     await offered.promise
@@ -138,24 +109,8 @@ describe('a task whose queue timeout expires while a worker has it', () => {
       void consumer.stop()
       return release()
     }
-    const options = {
-      queue: 'rig',
-      namespace,
-      redisUrl,
-      concurrency: 1,
-      retention: { completed: { ageMs: 60_000 } },
-      log: silent,
-    }
     const released = Promise.withResolvers<void>()
-    const consumer = openConsumer(options, runTask, {
-      lockLost: () => {},
-      settled: () => {},
-      released: released.resolve,
-      cancel: () => 'not_found',
-      endedAsDead: () => {},
-      tasks: () => [],
-    })
-    onTestFinished(() => consumer.close())
+    const consumer = bareConsumer({ redisUrl, namespace }, runTask, { released: released.resolve })
     await consumer.open()
     void consumer.run()
     await released.promise
@@ -218,26 +173,7 @@ describe('a commit that Redis does not confirm', () => {
 describe('the lifecycle of a consumer', () => {
   async function idleConsumer(more: Partial<ConsumerOptions> = {}) {
     const { redisUrl, namespace } = await setup()
-    const options = {
-      queue: 'rig',
-      namespace,
-      redisUrl,
-      concurrency: 1,
-      retention: { completed: { ageMs: 60_000 } },
-      log: silent,
-      ...more,
-    }
-    const runTask: RunTask = () => Promise.reject(new Error('there is no task'))
-    const consumer = openConsumer(options, runTask, {
-      lockLost: () => {},
-      settled: () => {},
-      released: () => {},
-      endedAsDead: () => {},
-      cancel: () => 'not_found',
-      tasks: () => [],
-    })
-    onTestFinished(() => consumer.close())
-    return consumer
+    return bareConsumer({ redisUrl, namespace, ...more })
   }
 
   it.each([

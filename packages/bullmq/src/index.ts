@@ -2,7 +2,8 @@
 
 export type { PayloadCodec } from '@bullpen/engine'
 export { attach } from './attach.ts'
-export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
+export { openBroker } from './broker/broker.ts'
+export type { BrokerOptions, BullmqBroker } from './broker/broker-options.ts'
 export { type RedisOptions, redis } from './client/redis-transport.ts'
 export { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'

@@ -7,7 +7,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from './broker.ts'
+import { openBroker } from './broker/broker.ts'
 import { ownWorker, slow } from './plain-processor.fixture.ts'
 import { silent } from './setup.fixture.ts'
 

@@ -5,8 +5,8 @@ import { eventually } from '@bullpen/testkit'
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from './broker.ts'
-import { openConsumer } from './consumer.ts'
+import { bareConsumer } from './bare-consumer.fixture.ts'
+import { openBroker } from './broker/broker.ts'
 import { openFleet } from './fleet/fleet.ts'
 import { prefixOf } from './keys.ts'
 import { silent } from './setup.fixture.ts'
@@ -42,25 +42,8 @@ function setup(redisUrl = inject('redisUrl')) {
       return fleet
     },
     openConsumer() {
-      const ignore = (): void => {}
-      const pool = {
-        lockLost: ignore,
-        settled: ignore,
-        released: ignore,
-        endedAsDead: ignore,
-        cancel: (): 'not_found' => 'not_found',
-        tasks: () => [],
-      }
-      const runTask = () => Promise.reject(new Error('there is no task'))
-      const consumer = openConsumer(
-        { ...options, queue: 'q', concurrency: 1, retention: { completed: { ageMs: 1_000 } } },
-        runTask,
-        pool,
-      )
-      onTestFinished(async () => {
-        await consumer.stop()
-        consumer.close()
-      })
+      const consumer = bareConsumer({ ...options, queue: 'q' })
+      onTestFinished(() => consumer.stop())
       return consumer
     },
   }

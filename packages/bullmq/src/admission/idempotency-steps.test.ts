@@ -7,7 +7,7 @@ import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker.ts'
+import { openBroker } from '../broker/broker.ts'
 import { queueKeys } from '../keys.ts'
 import { long, silent } from '../setup.fixture.ts'
 

@@ -4,7 +4,7 @@ import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker.ts'
+import { openBroker } from '../broker/broker.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 

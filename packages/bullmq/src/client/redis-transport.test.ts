@@ -7,7 +7,7 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker.ts'
+import { openBroker } from '../broker/broker.ts'
 import { silent } from '../setup.fixture.ts'
 import { type RedisOptions, redis } from './redis-transport.ts'
 

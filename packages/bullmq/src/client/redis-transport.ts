@@ -32,7 +32,7 @@ import {
   taskNotFound,
 } from '@bullpen/engine/internal'
 import { createRandomPool, idempotencyOf, settlesWithin, systemClock } from '@bullpen/engine/node'
-import { openBroker } from '../broker.ts'
+import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { afterTime, unlessAborted } from './aborts.ts'
 import { problemOf } from './redis-problem.ts'

@@ -8,8 +8,8 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { openBroker } from '../broker.ts'
-import { openConsumer } from '../consumer.ts'
+import { bareConsumer } from '../bare-consumer.fixture.ts'
+import { openBroker } from '../broker/broker.ts'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { openRegistration } from './registration.ts'
@@ -33,23 +33,8 @@ async function connected(registerEveryMs?: number) {
     return broker
   }
   const producer = await open('produced', false)
-  const pool = {
-    lockLost: () => {},
-    settled: () => {},
-    released: () => {},
-    endedAsDead: () => {},
-    cancel: (): 'not_found' => 'not_found',
-    tasks: () => [],
-  }
-  const consumer = openConsumer(
-    { ...common, queue: 'consumed', concurrency: 1, retention: { completed: { ageMs: RETENTION_MS } } },
-    () => Promise.reject(new Error('there is no task')),
-    pool,
-  )
-  onTestFinished(async () => {
-    await consumer.stop()
-    consumer.close()
-  })
+  const consumer = bareConsumer({ ...common, queue: 'consumed', retention: { completed: { ageMs: RETENTION_MS } } })
+  onTestFinished(() => consumer.stop())
   await consumer.open()
   await open('led', true)
   const keys = leaderKeys(namespace)

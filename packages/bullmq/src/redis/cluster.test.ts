@@ -7,7 +7,7 @@ import { type ClusterNode, type PrivateCluster, privateCluster } from '@bullpen/
 import { eventually } from '@bullpen/testkit'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker.ts'
+import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { skewConnection } from '../connection.ts'
 import { pool as statusOfPool, status as statusOfWorker } from '../fleet/fleet.fixture.ts'

@@ -6,8 +6,8 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker.ts'
-import { openConsumer } from '../consumer.ts'
+import { bareConsumer } from '../bare-consumer.fixture.ts'
+import { openBroker } from '../broker/broker.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { addressOf, outageReporter } from './outage-reporter.ts'
 
@@ -35,25 +35,12 @@ async function setup(queues = ['one', 'two']) {
   const broker = openBroker({ ...common, queues, sizeLimit: 10_000 })
   const fleet = openFleet({ ...common, queues })
   const stopListening = fleet.listen('w', () => {})
-  const ignore = (): void => {}
-  const pool = {
-    lockLost: ignore,
-    settled: ignore,
-    released: ignore,
-    endedAsDead: ignore,
-    cancel: (): 'not_found' => 'not_found',
-    tasks: () => [],
-  }
-  const runTask = () => Promise.reject(new Error('there is no task'))
-  const consumers = queues.map((queue) =>
-    openConsumer({ ...common, queue, concurrency: 1, retention: { completed: { ageMs: 1_000 } } }, runTask, pool),
-  )
+  const consumers = queues.map((queue) => bareConsumer({ ...common, queue }))
   onTestFinished(async () => {
     stopListening()
     await fleet.close()
     await broker.close()
     await Promise.all(consumers.map((consumer) => consumer.stop()))
-    for (const consumer of consumers) consumer.close()
     redis.disconnect()
   })
   await Promise.all(consumers.map((consumer) => consumer.open()))

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest'
 import { Attempt } from '../attempt/attempt.ts'
 import { decodeTask } from '../attempt/decode.ts'
 import { stage } from '../pool/pool.fixture.ts'
-import { Slot } from '../pool/slots.ts'
+import { Slot } from '../pool/slot.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
 import { assertTransition } from './state-machine.ts'
 

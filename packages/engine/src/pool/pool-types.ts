@@ -4,7 +4,7 @@ import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/cons
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import type { DrainLimits, DrainReport } from './drain.ts'
 import type { WaitUntilFinished } from './online-set.ts'
-import type { SlotHost } from './slots.ts'
+import type { SlotHost } from './slot.ts'
 
 export interface PoolOptions {
   readonly queue: string

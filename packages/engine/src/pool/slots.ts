@@ -1,15 +1,10 @@
 // Manages a pool's slots: which ones are idle, which are running a task, and which are stopping.
 import type { CommitRefusal, SlotState, TaskId } from '@bullpen/contract'
-import { InterruptibleRun } from '../attempt/interruptible-run.ts'
-import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
 import { emitSettled } from '../attempt/verdict.ts'
-import { SLOT_TRANSITIONS } from '../machines/slot-machine.ts'
-import { assertTransition } from '../machines/state-machine.ts'
-import type { AttemptResult, CancelCause, CloseReason, StopCause } from '../ports/attempt-result.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { AttemptResult, CancelCause, CloseReason } from '../ports/attempt-result.ts'
 import type { ConsumerHost, FetchedTask, LocalCancel, NamedTask, TaskDeath } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
-import { ReusableTimer } from '../time/reusable-timer.ts'
+import { Slot, type SlotHost } from './slot.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
@@ -243,115 +238,5 @@ export class Slots implements ConsumerHost {
       slot.terminate()
     }
     return wasStaying
-  }
-}
-
-/** What a slot passes to its attempts. The slot adds its own number and timer. */
-export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
-
-/** One slot. It is a class because a pool has many slots and every task uses one. */
-export class Slot {
-  readonly number: number
-  readonly #clock: Clock
-  readonly #host: RunnerHost
-  readonly #timer: ReusableTimer
-  #state: SlotState = 'NEW'
-  /** On the monotonic clock. */
-  #since: number
-  #task: FetchedTask | undefined
-  /** The current attempt, as long as it can be interrupted. */
-  #run: InterruptibleRun | undefined
-  /** Whether the attempt has ended and its result is being committed. */
-  #isCommitting = false
-
-  constructor(number: number, host: SlotHost) {
-    const timer = new ReusableTimer(host.clock)
-    this.number = number
-    this.#clock = host.clock
-    this.#timer = timer
-    this.#host = { ...host, slot: number, timer: (onFire) => timer.lend(onFire) }
-    this.#since = host.clock.monotonic()
-  }
-
-  get state(): SlotState {
-    return this.#state
-  }
-
-  /** The task that the slot is running or committing. */
-  get task(): FetchedTask | undefined {
-    return this.#task
-  }
-
-  /** The task whose attempt has not ended. */
-  get runningTask(): FetchedTask | undefined {
-    return this.#isCommitting ? undefined : this.#task
-  }
-
-  /** Moves the slot to another state. @throws BullpenError `illegal_transition`. */
-  moveTo(state: SlotState): void {
-    assertTransition('a slot', SLOT_TRANSITIONS, this.#state, state)
-    this.#state = state
-    this.#since = this.#clock.monotonic()
-  }
-
-  /** Assigns a task to the idle slot. */
-  take(task: FetchedTask): void {
-    this.moveTo('WORKING')
-    this.#task = task
-  }
-
-  /** Runs one attempt of the task. Returns a promise only if there is something to wait for. Never throws or rejects. */
-  run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
-    const running = runAttempt(task, this.#host)
-    if (!(running instanceof InterruptibleRun)) return running
-    this.#run = running
-    return running.result
-  }
-
-  /** Marks the attempt as ended: it can no longer be interrupted and is no longer reported as running. */
-  commit(): void {
-    this.#run = undefined
-    this.#isCommitting = true
-  }
-
-  /** Removes the task after its result is committed. The slot is then idle again, or TERMINATED if it was stopping. */
-  release(): void {
-    this.#task = undefined
-    this.#run = undefined
-    this.#isCommitting = false
-    if (this.#state === 'WORKING') this.moveTo('IDLE')
-    else this.terminate()
-  }
-
-  /** Ends the slot permanently. */
-  terminate(): void {
-    this.moveTo('TERMINATED')
-    this.#timer.close()
-  }
-
-  /** Closes the context of the slot's attempt if the attempt can be interrupted. The grace period is at most `maxGraceMs`. */
-  close(reason: CloseReason, maxGraceMs?: number): void {
-    this.#run?.close(reason, maxGraceMs)
-  }
-
-  /** Stops the slot's attempt. Returns false if the attempt cannot be interrupted. */
-  stop(cause: StopCause): boolean {
-    return this.#run?.stop(cause) ?? false
-  }
-
-  status(): SlotStatus {
-    const task = this.#task
-    const timeoutAt = this.#run?.timeoutAt
-    return {
-      slot: this.number,
-      state: this.#state,
-      since: Math.round(this.#clock.at(this.#since)),
-      task: task && {
-        id: task.id,
-        task: task.task,
-        fencingToken: task.fencingToken,
-        ...(timeoutAt !== undefined && { timeoutAt: Math.round(this.#clock.at(timeoutAt)) }),
-      },
-    }
   }
 }

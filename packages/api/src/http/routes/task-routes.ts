@@ -29,6 +29,23 @@ import { showTask } from '../../handlers/show-task.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
+/** The problems that every request to enqueue may be answered with. */
+const PROBLEMS_OF_ENQUEUE = [
+  'malformed_json',
+  'invalid_request',
+  'unauthorized',
+  'payload_too_large',
+  'unsupported_media_type',
+  'unknown_task',
+  'invalid_input',
+  'idempotency_key_reused',
+  'queue_draining',
+  'queue_full',
+  'redis_full',
+  'unsafe_redis',
+  'redis_unavailable',
+] as const satisfies Route['problems']
+
 const REQUEST_ID_HEADERS = [
   {
     name: 'X-Request-Id',
@@ -94,23 +111,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
           headers: [{ name: 'Location', description: "The task's path." }, IDEMPOTENCY_REPLAYED],
         },
       },
-      problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'payload_too_large',
-        'unsupported_media_type',
-        'unknown_task',
-        'invalid_input',
-        'idempotency_key_reused',
-        'unique_key_taken',
-        'queue_draining',
-        'queue_full',
-        'redis_full',
-        'unsafe_redis',
-        'redis_unavailable',
-        'shutting_down',
-      ],
+      problems: [...PROBLEMS_OF_ENQUEUE, 'unique_key_taken', 'shutting_down'],
       handle: enqueueTask(context),
     }),
     route({
@@ -132,21 +133,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       bodyLimit: context.bulkBodyLimit,
       headers: [IDEMPOTENCY_KEY_HEADER, ...REQUEST_ID_HEADERS],
       responses: { 200: { description: 'The result of each task.', schema: bulkResponseSchema } },
-      problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'payload_too_large',
-        'unsupported_media_type',
-        'unknown_task',
-        'invalid_input',
-        'idempotency_key_reused',
-        'queue_draining',
-        'queue_full',
-        'redis_full',
-        'unsafe_redis',
-        'redis_unavailable',
-      ],
+      problems: PROBLEMS_OF_ENQUEUE,
       handle: enqueueBulk(context, enqueueBody),
     }),
     route({

@@ -6,7 +6,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { openBroker } from '../../broker.ts'
+import { openBroker } from '../../broker/broker.ts'
 import { queueKeys } from '../../keys.ts'
 import { long, silent } from '../../setup.fixture.ts'
 

@@ -2,8 +2,8 @@
 import { TaskError } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { long, openSetup, plain, QUEUE, SIZE_LIMIT, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { long, openSetup, plain, QUEUE, SIZE_LIMIT, short } from '../setup.ts'
 
 /** Creates a codec that reverses the text and makes it ten characters longer. The codec records what it has encoded. */
 function reversing(): PayloadCodec & { readonly encoded: unknown[] } {

@@ -2,8 +2,8 @@
 import type { Idempotency, NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { long, openSetup, QUEUE, short } from '../setup.ts'
 
 const DAY_S = 86_400
 

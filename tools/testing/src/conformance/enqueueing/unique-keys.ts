@@ -4,8 +4,8 @@ import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { child, gate, long, openSetup, QUEUE, type SetupOptions, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { child, gate, long, openSetup, QUEUE, type SetupOptions, short } from '../setup.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -4,8 +4,8 @@ import { FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { Retention } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { long, openSetup, QUEUE, short } from '../setup.ts'
 
 /** A pool whose handler fails if its input is 1, and a way to end a task with each status. */
 async function endingTasks(open: OpenBackend, retention: Retention) {

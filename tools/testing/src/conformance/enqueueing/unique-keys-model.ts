@@ -4,9 +4,9 @@ import { type CallOptions, isFinal, type OnConflict, TaskError, type TaskId, typ
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { amount } from '../scale.ts'
-import type { OpenBackend } from './backend.ts'
-import { long, openSetup, QUEUE } from './setup.ts'
+import { amount } from '../../scale.ts'
+import type { OpenBackend } from '../backend.ts'
+import { long, openSetup, QUEUE } from '../setup.ts'
 
 const KEYS = ['a', 'b', 'c'] as const
 const SLOTS = 2

@@ -3,8 +3,8 @@
 
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { fragile, gate, type Handle, long, openSetup } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { fragile, gate, type Handle, long, openSetup } from '../setup.ts'
 
 /** The number of deploys that interrupt one task. */
 const REQUEUES = 50

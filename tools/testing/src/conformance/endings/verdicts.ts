@@ -2,8 +2,8 @@
 import { rateLimited, TaskError, type TaskId } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { child, expectAbout, gate, long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { child, expectAbout, gate, long, openSetup, QUEUE, short } from '../setup.ts'
 
 export function verdicts(open: OpenBackend): void {
   it('a task with a permanent failure is dead at once', async () => {

@@ -3,8 +3,8 @@
 import type { TaskEvent } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { gate, type Handle, long, openSetup, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { gate, type Handle, long, openSetup, short } from '../setup.ts'
 
 /** The number of its workers' deaths that a task survives. After one more death, the task is dead. */
 const MAX_DEATHS = 10

@@ -3,8 +3,8 @@ import { MAX_ATOMIC_TASKS } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { long, openSetup, QUEUE, short } from '../setup.ts'
 
 export function bulk(open: OpenBackend): void {
   it('each task is stored with its own options, and tasks that are ready start in their order', async () => {

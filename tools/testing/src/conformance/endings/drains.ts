@@ -3,8 +3,8 @@ import { TaskError } from '@bullpen/contract'
 import { type DrainLimits, drainLimits } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { type Handle, long, openSetup, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { type Handle, long, openSetup, short } from '../setup.ts'
 
 /** The handler's behaviour, which depends on its input: it ends when it is signalled, ignores the signal, fails, or returns. */
 const LISTENS = 1

@@ -3,8 +3,8 @@ import { TaskError } from '@bullpen/contract'
 import type { CancelFilter } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { gate, long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { gate, long, openSetup, QUEUE, short } from '../setup.ts'
 
 const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
   queue: QUEUE,

@@ -3,8 +3,8 @@ import { TaskError, type TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { child, gate, long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { child, gate, long, openSetup, QUEUE, short } from '../setup.ts'
 
 /** The tasks that count, by status. */
 const IN_LINE = ['waiting', 'scheduled', 'retrying'] as const

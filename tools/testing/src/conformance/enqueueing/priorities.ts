@@ -2,8 +2,8 @@
 import type { TaskId } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { gate, long, openSetup, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { gate, long, openSetup, short } from '../setup.ts'
 
 export function priorities(open: OpenBackend): void {
   it('waiting tasks start by priority, and those of the same priority in the order in which they were enqueued', async () => {

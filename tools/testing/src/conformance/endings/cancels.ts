@@ -2,8 +2,8 @@
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import type { OpenBackend } from './backend.ts'
-import { gate, long, openSetup, QUEUE, short } from './setup.ts'
+import type { OpenBackend } from '../backend.ts'
+import { gate, long, openSetup, QUEUE, short } from '../setup.ts'
 
 const LONG = { stoppable: true, by: 'alice' }
 

@@ -1,0 +1,29 @@
+// A consumer without a pool: each test says what happens to the tasks that it fetches.
+import type { ConsumerHost, RunTask } from '@bullpen/engine/internal'
+import { onTestFinished } from 'vitest'
+import { type ConsumerOptions, openConsumer } from './consumer.ts'
+import { silent } from './setup.fixture.ts'
+
+/** For consumers that have nothing to fetch. */
+export const noTask: RunTask = () => Promise.reject(new Error('there is no task'))
+
+export type BareConsumerOptions = Pick<ConsumerOptions, 'redisUrl' | 'namespace'> & Partial<ConsumerOptions>
+
+/** Opens a consumer of the queue `rig` with one slot. `host` has what the test wants to hear of. The test closes the consumer. */
+export function bareConsumer(options: BareConsumerOptions, runTask = noTask, host: Partial<ConsumerHost> = {}) {
+  const consumer = openConsumer(
+    { queue: 'rig', concurrency: 1, retention: { completed: { ageMs: 60_000 } }, log: silent, ...options },
+    runTask,
+    {
+      lockLost: () => {},
+      settled: () => {},
+      released: () => {},
+      endedAsDead: () => {},
+      cancel: () => 'not_found',
+      tasks: () => [],
+      ...host,
+    },
+  )
+  onTestFinished(() => consumer.close())
+  return consumer
+}

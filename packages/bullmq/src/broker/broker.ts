@@ -1,0 +1,112 @@
+// The broker on Redis: stores tasks as BullMQ jobs (./enqueueing.ts), reads and lists them (./task-queries.ts), and cancels them
+// (./cancelling.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
+// (../leader/leader.ts).
+import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
+import { DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
+import { commandTimeout, producerConnection } from '../connection.ts'
+import { createFailureLog } from '../leader/failure-log.ts'
+import { createHousekeeping } from '../leader/housekeeping.ts'
+import { LEADER_TIMES, type Leader, openLeader } from '../leader/leader.ts'
+import { openRegistration } from '../leader/registration.ts'
+import { openServerMonitor, type ServerMonitor } from '../redis/server-monitor.ts'
+import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
+import type { Commander } from '../scripts/script.ts'
+import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
+import { createCancelling } from './cancelling.ts'
+import { createEnqueueing, type EnqueueingOptions } from './enqueueing.ts'
+import { openQueueTable } from './queue-handles.ts'
+import { createTaskQueries } from './task-queries.ts'
+
+/**
+ * Opens a broker, without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`.
+ *
+ * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
+ */
+export function openBroker(options: BrokerOptions): BullmqBroker {
+  const { redisUrl, namespace, sizeLimit, codec, log, now = Date.now } = options
+  const { onCancelled = () => {}, onRefused = () => {} } = options
+  const redis = producerConnection(redisUrl, log)
+  const processName = `broker:${process.pid}`
+  const schema = createSchemaGuard(redis, namespace, options.queues)
+  const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
+  const { admission, memory, server } = openChecks(options, redis, schema)
+  const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
+  const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName })
+  const withCommandTimeout = commandTimeout(redisUrl)
+  const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
+
+  return {
+    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, sizeLimit, codec, onRefused }),
+    ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
+    ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
+
+    boardQueues: queues.all.map(({ queue }) => queue),
+    isLeading: () => leader?.isLeading() ?? false,
+    async checkServer() {
+      if (memory !== undefined) await call(() => memory.check())
+    },
+    memory: () => memory?.latest(),
+    serverProblems: () => server?.problems() ?? new Map(),
+    async ping() {
+      await call(() => redis.ping())
+    },
+
+    async close() {
+      registration.close()
+      await leader?.close()
+      admission.close()
+      memory?.close()
+      server?.close()
+      await queues.close()
+      redis.disconnect()
+    },
+  }
+}
+
+interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory'> {
+  readonly server: ServerMonitor | undefined
+}
+
+/** Opens what decides whether the broker may enqueue. If `admission` is 'open', nothing is checked. */
+function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
+  const { redisUrl, namespace, queues, log } = options
+  if (options.admission === 'open') return { admission: OPEN_ADMISSION, memory: undefined, server: undefined }
+  const shared = { redis, redisUrl, namespace, queues, checkSchema: schema.check, log }
+  const { memoryWatermark: watermark = DEFAULT_WATERMARK, allowEviction: allowsEviction = false } = options
+  const { serverProblems: level = 'warn', checkServerEveryMs: everyMs } = options
+  return {
+    admission: openAdmission(shared),
+    memory: openMemoryAdmission({ ...shared, watermark, allowsEviction }),
+    server: openServerMonitor({ redis, redisUrl, log, level, everyMs }),
+  }
+}
+
+/** Lets this process become the leader of the namespace. */
+function standForLeader(
+  options: BrokerOptions,
+  { redis, schema, processName }: { redis: Commander; schema: SchemaGuard; processName: string },
+): Leader {
+  const { redisUrl, namespace, log, now = Date.now, onExpired = () => {}, onCancelled = () => {} } = options
+  const housekeeping = createHousekeeping({
+    redis,
+    namespace,
+    now,
+    process: processName,
+    onExpired,
+    onCancelled,
+    onRepaired(queue, entries) {
+      if (entries > 0) log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
+    },
+    onFailed: createFailureLog({ log, onFailed: options.onHousekeepingFailed }),
+  })
+  return openLeader({
+    redis,
+    redisUrl,
+    namespace,
+    checkSchema: schema.check,
+    measured: options.measured ?? Promise.resolve(),
+    housekeeping,
+    times: options.leaderTimes ?? LEADER_TIMES,
+    log,
+  })
+}

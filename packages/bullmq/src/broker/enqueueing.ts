@@ -1,0 +1,102 @@
+// How a broker stores tasks: it checks their size, asks the admission, and sends one script.
+import { BullpenError, type ErrorCode } from '@bullpen/contract'
+import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
+import type { Admission } from '../admission/admission.ts'
+import type { MemoryAdmission } from '../admission/memory-admission.ts'
+import { commandTimeout, singleCommandTimeout } from '../connection.ts'
+import type { SchemaGuard } from '../schema.ts'
+import type { QueueTable } from './queue-handles.ts'
+
+/** The codes of tasks that were refused before anything was sent to Redis. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['queue_draining', 'redis_full', 'unsafe_redis'])
+
+export interface EnqueueingOptions {
+  readonly redisUrl: string
+  readonly queues: QueueTable
+  readonly schema: SchemaGuard
+  readonly admission: Admission
+  /** Undefined if tasks are stored until Redis is full. */
+  readonly memory: MemoryAdmission | undefined
+  /** The maximum size of one task's stored data, in bytes. */
+  readonly sizeLimit: number
+  readonly codec: PayloadCodec | undefined
+  /** Called for each task that was refused before anything was sent to Redis. */
+  readonly onRefused: (refused: { readonly queue: string; readonly code: string }) => void
+}
+
+export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
+  const { redisUrl, queues, schema, admission, memory, sizeLimit, codec, onRefused } = options
+  const withCommandTimeout = commandTimeout(redisUrl)
+  const withSingleTimeout = singleCommandTimeout(redisUrl)
+
+  /**
+   * Returns undefined if tasks whose stored strings have this many bytes may be sent to Redis, as they nearly always may. Otherwise, the
+   * promise resolves once they may be.
+   */
+  function admit(queue: string, bytes: number): Promise<void> | undefined {
+    // None is awaited unless it has to be, so that an enqueue takes a single tick.
+    const checking = schema.check()
+    if (checking !== undefined) return checking.then(() => admit(queue, bytes))
+    const admitting = admission.admit(queue)
+    if (admitting !== undefined) return admitting.then(() => memory?.admit(queue, bytes))
+    return memory?.admit(queue, bytes)
+  }
+
+  function noteRefused(queue: string, error: unknown): void {
+    if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
+  }
+
+  /** Returns the string that is stored for a task, and its size. @throws BullpenError `payload_too_large`. */
+  function storedAs(task: NewTask): { readonly data: string; readonly bytes: number } {
+    const data = JSON.stringify(storedEnvelope(task, codec))
+    const bytes = Buffer.byteLength(data)
+    if (bytes <= sizeLimit) return { data, bytes }
+    throw new BullpenError(
+      'payload_too_large',
+      `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
+    )
+  }
+
+  const enqueue: Broker['enqueue'] = async (task) => {
+    const { addJob } = queues.of(task.queue)
+    const { data, bytes } = storedAs(task)
+    try {
+      const admitting = admit(task.queue, bytes)
+      if (admitting !== undefined) await withCommandTimeout(admitting)
+    } catch (error) {
+      noteRefused(task.queue, error)
+      throw error
+    }
+    const limits = admission.limitsOf(task.queue, task.limits)
+    return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data))
+  }
+
+  return {
+    enqueue,
+
+    async enqueueBulk(tasks) {
+      // The first task loads what all of them need. Otherwise, each task would read the queue's settings, and if Redis has lost the
+      // script, each would send its whole text.
+      const first = await Promise.allSettled(tasks.slice(0, 1).map(enqueue))
+      return [...first, ...(await Promise.allSettled(tasks.slice(1).map(enqueue)))]
+    },
+
+    async enqueueAll(tasks) {
+      const queue = queueOfAll(tasks)
+      if (queue === undefined) return []
+      const { addAllJobs } = queues.of(queue)
+      const stored = mapTasks(tasks, storedAs)
+      const allBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0)
+      try {
+        await withCommandTimeout(Promise.resolve(admit(queue, allBytes)))
+      } catch (error) {
+        noteRefused(queue, error)
+        throw error
+      }
+      const limited = tasks.map((task) => ({ ...task, limits: admission.limitsOf(queue, task.limits) }))
+      const data = stored.map((each) => each.data)
+      return withSingleTimeout(addAllJobs(limited, data))
+    },
+  }
+}

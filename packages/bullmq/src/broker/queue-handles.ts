@@ -1,0 +1,83 @@
+// What a broker holds for each of its queues.
+import { BullpenError, type Log } from '@bullpen/contract'
+import { readTaskId } from '@bullpen/contract/internal'
+import { Queue } from 'bullmq'
+import { blockingConnection } from '../connection.ts'
+import { type AddAllJobs, allJobsAdder } from '../internals/composition/add-all-jobs.ts'
+import { type AddJob, jobAdder } from '../internals/composition/add-job.ts'
+import { backendFactory } from '../internals/composition/backend.ts'
+import { prefixOf, type QueueKeys, queueKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
+import { type CompletionListener, openCompletionListener } from '../waiting/completion-listener.ts'
+
+export interface QueueHandles {
+  readonly name: string
+  readonly queue: Queue
+  readonly addJob: AddJob
+  readonly addAllJobs: AddAllJobs
+  readonly keys: QueueKeys
+  readonly completions: CompletionListener
+}
+
+export interface QueueTable {
+  readonly all: readonly QueueHandles[]
+  /** @throws BullpenError `queue_not_found` */
+  of(queue: string): QueueHandles
+  /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
+  ofTask(id: string): QueueHandles | undefined
+  close(): Promise<void>
+}
+
+export interface QueueTableOptions {
+  readonly redis: Commander
+  readonly redisUrl: string
+  readonly namespace: string
+  readonly queues: readonly string[]
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Opens a broker's queues, without waiting for Redis. Nothing is written to Redis. */
+export function openQueueTable(options: QueueTableOptions): QueueTable {
+  const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options)]))
+  const all = [...handles.values()]
+  return {
+    all,
+    of(queue) {
+      const found = handles.get(queue)
+      if (found !== undefined) return found
+      throw new BullpenError(
+        'queue_not_found',
+        `no task in the catalogue uses queue '${queue}'; the queues are ${options.queues.join(', ')}`,
+      )
+    },
+    ofTask: (id) => handles.get(readTaskId(id)?.queue ?? ''),
+    async close() {
+      for (const { completions } of all) completions.close()
+      await Promise.allSettled(all.map(({ queue }) => queue.close()))
+    },
+  }
+}
+
+function openQueueHandles(name: string, { redis, redisUrl, namespace, now, log }: QueueTableOptions): QueueHandles {
+  const keys = queueKeys(namespace, name)
+  const queueOptions = {
+    connection: redis,
+    prefix: prefixOf(namespace, name),
+    // A queue that waits for Redis when it is created stays broken if Redis only becomes reachable later.
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+    // Nothing is written before the namespace's schema is checked.
+    skipMetasUpdate: true,
+  }
+  const queue = new Queue(name, queueOptions, backendFactory({ now }))
+  queue.on('error', () => {}) // The outage reporter watches this connection and logs its errors.
+  return {
+    name,
+    queue,
+    addJob: jobAdder(redis, queue.getBackend()),
+    addAllJobs: allJobsAdder(redis, queue.getBackend()),
+    keys,
+    completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
+  }
+}

@@ -1,0 +1,121 @@
+// How a broker reads tasks: one by its id, once it has finished, and a queue's tasks by status.
+import { isFinal, type Log, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import type { Broker, PayloadCodec } from '@bullpen/engine'
+import { decodePayload } from '@bullpen/engine/internal'
+import { parseRules, underRules } from '../cancel/by-filter.ts'
+import type { WithCommandTimeout } from '../connection.ts'
+import { countTasks, readTotals } from '../queries/counts.ts'
+import { listIds } from '../queries/listing.ts'
+import { readTogether } from '../queries/read-together.ts'
+import { addStateReads, decodeState, STATE_READS } from '../queries/task-state.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import type { Commander } from '../scripts/script.ts'
+import type { QueueTable } from './queue-handles.ts'
+
+export interface TaskQueriesOptions {
+  readonly redis: Commander
+  readonly queues: QueueTable
+  /** Runs a read once the namespace is known to be compatible, and limits its time. */
+  readonly call: <T>(run: () => Promise<T>) => Promise<T>
+  readonly withCommandTimeout: WithCommandTimeout
+  readonly codec: PayloadCodec | undefined
+  readonly log: Log
+}
+
+export function createTaskQueries(
+  options: TaskQueriesOptions,
+): Pick<Broker, 'find' | 'waitUntilFinished' | 'list' | 'counts' | 'totals'> {
+  const { redis, queues, call, withCommandTimeout, codec, log } = options
+
+  const warnUnreadable = throttledLog((err: Error, suppressed) => {
+    log.warn(
+      { err, suppressed },
+      'a stored payload cannot be decoded; give this process the codec of producers and workers',
+    )
+  })
+  const decode = (stored: unknown): unknown => {
+    try {
+      return decodePayload(stored, codec)
+    } catch (error) {
+      warnUnreadable(error as Error)
+      return undefined
+    }
+  }
+
+  const find: Broker['find'] = async (id) => {
+    const home = queues.ofTask(id)
+    if (home === undefined) return undefined
+    const { keys, name } = home
+    const answers = await call(() =>
+      readTogether(redis, (reads) => {
+        addStateReads(reads, keys, id)
+        reads.hvals(keys.cancelRules)
+      }),
+    )
+    const record = decodeState(id, name, answers, decode)
+    return record && underRules(record, parseRules(answers[STATE_READS]))
+  }
+
+  return {
+    find,
+
+    async waitUntilFinished(id, signal) {
+      const home = queues.ofTask(id)
+      if (home === undefined) return undefined
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      signal.addEventListener('abort', wake)
+      const wait = home.completions.wait(id, wake)
+      try {
+        await withCommandTimeout(wait.following)
+        for (;;) {
+          // Created before the read, so that an event during the read is not missed.
+          changed = Promise.withResolvers()
+          const record = await find(id)
+          if (record === undefined || isFinal(record.status) || signal.aborted) return record
+          await changed.promise
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        wait.stop()
+      }
+    },
+
+    async list(query) {
+      const { name, keys } = queues.of(query.queue)
+      const { ids, next } = await call(() => listIds(redis, keys, query))
+      const [texts, ...answers] = await call(() =>
+        readTogether(redis, (reads) => {
+          reads.hvals(keys.cancelRules)
+          for (const id of ids) addStateReads(reads, keys, id)
+        }),
+      )
+      const rules = parseRules(texts)
+      const tasks = ids.flatMap((id, i) => {
+        const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), decode)
+        return record === undefined ? [] : [underRules(asListed(record, query.status), rules)]
+      })
+      // Drop tasks that have moved on since their ids were read. A waiting task that a cancel rule matches is not listed until
+      // the bulk canceller has ended it.
+      return { tasks: tasks.filter(({ status }) => status === query.status), next }
+    },
+
+    counts: async (queue) => {
+      const { keys } = queues.of(queue)
+      return call(() => countTasks(redis, keys))
+    },
+
+    totals: async (queue) => {
+      const { keys } = queues.of(queue)
+      return call(() => readTotals(redis, keys))
+    },
+  }
+}
+
+/**
+ * Returns the task with the status that it was listed under. A task whose worker was lost has no lock, and is listed and counted
+ * as active until it is recovered.
+ */
+function asListed(task: TaskRecord, listed: TaskStatus): TaskRecord {
+  return listed === 'active' && task.status === 'waiting' ? { ...task, status: listed } : task
+}
