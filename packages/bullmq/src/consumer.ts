@@ -3,13 +3,15 @@
 // Invariants:
 //   - A task is started only while this process is allowed to start it: its lock is young enough (internals/worker/consumer-worker.ts),
 //     no cancel of the task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched
-//     while the copy is stale, it waits until the copy is fresh again.
+//     while the copy is stale, it waits until the copy is fresh again. A task whose cancel is known is passed to the runner with
+//     the field `cancelled`. If its data can be decoded, it ends before its handler starts, with a record whose token is 0.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and the attempt is not committed.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with its
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set, or to `wait` if the delay is 0; `requeued` to the head of the queue, with its
 //     attempt record in the same script, and without counting an attempt; `lost` does not move the task. If the pool can't take a
-//     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted.
+//     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted. The same
+//     script restores the queue timeout and wakes a worker. A release that is sent twice is refused and not reported.
 //   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never arrives,
 //     the pool is not notified.
 //   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.

@@ -87,7 +87,7 @@ export function queueKeys(namespace: string, queue: string) {
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
     /** Hash: the progress of a cancel rule. Kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
-    /** Set: the tasks that have returned from `active` to a place where they wait during a pass of the bulk canceller. */
+    /** Set: the tasks that have returned from `active` to a place where they wait, as long as the queue has cancel rules. */
     cancelReturned: `${base}:cancel-returned`,
     /** Hash: the `id` of the bulk canceller's current pass, and the rules that match a task in `cancelReturned`, by id. */
     cancelPass: `${base}:cancel-pass`,

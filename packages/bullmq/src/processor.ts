@@ -2,10 +2,13 @@
 //
 // The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts): BullMQ
 // stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error
-// carries. A delay of -1 means that there is no further attempt. When the delay has passed on Redis's clock, any of the queue's
-// workers may fetch the task again.
+// carries. A delay of -1 means that there is no further attempt. The script that stores the delay also puts the task into the set
+// `retrying` and, if the queue has cancel rules, into `cancel-returned`. A delay of 0 returns the task to `wait` at once. When the
+// delay has passed on Redis's clock, any of the queue's workers may fetch the task again.
 //
-// A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts).
+// A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
+// refuses the commit if the task's lock is gone or taken, or if the task was removed or is not active. If no reply arrives, the
+// commit remains pending.
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'

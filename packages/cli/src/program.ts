@@ -12,13 +12,13 @@ import { fleet } from './commands/fleet.ts'
 import { limit, pause, resize, resume, stop } from './commands/fleet-control.ts'
 import { list } from './commands/list.ts'
 import { show } from './commands/show.ts'
-import { confirm, isInteractive } from './confirmation.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { commandHelp, generalHelp } from './help.ts'
 import { invokerName } from './invoker.ts'
 import { errorReport } from './output/error-report.ts'
 import { createOutput } from './output/output.ts'
+import { confirm, isInteractive } from './terminal-prompt.ts'
 
 /** The parts of the process that the program uses. */
 export interface ProcessIO {

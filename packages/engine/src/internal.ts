@@ -57,10 +57,10 @@ export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/canc
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
 export { storedEnvelope } from './task/envelope.ts'
-export { keyReused } from './task/key-reused.ts'
+export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
-export { taskNotFound } from './task/task-not-found.ts'
+export { taskNotFound } from './task/task-not-found-error.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export {
   extendedSpan,

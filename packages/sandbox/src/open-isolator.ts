@@ -4,8 +4,8 @@ import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './isolate/child-process.ts'
 import { IsolatePool, type Max, type Replaced } from './isolate/isolate-pool.ts'
+import { canReadResident, readResident } from './isolate/memory-limit.ts'
 import { openOrphanReaper } from './isolate/orphan-reaper.ts'
-import { canReadResident, readResident } from './isolate/resident-memory.ts'
 import { startThread } from './isolate/thread.ts'
 
 export interface IsolatorOptions {

@@ -8,7 +8,7 @@ export interface RunOptions {
 }
 
 /**
- * - 0: every task finished or was requeued.
+ * - 0: every task finished, was requeued, or became dead because its definition sets `onInterrupt: 'fail'`.
  * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the given set
  *   have not ended. The log names each of these tasks. Handlers may still be running, so the process should exit.
  * - 2: the worker did not start.

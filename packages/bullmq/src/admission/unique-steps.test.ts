@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
 import { queueKeys } from '../keys.ts'
-import { createKeyRemover } from '../leader/unique-keys.ts'
+import { createKeyRemover } from '../leader/unique-key-remover.ts'
 import { long, silent } from '../setup.fixture.ts'
 
 async function openQueue(redisUrl = inject('redisUrl')) {

@@ -1,10 +1,12 @@
 // Ends the waiting tasks that match cancel rules, page by page, and deletes a rule once no task matches it.
 //
-// The leader does this until a newer leader has worked on the queue. It starts when its survey of the queue finds a rule, does
+// The leader does this until its lease has expired or a newer leader has worked on the queue. It starts when its survey of the queue finds a rule, does
 // its other duties meanwhile, and never makes two passes over a queue at a time (leader/housekeeping.ts). A pass takes up to 50
 // rules, at random if there are more, and forgets which tasks returned from `active` during the previous pass. A pass visits the
 // places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
-// whole pass that began after all consumers knew the rule has found no matching task.
+// whole pass that began after all consumers knew the rule has found no matching task, neither in a place nor among the returned
+// tasks. Its progress then gets the field `doneAt` and is kept for a day. A script of an earlier pass that runs late deletes
+// nothing.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
@@ -21,8 +23,8 @@ import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 /**
  * The order in which a scan for unfinished tasks visits the places. A task that can't be started moves in the same order (active
  * → delayed → prioritized → wait), so a task that moves during the scan is found later instead of being missed. A task that was
- * fetched from `wait` before the scan reached it is found in `active` at the end, or is noted when it returns
- * (../scripts/cancel/forget-rules.ts).
+ * fetched from `wait` before the scan reached it is found in `active` at the end, or is noted in `cancel-returned` by every script
+ * that returns a task from `active` while the queue has rules. The script that ends a fetched task counts it in its rule's progress.
  */
 const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait', 'active'] as const
 

@@ -4,12 +4,15 @@
 //   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
 //      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
 //      (scripts/includes/end-without-run.ts). A task that has already ended is not changed.
-//   2. If a worker has the task (it is locked), the script stores the request and who made it in the hash `cancelling`, and
-//      publishes both on the queue's cancel channel. The caller receives `cancelling`.
+//   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the request and who
+//      made it in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives `cancelling`. If
+//      several callers cancel the task, the first one is recorded. A request that is sent again within a minute gets the stored
+//      reply.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
-//      its attempt, and the verdict is `cancelled` whatever the retry policy says. A consumer that is not running the task
-//      remembers the task's id for ten seconds, because it may be about to receive the task (remembered-cancels.ts). If the attempt
-//      has just ended with a retry, step 4 ends the waiting task.
+//      its attempt, and the verdict is `cancelled` whatever the retry policy says. It does nothing if the attempt is a short one or
+//      is already being committed. A consumer that is not running the task remembers the task's id for ten seconds, because it may
+//      be about to receive the task (at most 1,000 ids; remembered-cancels.ts). If the attempt has just ended with a retry, step 4
+//      ends the waiting task.
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.
 //

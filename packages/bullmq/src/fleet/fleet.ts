@@ -1,9 +1,11 @@
 // Implements the fleet on Redis: the registry of workers, the commands that control them, and their queues' settings.
 //
 // A command takes the following path. `send` stores the command together with its recipients (commands.ts): the worker that it
-// names, or every live worker with a pool on its queue. Two commands with the same id are the same command. `send` then applies
-// the command to its queue's settings (queue-settings.ts), and publishes a notification. A notified worker sends a heartbeat and
-// receives its commands and settings in reply (registry.ts). It executes the commands and stores its response, which wakes the
+// names, or every live worker with a pool on its queue. Two commands with the same id are the same command. If their
+// contents differ, the second one is refused, as is a command for a worker that is unknown or silent. `send` then applies the
+// command to its queue's settings (queue-settings.ts). One script marks it as applied, raises the revision of the settings, and
+// publishes a notification. A notified worker sends a heartbeat and receives its
+// commands and the revision in reply (registry.ts). It reads the settings if the revision has changed, and once a minute. It executes the commands and stores its response, which wakes the
 // sender. Only a worker's first response counts, and a worker that falls silent counts as `gone`. If the sender dies before the
 // settings are applied, any worker's next heartbeat applies them.
 import { BullpenError, type Log } from '@bullpen/contract'

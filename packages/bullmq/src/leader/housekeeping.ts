@@ -20,7 +20,7 @@ import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
-import { createKeyRemover } from './unique-keys.ts'
+import { createKeyRemover } from './unique-key-remover.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 

@@ -3,7 +3,8 @@
 //   decode → check whether it may start → begin → call the handler → check its output → finish
 //
 // `runAttempt` returns as soon as it can. If the handler has returned synchronously, `runAttempt` returns the result. If the
-// handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task. It
+// handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task. Once
+// that run is interrupted, the interruption is the outcome, whatever error the handler throws afterwards. `runAttempt`
 // never throws or rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every
 // attempt, and `attempt.late` if a handler returns after its attempt has ended. The result contains the event to emit once the
 // store has responded to the commit.

@@ -1,5 +1,5 @@
 // The parts of the engine that need Node. They have their own entry point because the engine itself imports nothing from Node.
-export { attemptContext } from './attempt-context.ts'
+export { attemptContext } from './async-context.ts'
 export { type IdempotentCall, idempotencyOf } from './idempotency.ts'
 export { createRandomPool } from './random-pool.ts'
 export { sha256 } from './sha256.ts'

@@ -1,11 +1,15 @@
 // Shuts down a pool. `Drain.run` contains the whole algorithm:
 //
-//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started.
+//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started. Idle slots stop at once, and
+//      busy slots once their tasks have ended. A stop never becomes softer.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
-//   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'. Then abort the
-//      pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the signal's reason is closed too.
-//   4. Wait for the grace period. If an attempt returns valid output within it, the output counts. Otherwise, the task is
-//      requeued, or becomes dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be interrupted and is
+//   3. At the deadline, abort the pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the
+//      signal's reason counts as closed. Then signal every long attempt: its context closes with the reason 'drain' or
+//      'parent_closed'.
+//   4. Wait for the grace period, which is the shorter of the definition's and the drain's. If an attempt returns valid output
+//      within it, the output counts. Otherwise, the task is requeued, or becomes dead if its definition sets
+//      `onInterrupt: 'fail'`. A handler that outlasts the grace period is killed if it is isolated, and becomes stuck if it is
+//      not. An attempt that was interrupted before the drain keeps that outcome. A short attempt cannot be interrupted and is
 //      abandoned if it outlasts the grace period.
 //   5. Wait until the consumer has committed every result, for as long as the limits allow.
 //

@@ -41,7 +41,7 @@ export class Slot {
     return this.#state
   }
 
-  /** The task that the slot is running or committing. */
+  /** The task that the slot is running, or whose result it is handing over to be committed. */
   get task(): FetchedTask | undefined {
     return this.#task
   }
@@ -78,7 +78,7 @@ export class Slot {
     this.#isCommitting = true
   }
 
-  /** Removes the task after its result is committed. The slot is then idle again, or TERMINATED if it was stopping. */
+  /** Removes the task once its result has been handed over to be committed. The slot is then idle again, or TERMINATED if it was stopping. */
   release(): void {
     this.#task = undefined
     this.#run = undefined

@@ -188,11 +188,12 @@ export interface Broker {
   /**
    * Cancels every task that the filter matches, except tasks that are enqueued later. The rule is stored first. Once the promise
    * has resolved, no matching task starts on any worker, and each matching task is reported as cancelled. Ending the waiting
-   * tasks takes longer; see {@link cancelProgress}. Running attempts that can be stopped receive an abort signal. The others
-   * finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. It is idempotent.
+   * tasks takes longer; see {@link cancelProgress}. Running attempts that can be stopped receive an abort signal, unless the
+   * reason is `queue_shutdown`. The others finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. It is idempotent.
    * If the promise rejects, the rule may nevertheless have been stored.
    *
-   * @throws BullpenError `queue_not_found`, or `too_many_cancels` if the queue has 200 rules that have not finished.
+   * @throws BullpenError `queue_not_found`, or `too_many_cancels` if the queue has 200 rules that have not finished (210 if the reason
+   * is `queue_shutdown`).
    */
   cancelMany(filter: CancelFilter): Promise<CancelRule>
   /**

@@ -6,8 +6,8 @@ import { built } from '../built.ts'
 import { childExecArgv } from '../exec-argv.ts'
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 import type { IsolateExit, IsolateListener, StartIsolate } from './isolate.ts'
+import { type ReadResident, watchMemory } from './memory-limit.ts'
 import type { OrphanReaper } from './orphan-reaper.ts'
-import { type ReadResident, watchMemory } from './resident-memory.ts'
 
 const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 

@@ -8,10 +8,10 @@
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
 // ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take it out of `wait` with RPOPLPUSH or out
-// of `prioritized` with ZPOPMIN, and in no other way. A step that decides whether a task is fetched, and which one, therefore
-// belongs to these two commands: it is one function that is called in their place, as the index's functions are. The step runs
-// after the same script has committed the end of the previous attempt, so that it sees what that end has released, and before the
-// job's data is read. If the step returns nothing, BullMQ continues as if the list or set were empty.
+// of `prioritized` with ZPOPMIN, and in no other way. There is no step yet that decides whether a task is fetched, and which one. Such
+// a step belongs to these two commands: one function, called in their place, as the index's functions are. It would run after the
+// same script has committed the end of the previous attempt, so that it sees what that end has released, and before the job's data
+// is read. If it returned nothing, BullMQ would continue as if the list or set were empty.
 import { createRequire } from 'node:module'
 import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
 import { LIMIT } from '../../admission/limit-steps.ts'

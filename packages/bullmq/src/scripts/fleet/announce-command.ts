@@ -1,4 +1,4 @@
-// Announces a command whose queue settings have been applied.
+// Announces a command, after its queue settings, if it has any, have been applied.
 import { defineScript } from '../script.ts'
 
 /**

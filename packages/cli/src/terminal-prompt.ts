@@ -1,4 +1,4 @@
-// Asks for confirmation on a terminal.
+// Asks the user at the terminal for confirmation.
 import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
 
