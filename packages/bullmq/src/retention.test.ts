@@ -1,4 +1,4 @@
-// The end of an attempt removes up to two old tasks with the same status, without the help of the leader. What is removed does not
+// Every eighth end of an attempt removes up to sixteen old tasks with the same status, without the help of the leader. What is removed does not
 // hold back the parent of a flow.
 import type { Retention } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -6,6 +6,7 @@ import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { attach } from './attach.ts'
+import { ENDS_PER_REMOVAL } from './internals/composition/composed-scripts.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { removeOldScript } from './scripts/leader/remove-old.ts'
 import { runScript } from './scripts/script.ts'
@@ -24,8 +25,8 @@ async function withOldTasks(status: 'completed' | 'dead', retention: Retention) 
   const redis = new Redis(redisUrl)
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(namespace, 'rig')
-  const added = redis.multi().hincrby(keys.totals, 'accepted', 10)
-  for (let n = 0; n < 10; n++) {
+  const added = redis.multi().hincrby(keys.totals, 'accepted', 20)
+  for (let n = 0; n < 20; n++) {
     added.hset(keys.job(`old-${n}`), 'name', 'rig.short', 'data', '{}').zadd(keys[status], n, `old-${n}`)
     if (status === 'dead') added.zadd(keys.failed, n, `old-${n}`)
   }
@@ -48,22 +49,24 @@ it.each(
     [status, 'the age', { ageMs: 60_000 }] as const,
     [status, 'the count', { count: 1 }] as const,
   ]),
-)('each end of a %s task removes the two oldest ones beyond %s', async (status, _, kept) => {
+)('an end of a %s task in eight removes the sixteen oldest ones beyond %s', async (status, _, kept) => {
   const { redis, keys, count, totals, end } = await withOldTasks(status, { [status]: kept })
+  for (let n = 1; n < ENDS_PER_REMOVAL; n++) await end()
+  expect(await totals()).toMatchObject({ removed: 0 })
   await end()
-  expect(await count()).toBe(9)
-  expect(await redis.zrange(keys[status], '0', '0')).toEqual(['old-2'])
-  expect(await redis.exists(keys.job('old-0'), keys.job('old-1'), keys.job('old-2'))).toBe(1)
-  expect(await totals()).toEqual({ accepted: 11, removed: 2, drift: 0, unaccounted: 0 })
-  for (let n = 0; n < 9; n++) await end()
+  expect(await count()).toBe(20 + ENDS_PER_REMOVAL - 16)
+  expect(await redis.zrange(keys[status], '0', '0')).toEqual(['old-16'])
+  expect(await redis.exists(keys.job('old-0'), keys.job('old-15'), keys.job('old-16'))).toBe(1)
+  expect(await totals()).toEqual({ accepted: 20 + ENDS_PER_REMOVAL, removed: 16, drift: 0, unaccounted: 0 })
+  for (let n = 0; n < ENDS_PER_REMOVAL; n++) await end()
   expect(await totals()).toMatchObject({ unaccounted: 0 })
-  expect(await redis.exists(...Array.from({ length: 10 }, (_each, n) => keys.job(`old-${n}`)))).toBe(0)
+  expect(await redis.exists(...Array.from({ length: 20 }, (_each, n) => keys.job(`old-${n}`)))).toBe(0)
 })
 
 it('the end of a task does not remove tasks with another status', async () => {
   const { count, end } = await withOldTasks('dead', { completed: { count: 1 }, cancelled: { count: 1 } })
-  await end()
-  expect(await count()).toBe(11)
+  for (let n = 0; n < ENDS_PER_REMOVAL; n++) await end()
+  expect(await count()).toBe(20 + ENDS_PER_REMOVAL)
 })
 
 it('the parent of a flow goes on when the last of its dead children is removed', async () => {

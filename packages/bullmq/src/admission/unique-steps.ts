@@ -66,7 +66,7 @@ ${KEY_OWNER}${MATCHING_RULE}
     local score, enqueued, opts = call('ZSCORE', base .. 'delayed', id), unpack(call('HMGET', base .. id, 'timestamp', 'opts'))
     local moved, delay = starts_at - math.floor(score / ${DELAYED_SCORE_STEP}), starts_at - enqueued
     if moved <= 0 or max_delay ~= '0' and delay >= tonumber(max_delay) then return false end
-    watched.ZADD(base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
+    watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
     -- Workers compute from the options when a task became ready.
     local options = cjson.decode(opts)
     options.delay = delay
@@ -107,12 +107,12 @@ export const DELETE_REPLACED = `
 if replaced then
   local function delete(id)
     local function call(command, ...)
-      if command == 'ZREM' then return watched.ZREM(...) end
+      if command == 'ZREM' then return watch('ZREM', ...) end
       return redis.call(command, ...)
     end
 ${TAKE_OUT}
     local place, job = take_out(id), base .. id
-    watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+    watch('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
     call('ZREM', base .. 'expiries', id)
     call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   end

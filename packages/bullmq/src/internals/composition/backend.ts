@@ -11,7 +11,7 @@ import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQu
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED, FETCHES } from './composed-scripts.ts'
+import { COMPOSED, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -93,10 +93,12 @@ export function composeBackend(
     state.forJob.delete(key)
     return found
   }
+  let ends = 0
+  const removesOld = (): boolean => ++ends % ENDS_PER_REMOVAL === 0
   /** Every end of a task takes this path, so the function allocates only what it sends. */
   const pushExtras = (name: string, extra: readonly string[], args: unknown[], commit: Commit | undefined): void => {
     const values = state.inThisTurn ?? valuesForJob(name, args)
-    const kept = name === 'moveToFinished' ? retention[endedStatus(args, commit)] : undefined
+    const kept = name === 'moveToFinished' && removesOld() ? retention[endedStatus(args, commit)] : undefined
     for (const each of extra) {
       if (each === 'keptSince') args.push(kept?.ageMs === undefined ? '' : now() - kept.ageMs)
       else if (each === 'keptCount') args.push(kept?.count ?? '')

@@ -21,7 +21,8 @@ import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
-import { statusIndex, WATCHED } from '../status/status-index.ts'
+import { STATUS_INDEX, WATCHED } from '../status/status-index.ts'
+import { withLazyFunctions } from './lazy-functions.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 
 export interface BullmqScript {
@@ -48,6 +49,12 @@ export interface Steps {
  * (the job is not active), it may already have released the lock and stored the job's fields.
  */
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
+
+/**
+ * How many ends of attempts there are for each one that also removes old tasks. That one removes up to twice as many tasks, so that
+ * their number falls. The leader removes the rest. Looking for old tasks at every end would cost Redis 1 µs more for each task.
+ */
+export const ENDS_PER_REMOVAL = 8
 
 /** The bits of the number that a broker gets if its task is stored. Without any, another call has stored the task. */
 export const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
@@ -146,16 +153,16 @@ const STEPS: Readonly<Record<string, Steps>> = {
     /**
      * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among those
      * with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the newest
-     * `keptCount`. `attempt`: the fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
+     * `keptCount`. Both are '' except at every {@link ENDS_PER_REMOVAL}th end of a backend. `attempt`: the fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
      */
     extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule'],
     before: `if part ~= '' then index.into.failed = part end`,
-    // Each end removes up to two old tasks, so that their number falls. The leader removes the rest.
-    after: `${CONFIRM_RESENT_END}${REMOVE_ENDED}
+    after: `${CONFIRM_RESENT_END}
 if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
 if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
+  ${REMOVE_ENDED}
   local status = ARGV[5] == 'completed' and 'completed' or part ~= '' and part or 'dead'
-  remove_ended(index, base, status, keptSince, keptCount, 2)
+  remove_ended(index, base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
 end`,
   },
 
@@ -234,19 +241,18 @@ export interface ComposedScript {
 }
 
 /** Composes one script. Its last argument, after the extra ones, is always `base`. */
-export function compose({ name, keys, content }: BullmqScript): ComposedScript {
+export function compose(script: BullmqScript): ComposedScript {
+  const { name, keys } = script
   const { extra, own, before = '', after = '' } = STEPS[name] ?? { extra: [] }
-  const steps = before + after
-  const watched = WATCHED.filter((command) => callOf(command).test(content) || steps.includes(`watched.${command}(`))
-  const text = withWatched(content)
+  const text = withWatched(withLazyFunctions(script))
   const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
   const lua = `${shebang(kind)}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments([...extra, 'base'], own)}
 local call = redis.call
-${statusIndex(watched)}
+${STATUS_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
 local index = status_index(base)
-local watched = index.watched
+local watch = index.watch
 local function bullmq()
 ${text}
 end
@@ -260,15 +266,15 @@ return answer
 
 /** Returns the text with the index's functions in place of the commands that the index watches. */
 export function withWatched(content: string): string {
-  return WATCHED.reduce((lua, command) => lua.replaceAll(callOf(command), `watched.${command}(`), content)
+  return WATCHED.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
 }
 
 /** Removes Bullpen's arguments, because some of BullMQ's scripts look at the number of arguments. */
 function removeArguments(names: readonly string[]): string {
-  return names
-    .toReversed()
-    .map((name) => `local ${name} = table.remove(ARGV)`)
-    .join('\n')
+  const taken = names.map((_, i) => `ARGV[n - ${names.length - 1 - i}]`).join(', ')
+  return `local n = #ARGV
+local ${names.join(', ')} = ${taken}
+${taken} = nil`
 }
 
 export function readArguments(names: readonly string[], after: number): string {

@@ -24,130 +24,143 @@ export const LUA_PARTS = Object.entries(PARTS)
   .join(', ')
 
 /**
- * The Lua functions in place of the commands that the index watches.
+ * What the index does in place of each watched command, as Lua functions that take the command's arguments.
  *
  * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
  *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
  *   tasks are dead. BullMQ does not pass any options before the score.
  * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way.
- * - HMSET: BullMQ writes the name and the data of a job, in this order, only when it adds the job.
  */
-const WATCHED_COMMANDS = {
-  ZADD: `function watched.ZADD(set, score, id, ...)
-    local home, parts = divided(set)
-    if parts then call('ZADD', home .. part_of(set, home, parts, id), score, id) end
-    return call('ZADD', set, score, id, ...)
-  end`,
-  ZREM: `function watched.ZREM(set, id, another, ...)
-    local home, parts = divided(set)
-    if not parts then
-      if another then return call('ZREM', set, id, another, ...) end
+const MOVES = {
+  ZADD: `function moves.ZADD(set, score, id, ...)
+      local home, parts = divided(set)
+      if parts then call('ZADD', home .. part_of(set, home, parts, id), score, id) end
+      return call('ZADD', set, score, id, ...)
+    end`,
+  ZREM: `function moves.ZREM(set, id, another, ...)
+      local home, parts = divided(set)
+      if not parts then
+        if another then return call('ZREM', set, id, another, ...) end
+        return call('ZREM', set, id)
+      end
+      if another then
+        for _, part in ipairs(parts) do call('ZREM', home .. part, id, another, ...) end
+        return call('ZREM', set, id, another, ...)
+      end
+      for _, part in ipairs(parts) do
+        if call('ZREM', home .. part, id) == 1 then
+          was[set .. id] = part
+          break
+        end
+      end
       return call('ZREM', set, id)
-    end
-    if another then
-      for _, part in ipairs(parts) do call('ZREM', home .. part, id, another, ...) end
-      return call('ZREM', set, id, another, ...)
-    end
-    for _, part in ipairs(parts) do
-      if call('ZREM', home .. part, id) == 1 then
-        was[set .. id] = part
-        break
+    end`,
+  ZREMRANGEBYSCORE: `function moves.ZREMRANGEBYSCORE(set, min, max)
+      local home, parts = divided(set)
+      for _, part in ipairs(parts or {}) do call('ZREMRANGEBYSCORE', home .. part, min, max) end
+      return call('ZREMRANGEBYSCORE', set, min, max)
+    end`,
+  ZREMRANGEBYRANK: `function moves.ZREMRANGEBYRANK(set, first, last)
+      local home, parts = divided(set)
+      if parts then
+        for _, id in ipairs(call('ZRANGE', set, first, last)) do
+          for _, part in ipairs(parts) do call('ZREM', home .. part, id) end
+        end
       end
-    end
-    return call('ZREM', set, id)
-  end`,
-  ZREMRANGEBYSCORE: `function watched.ZREMRANGEBYSCORE(set, min, max)
-    local home, parts = divided(set)
-    for _, part in ipairs(parts or {}) do call('ZREMRANGEBYSCORE', home .. part, min, max) end
-    return call('ZREMRANGEBYSCORE', set, min, max)
-  end`,
-  ZREMRANGEBYRANK: `function watched.ZREMRANGEBYRANK(set, first, last)
-    local home, parts = divided(set)
-    if parts then
-      for _, id in ipairs(call('ZRANGE', set, first, last)) do
-        for _, part in ipairs(parts) do call('ZREM', home .. part, id) end
-      end
-    end
-    return call('ZREMRANGEBYRANK', set, first, last)
-  end`,
-  DEL: `function watched.DEL(key, logs, ...)
-    if not logs then return call('DEL', key) end
-    local home = logs == key .. ':logs' and home_of(key)
-    if home and call('EXISTS', key) == 1 then call('HINCRBY', home .. 'totals', 'removed', 1) end
-    return call('DEL', key, logs, ...)
-  end`,
-  HMSET: `function watched.HMSET(key, field, value, second, ...)
-    if field == 'name' and second == 'data' then
-      index.added = key
-      call('HINCRBY', base .. 'totals', 'accepted', 1)
-    end
-    if second then return call('HMSET', key, field, value, second, ...) end
-    return call('HMSET', key, field, value)
-  end`,
+      return call('ZREMRANGEBYRANK', set, first, last)
+    end`,
+  DEL: `function moves.DEL(key, logs, ...)
+      local home = logs == key .. ':logs' and home_of(key)
+      if home and call('EXISTS', key) == 1 then call('HINCRBY', home .. 'totals', 'removed', 1) end
+      return call('DEL', key, logs, ...)
+    end`,
 } as const
 
-export type WatchedCommand = keyof typeof WATCHED_COMMANDS
+export type WatchedCommand = keyof typeof MOVES | 'HMSET'
 
-export const WATCHED = Object.keys(WATCHED_COMMANDS) as readonly WatchedCommand[]
+/** HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. */
+export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET']
 
 /**
- * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. Only the given commands are watched,
- * because each function costs Redis time in every script. The function returns a table:
+ * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. The function returns a table:
  *
- * - `watched`: the functions by command, which take the command's arguments.
+ * - `watch(command, key, ...)`: runs a watched command.
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `added`: the key of the last job that was added.
- */
-export function statusIndex(commands: readonly WatchedCommand[]): string {
-  return `
-local function status_index(base)
-  local call, watched, was = redis.call, {}, {}
-  local index = { into = {}, added = false, watched = watched }
-
-  -- The prefix of the queue to which a key belongs. A flow can move and delete the jobs of another queue.
-  local function home_of(key)
-    if string.sub(key, 1, #base) == base then return base end
-    return string.match(key, '^%b{}:[^:]+:')
-  end
-
-  local function divided(set)
-    local home = home_of(set)
-    local name = home and string.sub(set, #home + 1)
-${Object.entries(PARTS)
-  .map(([set, parts]) => `    if name == '${set}' then return home, { '${parts.join("', '")}' } end`)
-  .join('\n')}
-  end
-
-  local function part_of(set, home, parts, id)
-    local isDelayed = parts[1] == '${PARTS.delayed[0]}'
-    local chosen = home == base and index.into[isDelayed and 'delayed' or 'failed'] or was[set .. id]
-    if chosen then return chosen end
-    if index.added == home .. id then return parts[1] end
-    for _, part in ipairs(parts) do
-      if call('ZSCORE', home .. part, id) then return part end
-    end
-    if isDelayed and (tonumber(call('HGET', home .. id, 'atm') or '0') or 0) > 0 then return '${PARTS.delayed[1]}' end
-    return parts[1]
-  end
-
-  ${commands.map((command) => WATCHED_COMMANDS[command]).join('\n  ')}
-  return index
-end
-`
-}
-
-/**
- * `status_index` for Bullpen's own scripts, with all commands and one more field: `redis`, which such a script uses in place of
- * Redis's own.
+ *
+ * Most of the commands that are watched concern a lock, a marker or the completed tasks. `watch` passes these on at once, and
+ * creates the functions for the others when it first needs one. Redis creates the functions of a script anew in every run, and
+ * creating all of them for each task that completes would cost 1 µs.
  */
 export const STATUS_INDEX = `
 local function status_index(base)
-  ${statusIndex(WATCHED)}
+  local call = redis.call
+  local index = { into = {}, added = false }
+
+  local function create_moves()
+    local moves, was = {}, {}
+
+    -- The prefix of the queue to which a key belongs. A flow can move and delete the jobs of another queue.
+    local function home_of(key)
+      if string.sub(key, 1, #base) == base then return base end
+      return string.match(key, '^%b{}:[^:]+:')
+    end
+
+    local function divided(set)
+      local home = home_of(set)
+      local name = home and string.sub(set, #home + 1)
+${Object.entries(PARTS)
+  .map(([set, parts]) => `      if name == '${set}' then return home, { '${parts.join("', '")}' } end`)
+  .join('\n')}
+    end
+
+    local function part_of(set, home, parts, id)
+      local isDelayed = parts[1] == '${PARTS.delayed[0]}'
+      local chosen = home == base and index.into[isDelayed and 'delayed' or 'failed'] or was[set .. id]
+      if chosen then return chosen end
+      if index.added == home .. id then return parts[1] end
+      for _, part in ipairs(parts) do
+        if call('ZSCORE', home .. part, id) then return part end
+      end
+      if isDelayed and (tonumber(call('HGET', home .. id, 'atm') or '0') or 0) > 0 then return '${PARTS.delayed[1]}' end
+      return parts[1]
+    end
+
+    ${Object.values(MOVES).join('\n    ')}
+    return moves
+  end
+
+  local moves
+  function index.watch(command, key, first, ...)
+    if command == 'HMSET' then
+      local _, second = ...
+      if first == 'name' and second == 'data' then
+        index.added = key
+        call('HINCRBY', base .. 'totals', 'accepted', 1)
+      end
+      return call('HMSET', key, first, ...)
+    end
+    if first == nil then return call(command, key) end
+    local set = string.sub(key, -7)
+    if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
+    moves = moves or create_moves()
+    return moves[command](key, first, ...)
+  end
+  return index
+end
+`
+
+/**
+ * `status_index` for Bullpen's own scripts, with one more field: `redis`, which such a script uses in place of Redis's own.
+ */
+export const STATUS_INDEX_WITH_REDIS = `
+local function status_index(base)
+  ${STATUS_INDEX}
   local index = status_index(base)
+  local watched = { ${WATCHED.map((command) => `${command} = true`).join(', ')} }
   index.redis = setmetatable({
     call = function(command, ...)
-      local watch = index.watched[command]
-      if watch then return watch(...) end
+      if watched[command] then return index.watch(command, ...) end
       return redis.call(command, ...)
     end,
   }, { __index = redis })

@@ -20,7 +20,7 @@ export interface HeartbeatReply {
  * forgets up to twenty silent workers.
  */
 export const heartbeat = defineScript({
-  name: 'heartbeat',
+  name: 'worker-heartbeat',
   kind: 'frees',
   keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision'],
   args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],

@@ -12,7 +12,7 @@ import { MetricsTime } from 'bullmq'
 import { describeEnd } from '../../codec.ts'
 import { bullmqScripts } from '../../internals/composition/composed-scripts.ts'
 import { TAKE_OUT } from '../../internals/status/places.ts'
-import { STATUS_INDEX } from '../../internals/status/status-index.ts'
+import { STATUS_INDEX_WITH_REDIS } from '../../internals/status/status-index.ts'
 import { ATTEMPT_STACKS } from './attempt-record.ts'
 
 const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
@@ -33,7 +33,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * BullMQ does not store how many data points its metrics have. If there are any metrics, the ends are therefore counted with
  * BullMQ's highest limit, and a Worker with a lower limit removes the rest.
  */
-export const END_WITHOUT_RUN = `${STATUS_INDEX}${ATTEMPT_STACKS}
+export const END_WITHOUT_RUN = `${STATUS_INDEX_WITH_REDIS}${ATTEMPT_STACKS}
 local function move_to_finished(redis, KEYS, ARGV)
 ${moveToFinished}
 end

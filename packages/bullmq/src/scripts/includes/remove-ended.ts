@@ -4,7 +4,7 @@
  * `remove_ended(index, base, status, since, count, limit)` removes tasks of one final status, those that ended first, until only
  * tasks remain that ended at `since` (ms since 1970) or later, and at most `count` of them, but at most `limit` tasks. `since` and
  * `count` are '' for no limit. Returns the number of tasks that were removed. `index` is that of `status_index(base)`
- * (../../internals/status/status-index.ts), which counts the removed tasks and must watch DEL and ZREM.
+ * (../../internals/status/status-index.ts), which counts the removed tasks.
  *
  * A failed child of a flow remains among the dependencies of its parent, unless the child's options say otherwise. When BullMQ
  * removes such a child, the parent no longer waits for it. The function does the same, because the parent would otherwise wait
@@ -32,8 +32,8 @@ local function remove_ended(index, base, status, since, count, limit)
         call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', parent_id, 'prev', 'waiting-children')
       end
     end
-    index.watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
-    index.watched.ZREM(status == 'completed' and set or base .. 'failed', id)
+    index.watch('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+    index.watch('ZREM', status == 'completed' and set or base .. 'failed', id)
   end
   return #old
 end

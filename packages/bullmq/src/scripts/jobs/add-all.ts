@@ -10,11 +10,10 @@ import {
   ADD,
   type BullmqScript,
   bullmqScripts,
-  callOf,
   readArguments,
   withWatched,
 } from '../../internals/composition/composed-scripts.ts'
-import { statusIndex, WATCHED, type WatchedCommand } from '../../internals/status/status-index.ts'
+import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 
 /** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */
@@ -46,12 +45,6 @@ end`
 /** The position of the queue's limits among the arguments of an add. */
 const LIMITS_AT = ADD.own + ADD.extra.indexOf('limits') + 1
 
-/** Returns whether one of the adds or their steps runs this command in its watched form. */
-function isUsed(command: WatchedCommand): boolean {
-  const steps = ADD.before + ADD.after
-  return steps.includes(`watched.${command}(`) || ADDS.some(({ content }) => callOf(command).test(content))
-}
-
 const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
 
 /**
@@ -66,9 +59,9 @@ export const addAll = defineScript({
   args: ['base', 'keys'],
   lua: `
 local call = redis.call
-${statusIndex(WATCHED.filter(isUsed))}
+${STATUS_INDEX}
 local index = status_index(base)
-local watched = index.watched
+local watch = index.watch
 local prepare = {}
 ${ADDS.map(preparation).join('\n')}
 local keys_of = cjson.decode(keys)

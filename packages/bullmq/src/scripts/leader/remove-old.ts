@@ -1,14 +1,14 @@
 // Removes ended tasks that are no longer kept.
-import { statusIndex } from '../../internals/status/status-index.ts'
+import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { FENCE } from '../includes/fence.ts'
 import { REMOVE_ENDED } from '../includes/remove-ended.ts'
 import { defineScript } from '../script.ts'
 
 /**
  * KEYS: leader. ARGV: the leader's fencing number, now in ms, the queue's retention as JSON, the prefix of the queue's keys, how
- * many tasks to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer leader. Each end of
- * an attempt also removes up to two old tasks with the same status, so this script has to remove tasks only when few attempts end,
- * and when tasks end without an attempt.
+ * many tasks to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer leader. Some of
+ * the ends of attempts also remove old tasks with the same status (ENDS_PER_REMOVAL), so this script has to remove tasks only when
+ * few attempts end, and when tasks end without an attempt.
  */
 export const removeOldScript = defineScript({
   name: 'remove-old',
@@ -16,7 +16,7 @@ export const removeOldScript = defineScript({
   keys: ['leader'],
   args: ['fencing', 'now', 'retention', 'base', 'limit'],
   lua: `${FENCE}
-${statusIndex(['DEL', 'ZREM'])}${REMOVE_ENDED}
+${STATUS_INDEX}${REMOVE_ENDED}
 if is_deposed(leader, fencing) then return 0 end
 local index = status_index(base)
 local removed = 0
