@@ -8,7 +8,7 @@
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and the attempt is not committed.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set, or to `wait` if the delay is 0; `requeued` to the head of the queue, with its
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set (a retry without a delay to `wait`); `requeued` to the head of the queue, with its
 //     attempt record in the same script, and without counting an attempt; `lost` does not move the task. If the pool can't take a
 //     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted. The same
 //     script restores the queue timeout and wakes a worker. A release that is sent twice is refused and not reported.

@@ -22,8 +22,8 @@ export function leaderKeys(namespace: string) {
     /** String: the fencing number of the newest leader. */
     fencing: `${base}:fencing`,
     /**
-     * Hash: every queue that a producer or a consumer has opened, and how long its completed tasks are kept, in ms ('' until a
-     * consumer has opened the queue).
+     * Hash: every queue that a producer or a consumer has opened, and its retention as JSON ('' until a consumer has opened the
+     * queue).
      */
     registry: `${base}:registry`,
     /** Channel: announces a queue that has work for the leader, or '' when the leader has resigned. */

@@ -3,7 +3,7 @@
 // because the queue's drain handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller has its response, no matching task can start.
-//   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
+//   1. One script stores the rule with Redis's time, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
 //   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads them
 //      whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within the last

@@ -11,7 +11,7 @@
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
 //      its attempt, and the verdict is `cancelled` whatever the retry policy says. It does nothing if the attempt is a short one or
 //      is already being committed. A consumer that is not running the task remembers the task's id for ten seconds, because it may
-//      be about to receive the task (at most 1,000 ids; remembered-cancels.ts). If the attempt has just ended with a retry, step 4
+//      be about to receive the task (at most 1,000 ids; remembered-cancels.ts). That task then ends before its handler starts. If the attempt has just ended with a retry, step 4
 //      ends the waiting task.
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.

@@ -1,4 +1,5 @@
-// Converts a handler's error to an outcome, and an outcome to the attempt's final state and message.
+// Converts a handler's error to an outcome, and an outcome to the attempt's final state and message. A TaskError is retryable unless it
+// says otherwise.
 import {
   type AttemptEndState,
   type Classifier,

@@ -1,7 +1,7 @@
 // Shuts down a pool. `Drain.run` contains the whole algorithm:
 //
-//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started. Idle slots stop at once, and
-//      busy slots once their tasks have ended. A stop never becomes softer.
+//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started. Unless the drain
+//      is light, idle slots stop at once. Busy slots stop once their tasks have ended. A stop never becomes softer.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
 //   3. At the deadline, abort the pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the
 //      signal's reason counts as closed. Then signal every long attempt: its context closes with the reason 'drain' or

@@ -21,7 +21,7 @@ export interface FetchedTask {
   readonly maxAttempts: number
   /** When the task became ready (its enqueueing time plus its delay), in ms since 1970. Known only for the first attempt. */
   readonly readyAt: number | undefined
-  /** Set if the task was cancelled before it was fetched, in which case it must not start. */
+  /** Set if the task was cancelled before it could start, in which case it must not start. */
   readonly cancelled?: CancelCause | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: StoredSteps
@@ -46,7 +46,7 @@ export interface NamedTask {
 
 /**
  * How a pool responded to a cancellation. `cancelling` means that the attempt has been signalled and its verdict follows.
- * `not_cancellable` means that the task is a short task, which cannot be stopped. `not_found` means that this pool is not running
+ * `not_cancellable` means that the attempt cannot be stopped, because the task is short or its result is being committed. `not_found` means that this pool is not running
  * the task.
  */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'

@@ -5,9 +5,8 @@
 // announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
 // pools keep running.
 //
-// Each command is executed once, and the response describes what was done (commands.ts). A command for a whole queue, such as a
-// drain, has already changed the queue's settings. The agent only responds to such a command, and queue-drains.ts acts on the
-// settings.
+// Each command is executed once, and the response describes what was done (commands.ts). A drain of a whole queue has already
+// changed the queue's settings. The agent only responds to such a drain, and queue-drains.ts acts on the settings.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {

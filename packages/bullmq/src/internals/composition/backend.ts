@@ -4,7 +4,7 @@
 // has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
 //
 // A composed script takes arguments that BullMQ does not know. They are set before BullMQ is asked to run the script, and are
-// stored by script and job until then: see `Extras`.
+// stored by script and job until then (`ExtraValues`).
 import type { FinalStatus } from '@bullpen/contract'
 import type { Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'

@@ -35,7 +35,7 @@ export interface Survey {
  *   (unthrottle.ts).
  * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
  *   task ends in a process that does not fetch another task because it is paused, is draining or was resized, and if a process is
- *   killed, the marker that it has just received is lost. Idle workers otherwise look for tasks only every few seconds.
+ *   killed, the marker that it has just received is lost. Idle workers otherwise look for tasks only every 10 s.
  */
 export const surveyQueueScript = defineScript({
   name: 'survey-queue',
