@@ -3,10 +3,10 @@ import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { taskMetrics } from './metrics/event-metrics.ts'
 import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
 import { counter, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
-import { taskMetrics } from './metrics/task-metrics.ts'
 
 /** A pool whose state is read at each scrape. */
 export interface WatchedPool {

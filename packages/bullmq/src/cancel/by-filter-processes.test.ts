@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
-import { resign } from '../leader/lease.ts'
+import { resign } from '../leader/lease-calls.ts'
 import { silent } from '../setup.fixture.ts'
 import { hit, other } from './cancel-process.fixture.ts'
 

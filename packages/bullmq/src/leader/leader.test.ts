@@ -13,7 +13,7 @@ import { openSubscriber } from '../redis/subscriber.ts'
 import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
 import { silent } from '../setup.fixture.ts'
 import { openLeader } from './leader.ts'
-import { resign } from './lease.ts'
+import { resign } from './lease-calls.ts'
 
 const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
 /** So long that nothing happens in a test unless the leader is woken or newly elected. */

@@ -17,8 +17,8 @@ import { openSubscriber } from '../redis/subscriber.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { Housekeeping } from './housekeeping.ts'
-import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './leadership.ts'
-import { type LeaseAnswer, resign, takeLease } from './lease.ts'
+import { type LeaseAnswer, resign, takeLease } from './lease-calls.ts'
+import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './lease-decision.ts'
 import { type RegisteredQueue, registeredQueues } from './queue-registry.ts'
 
 export interface LeaderTimes extends LeaseTimes {

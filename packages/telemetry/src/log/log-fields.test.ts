@@ -23,7 +23,7 @@ const NOT_NAMED: Readonly<Record<string, string>> = {
     'it is an AttemptRef: id, task, fencingToken and attempt',
   'packages/sandbox/src/isolate/managed-isolate.ts ...of': 'it is an AttemptRef: id, task, fencingToken and attempt',
   'packages/worker/src/open-worker.ts warning': 'it is a message',
-  'packages/worker/src/event-loop/monitor-thread.ts ...sample?.attempt':
+  'packages/worker/src/event-loop/stall-reporter-thread.ts ...sample?.attempt':
     'it is an AttemptInLoop: task, id, fencingToken and attempt',
   'packages/worker/src/drain-summary.ts ...about': 'it is { queue }, or empty',
 }

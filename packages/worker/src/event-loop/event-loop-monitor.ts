@@ -10,9 +10,9 @@ import type { EventSink } from '@bullpen/engine'
 import type { AsyncContext } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
 import type { AttemptInLoop, MonitorOptions, StallOver } from './messages.ts'
-import { TICK_MS } from './stall.ts'
+import { TICK_MS } from './stall-detector.ts'
 
-const SOURCE = new URL('./monitor-thread.ts', import.meta.url)
+const SOURCE = new URL('./stall-reporter-thread.ts', import.meta.url)
 /** The thread's entry point, which is TypeScript in the repository and compiled JavaScript in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
 /** How long the thread may take to end by itself, in ms. The limit is short because the thread does not wait for anything. */

@@ -2,7 +2,7 @@
 import { assertTransition } from '@bullpen/engine/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, RETRY_MS, SPREAD_MS } from './leadership.ts'
+import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, RETRY_MS, SPREAD_MS } from './lease-decision.ts'
 
 const TIMES = { leaseMs: 3_000, renewMs: 1_000 }
 const FOLLOWER: Leadership = { state: 'follower', askAt: 0 }

@@ -1,6 +1,6 @@
 // Tests when an event-loop stall is reported, based on the loop's ticks.
 import { describe, expect, it } from 'vitest'
-import { type Finding, NO_STALL, observe, type Reading, TICK_MS } from './stall.ts'
+import { type Finding, NO_STALL, observe, type Reading, TICK_MS } from './stall-detector.ts'
 
 const WARN_AFTER_MS = 1_000
 

@@ -4,7 +4,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
-import { resign, takeLease } from './lease.ts'
+import { resign, takeLease } from './lease-calls.ts'
 
 function namespace() {
   const redis = new Redis(inject('redisUrl'))

@@ -1,7 +1,7 @@
 // Decides whether this process leads its namespace, and when it next asks for the lease. Pure: the time and a random number are
 // passed in.
 import type { Transitions } from '@bullpen/engine/internal'
-import type { LeaseAnswer } from './lease.ts'
+import type { LeaseAnswer } from './lease-calls.ts'
 
 export type LeadershipState = 'follower' | 'leader' | 'closed'
 

@@ -9,7 +9,7 @@ import type { LogField } from '@bullpen/telemetry'
 import { createLog } from '@bullpen/telemetry/log'
 import { type StackSample, sampleMainThread } from './main-thread-inspector.ts'
 import type { MonitorOptions, StallOver } from './messages.ts'
-import { NO_STALL, observe, type StallState, TICK_MS } from './stall.ts'
+import { NO_STALL, observe, type StallState, TICK_MS } from './stall-detector.ts'
 
 /** How long a line waits for a stack sample, in ms. A sample usually takes a few milliseconds, but native code delays it. */
 const SAMPLE_MS = 1_000
