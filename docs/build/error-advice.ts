@@ -86,14 +86,14 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   unsafe_redis: {
     meaning: 'Redis may delete tasks because its `maxmemory-policy` is not `noeviction`. The task was not stored.',
     action:
-      'Set the policy to `noeviction`. To use the server nevertheless, set `BULLPEN_API_ALLOW_EVICTION=true`. See [Redis is full](../runbook/redis-full.md).',
+      'Set the policy to `noeviction`. To use the server anyway, set `BULLPEN_API_ALLOW_EVICTION=true`. See [Redis is full](../runbook/redis-full.md).',
   },
   idempotency_key_reused: {
     meaning: 'An earlier request to this queue had the same Idempotency-Key and a different body. Nothing was stored.',
     action: 'Use a new key for each new task. Send exactly the same body when you repeat a request.',
   },
   unique_key_taken: {
-    meaning: 'Another task has the unique key, and the request said `onConflict: error`. Nothing was stored.',
+    meaning: 'Another task has the unique key, and the request set `onConflict` to `error`. Nothing was stored.',
     action:
       "Look up the task with the problem's `taskId`, or choose another `onConflict`. See [Unique tasks](../how-to/unique-tasks.md).",
   },

@@ -121,8 +121,7 @@ If a queue has more than 500 task names, the additional names share the label va
 ${codes(COMMIT_REFUSALS)}.
 
 The start of an attempt is counted immediately. All other changes to attempts and tasks are counted only after Redis has confirmed them.
-Each started attempt is later counted either as ended or as a refused commit. It is counted as neither if a drain abandoned the attempt,
-if Redis never responded to its commit, or if its process died.`,
+Each started attempt is later counted either as ended or as a refused commit, unless a drain abandoned it, Redis never responded to its commit, or its process died.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
       Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),

@@ -147,8 +147,8 @@ describe('enqueue', () => {
   })
 
   test.each([
-    [['--unique-until', 'started'], '--unique-until needs --unique-key'],
-    [['--on-conflict', 'keep'], '--on-conflict needs --unique-key'],
+    [['--unique-until', 'started'], '--unique-until requires --unique-key'],
+    [['--on-conflict', 'keep'], '--on-conflict requires --unique-key'],
     [
       ['--unique-key', 'k', '--unique-until', 'ended'],
       "--unique-until is 'ended'; expected started, finished, or a duration such as 10m",

@@ -14,7 +14,7 @@ import type { SendRequest } from './repetition.ts'
 import type { EnqueueOptions } from './task-calls.ts'
 
 export interface EnqueueBulkOptions extends EnqueueOptions {
-  /** Whether all tasks are stored or none, in which case the call rejects. At most 250 tasks. Defaults to false. */
+  /** Whether to store either all of the tasks, at most 250, or none. If none is stored, the call rejects. Defaults to false. */
   readonly atomic?: boolean
 }
 

@@ -1,4 +1,4 @@
-// Creates clients. A client over HTTP has every method. A client over another transport has those that deal with single tasks.
+// Creates clients. A client over HTTP has every method. A client over another transport has only the methods for single tasks.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { type BulkCalls, bulkCalls } from './bulk-calls.ts'
@@ -9,7 +9,7 @@ import { createRepeat, type SendRequest } from './repetition.ts'
 import { type TaskClient, taskCalls } from './task-calls.ts'
 
 export interface ClientOptions<Transport extends TaskTransport = TaskTransport> {
-  /** What carries the calls: {@link http}, or `redis` from `@bullpen/bullmq`. */
+  /** The transport that carries the calls: {@link http}, or `redis` from `@bullpen/bullmq`. */
   readonly transport: Transport
   /**
    * How long the client keeps repeating a call that is safe to repeat while the API or Redis is unreachable, counted from the first

@@ -28,8 +28,8 @@ const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 
 /**
- * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20 %, and is at least
- * as long as the API asks for. `retryForMs` counts from the first try. A failure after this time is thrown.
+ * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20 %, and is never
+ * shorter than the API requests. `retryForMs` counts from the first try. When it is over, the next failure is thrown.
  */
 export function createRepeat(retryForMs: number): Repeat {
   return async (repeatability, attempt, signal) => {
@@ -65,7 +65,7 @@ function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {
     case 'redis_unavailable':
     case 'redis_full':
       return true
-    // Only an operator can change these.
+    // Only an operator can change these conditions.
     case 'queue_draining':
     case 'unsafe_redis':
       return false

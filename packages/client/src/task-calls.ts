@@ -19,8 +19,9 @@ import { pauseFor, timeLimit } from './time-limit.ts'
 
 export interface EnqueueOptions extends ProducerOptions, Abortable {
   /**
-   * Makes this call and later ones with the same key and the same request one enqueue, also across processes: 1 to 255 printable
-   * ASCII characters. By default, the client generates a key of its own for each call, which only makes its own retries safe.
+   * A string of 1 to 255 printable ASCII characters. Calls with the same key and the same request, even from different processes,
+   * enqueue only one task. By default, the client generates a new key for each call, which makes only the client's own retries
+   * safe.
    */
   readonly idempotencyKey?: string
 }
@@ -33,8 +34,9 @@ export interface TaskClient {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
    *
-   * If a call gets no response, or a response with the status 408, 502, 503 or 504, the client repeats the call for up to `retryFor`.
-   * A repeat never stores a second task. If the call still fails, the error's `outcome` says whether the task may have been stored.
+   * If a call gets no response, or a response with the status 408, 502, 503 or 504, the client repeats the call for up to
+   * `retryFor`, except after `queue_draining` and `unsafe_redis`. A repeat never stores a second task. If the call still fails, the
+   * error's `outcome` says whether the task may have been stored.
    *
    * If the queue is full and its policy is to drop tasks, the call rejects with `queue_full`, unless the call itself has
    * `whenFull: 'drop'`.
@@ -70,7 +72,7 @@ export interface TaskClient {
    * task that is running continues. This call is idempotent.
    */
   cancel(id: string, options?: CancelOptions): Promise<Cancelled>
-  /** Closes the transport's connections. Calls that are in progress may reject. A client over HTTP needs no close. */
+  /** Closes the transport's connections. Calls that are in progress may reject. A client over HTTP does not need to be closed. */
   close(): Promise<void>
 }
 
@@ -126,7 +128,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskClient 
     }
   }
 
-  /** `queuePolicy` is that of the queue, if the task's definition is known. */
+  /** `queuePolicy` is the queue's own policy, if the task's definition is known. */
   async function enqueue(task: string, input: unknown, options: EnqueueOptions, queuePolicy?: WhenFull) {
     const { signal, idempotencyKey, ...call } = options
     const whenFull = call.whenFull ?? queuePolicy

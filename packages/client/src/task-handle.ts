@@ -41,15 +41,16 @@ export interface DroppedTask {
   readonly id?: undefined
 }
 
-/** A task that has been enqueued. To wait for a task of which only the id is known, use the client's methods. */
+/** A task that has been enqueued. To wait for a task if you have only its id, use the client's methods. */
 export interface TaskHandle<D extends TaskDefinition = TaskDefinition> {
   readonly id: string
   /**
-   * `created` if the call has stored the task, or `replaced` if it has also deleted the task that had the unique key. With `existing` and
-   * `extended`, this is the task that has the unique key, and with `extended`, its start was postponed.
+   * `created` if the call has stored the task, or `replaced` if it has also deleted the task that had the unique key. With
+   * `existing` or `extended`, this handle is for the other task, which has the unique key. With `extended`, that task's start was
+   * postponed.
    */
   readonly action: EnqueueAction
-  /** The task's status when the call was made. Undefined if the task has been deleted although it still has its unique key. */
+  /** The task's status when the call was made. Undefined if the task has been deleted but still has its unique key. */
   readonly status?: TaskStatus | undefined
   /**
    * Resolves to the task's output once the task is completed.

@@ -1,4 +1,4 @@
-// Timers on which calls wait. They need nothing that browsers lack.
+// Defines the timers that limit and delay calls. They use only features that browsers also have.
 
 /** The longest time that a timer can be set to, in ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1

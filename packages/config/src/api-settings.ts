@@ -58,7 +58,7 @@ export const API_SETTINGS = {
   metricsHost: {
     env: 'BULLPEN_API_METRICS_HOST',
     ...host,
-    help: 'The address on which metrics are served. Metrics require no key, so do not expose this address outside the cluster.',
+    help: 'The address on which metrics are served. Metrics do not require a key, so do not expose this address outside the cluster.',
   },
   metricsPort: {
     env: 'BULLPEN_API_METRICS_PORT',
@@ -82,7 +82,7 @@ export const API_SETTINGS = {
   bodyLimit: {
     env: 'BULLPEN_API_BODY_LIMIT',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The maximum size of a request body, in bytes. Also limits the size of each task.',
+    help: 'The maximum size of a request body, in bytes. This is also the maximum size of each task.',
   },
   bulkBodyLimit: {
     env: 'BULLPEN_API_BULK_BODY_LIMIT',
@@ -93,27 +93,27 @@ export const API_SETTINGS = {
     env: 'BULLPEN_API_CORS_ORIGINS',
     schema: listOf(originSchema),
     expected: 'origins separated by commas, such as https://shop.example.com, without a path',
-    help: 'The origins whose pages may call the API from scripts, separated by commas. Everybody who can open such a page can read the API key that its script uses.',
+    help: 'The origins whose pages may call the API from scripts, separated by commas. Anyone who can open one of these pages can read the API key that its scripts use.',
   },
   idempotencyLife: {
     env: 'BULLPEN_API_IDEMPOTENCY_LIFE',
     ...durationOr('24h', '1s'),
-    help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take memory in Redis: see [the sum](../how-to/http-api.md#idempotency-keys).',
+    help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take up memory in Redis: see [the calculation](../how-to/http-api.md#idempotency-keys).',
   },
   memoryWatermark: {
     env: 'BULLPEN_API_MEMORY_WATERMARK',
     ...wholeNumberOr(80, 1, 95),
-    help: "The percentage of Redis's memory at which the API stops accepting tasks. The memory is maxmemory or, if maxmemory is 0, the machine's memory. Workers need the rest to finish what was accepted. See [Redis is full](../runbook/redis-full.md).",
+    help: "The percentage of Redis's memory at which the API stops accepting tasks. The memory is maxmemory or, if maxmemory is 0, the machine's memory. The rest is reserved for the workers, which need it to finish the accepted tasks. See [Redis is full](../runbook/redis-full.md).",
   },
   allowEviction: {
     env: 'BULLPEN_API_ALLOW_EVICTION',
     ...trueOrFalse(false),
-    help: 'Whether to accept tasks if Redis may delete them, because its maxmemory-policy is not noeviction. In development, the API always accepts them.',
+    help: 'Whether to accept tasks even though Redis may delete them because its maxmemory-policy is not noeviction. In development, the API always accepts tasks.',
   },
 } as const satisfies SettingsTable
 
 export type ApiSettings = SettingsOf<typeof API_SETTINGS>
-/** The settings as a program passes them. Each of them is optional. */
+/** The settings as a program passes them. Each setting is optional. */
 export type ApiConfig = PartialSettings<typeof API_SETTINGS>
 
 export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [

@@ -17,7 +17,7 @@ export function readArguments(flags: readonly string[], argv: readonly string[])
   let lastUnknown = -2
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      // An argument that follows an unknown flag is taken as the value of that flag.
+      // An argument that follows an unknown flag is treated as the value of that flag.
       if (token.index !== lastUnknown + 1) found.push({ flag: undefined, value: token.value })
     } else if (token.kind === 'option') {
       const isKnown = flags.includes(token.name)

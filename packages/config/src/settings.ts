@@ -28,7 +28,7 @@ export interface Setting<S extends z.ZodType = z.ZodType> {
 export type SettingsTable = Readonly<Record<string, Setting>>
 
 export type SettingsOf<T extends SettingsTable> = { readonly [K in keyof T]: z.output<T[K]['schema']> }
-/** The settings as a program passes them in code. Each of them is optional. */
+/** The settings as a program passes them in code. Each setting is optional. */
 export type PartialSettings<T extends SettingsTable> = { readonly [K in keyof T]?: z.input<T[K]['schema']> | undefined }
 
 /** A rule that involves several settings. Returns a description of the contradiction, or undefined if there is none. */

@@ -133,7 +133,7 @@ export const WORKER_SETTINGS = {
 } as const satisfies SettingsTable
 
 export type WorkerSettings = SettingsOf<typeof WORKER_SETTINGS>
-/** The settings as a program passes them. Each of them is optional. */
+/** The settings as a program passes them. Each setting is optional. */
 export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 
 /** How long resources and connections may take to close once all tasks have ended. */

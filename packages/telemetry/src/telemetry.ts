@@ -33,7 +33,7 @@ export interface Telemetry {
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   /** Sets the gauges for `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
   queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
-  /** Sets how many requests wait for room in the queue. Call it from {@link onScrape} at every scrape. */
+  /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
   /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */

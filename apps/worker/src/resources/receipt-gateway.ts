@@ -44,7 +44,7 @@ export async function openReceiptGateway({
       // The body is not needed, but an unread body would keep the connection busy.
       await response.body?.cancel()
       if (response.ok) return response.status
-      const message = `${url.host} answered ${response.status}`
+      const message = `${url.host} responded with ${response.status}`
       if (response.status >= 500 || TRANSIENT.includes(response.status)) {
         const after = retryAfter(response.headers.get('retry-after'), Date.now())
         throw new TaskError('delivery_failed', message, after === undefined ? {} : { retryAfter: after })

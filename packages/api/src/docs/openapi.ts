@@ -78,8 +78,8 @@ function tasks(catalogue: Catalogue): Json {
 }
 
 /**
- * Registers a schema under the name that the contract gives it. Responses have names, as do bodies that do not depend on the
- * catalogue.
+ * Registers a schema under the name that the contract gives it. Only responses, and bodies that do not depend on the catalogue,
+ * have named schemas.
  */
 function nameItself(registry: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {
   const id = z.globalRegistry.get(schema)?.id

@@ -29,18 +29,18 @@ export const OPTIONS = {
   priority: {
     type: 'string',
     value: 'N',
-    help: 'from 0 (starts first) to 9, instead of the setting of the definition',
+    help: "a priority from 0 (starts first) to 9 that overrides the definition's",
   },
   'concurrency-key': { type: 'string', value: 'KEY', help: 'the tenant or resource that the task belongs to' },
   'unique-key': {
     type: 'string',
     value: 'KEY',
-    help: 'a unique key; as long as a task has the key, no other task with this name gets it',
+    help: 'a unique key; as long as a task has the key, no other task with this name can have it',
   },
   'unique-until': {
     type: 'string',
     value: 'WHEN',
-    help: 'until when the task has the key: started, finished (default), or a duration such as 10m',
+    help: 'when the key is released: started, finished (default), or a time after enqueueing, such as 10m',
   },
   'on-conflict': {
     type: 'string',
@@ -60,7 +60,7 @@ export const OPTIONS = {
   'max-attempts': {
     type: 'string',
     value: 'N',
-    help: 'how many attempts the task has, at most those of its definition',
+    help: "the maximum number of attempts, which cannot exceed the definition's",
   },
   timeout: { type: 'string', value: 'LIMIT', help: 'the run timeout of each attempt' },
   'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time allowed between two heartbeats' },

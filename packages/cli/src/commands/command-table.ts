@@ -58,7 +58,7 @@ export const COMMANDS = {
     usage: 'ID',
     summary: 'Show a task and its attempts',
     description: [
-      'Show a task. With --wait, first wait for the task to end or for the time to run out. Each attempt is shown on one',
+      'Show a task. With --wait, first wait until the task ends or the time runs out. Each attempt is shown on one',
       'line with its fencing token, outcome, error code, message, duration, worker and, if it was cancelled, the user who',
       'cancelled it.',
     ],

@@ -43,7 +43,7 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
   const client = connect()
   const input = await readInput(text, stdin)
   const { whenFull } = options
-  // Only a call that says so gets a task that was dropped. Otherwise, the client throws an error.
+  // The client returns a dropped task only if the call itself specifies `drop`. Otherwise, it throws an error.
   const accepted = await (whenFull === 'drop'
     ? client.enqueueNamed(task, input, { ...options, whenFull })
     : client.enqueueNamed(task, input, options))
@@ -56,12 +56,12 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
   return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
 }
 
-/** The key's options are refused without a key, because they would have no effect. */
+/** Refuses the options of a unique key if there is no key, because they would have no effect. */
 function uniqueIn(values: CommandContext['values']): UniqueOptions | undefined {
   const { 'unique-key': key, 'unique-until': until, 'on-conflict': onConflict } = values
   if (key === undefined) {
     const extra = until !== undefined ? '--unique-until' : onConflict !== undefined ? '--on-conflict' : undefined
-    if (extra !== undefined) throw new UsageError(`${extra} needs --unique-key`)
+    if (extra !== undefined) throw new UsageError(`${extra} requires --unique-key`)
     return undefined
   }
   return {

@@ -39,7 +39,7 @@ export const FLEET_COMMANDS = {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Resume a queue, a worker or a pool that was paused or drained',
     description: [
-      'End a pause, or a drain that was started by a command. Tasks are then accepted and started again.',
+      'End a pause, or a drain that was started by a command. The queue then accepts and starts tasks again.',
       ...TARGET,
     ],
     arguments: { min: 0, max: 0 },

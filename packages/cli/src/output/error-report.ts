@@ -12,7 +12,7 @@ interface ErrorReport {
   readonly error: object
 }
 
-/** What the task with the id in the error is. */
+/** Introduces the command that shows the task whose id is in the error. */
 const MAY_BE_STORED = 'the task may have been stored; check with'
 const TASK_HINTS: Readonly<Partial<Record<ClientErrorCode, string>>> = {
   unique_key_taken: 'to see the task that has the key, run',

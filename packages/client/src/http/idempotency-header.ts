@@ -10,7 +10,7 @@ const GENERATED_KEY_LIFE_S = 600
 
 /**
  * Returns the header for the caller's key, or for a generated key if the caller has none. @throws ProblemError `invalid_request` if
- * the key is empty, too long, or contains other characters than printable ASCII.
+ * the key is empty, too long, or contains characters other than printable ASCII.
  */
 export function idempotencyHeader(key: string | undefined): string {
   if (key === undefined) return `"${randomId()}";life=${GENERATED_KEY_LIFE_S}`

@@ -31,7 +31,7 @@ export function errorOf(problem: Problem): ProblemError {
   return new ProblemError({ ...{ code, status, detail, errors, taskId }, outcome: outcomeOf(problem, status) })
 }
 
-/** If Redis's reply to the API was lost, the API does not know either whether the request took effect. */
+/** If Redis's reply to the API was lost, the API itself does not know whether the request took effect. */
 function outcomeOf({ code, taskId }: Problem, status: number): CallOutcome {
   const isRefused = status < 500 || (taskId === undefined && REFUSED.includes(code))
   return isRefused ? 'refused' : 'unknown'

@@ -11,7 +11,7 @@ export interface HttpRequest {
   readonly body?: string | undefined
   /** Headers besides those that every request of the transport has. */
   readonly headers?: Readonly<Record<string, string>>
-  /** How long the request asks the API to wait, in ms. Defaults to 0. The time limit is extended by it. */
+  /** How long the request asks the API to wait, in ms. This time is added to the time limit. Defaults to 0. */
   readonly waitMs?: number
 }
 

@@ -34,7 +34,7 @@ export class ProblemError extends Error {
   readonly code: ClientErrorCode
   /**
    * `refused` if the call had no effect, and `unknown` if it may have taken effect. If the client has sent the call several times,
-   * `unknown` means that at least one of them may have taken effect.
+   * `unknown` means that at least one of these tries may have taken effect.
    */
   readonly outcome: CallOutcome
   /** The HTTP status, or undefined if no response arrived or the call was not made over HTTP. */

@@ -1,5 +1,5 @@
-// Defines the port between a client and what carries its calls: the HTTP API, or Redis. A transport tries each call once. The
-// client decides whether a call is repeated, and waits for results.
+// Defines the port between a client and the transport that carries its calls, which is the HTTP API or Redis. A transport tries
+// each call once. The client decides whether to repeat a call, and waits for results.
 import type { Cancelled } from '../http/cancel.ts'
 import type { Accepted, Dropped, EnqueueRequest } from '../http/enqueue.ts'
 import type { TaskView } from '../http/task-view.ts'
@@ -9,7 +9,7 @@ export type EnqueuedTask = Omit<Accepted, 'links'>
 
 export interface TransportEnqueue {
   readonly idempotencyKey: string | undefined
-  /** How long the call may wait for room in the queue, in ms, as its policy for a full queue says. */
+  /** How long the call may wait for room in the queue, in ms, according to its policy for a full queue. */
   readonly waitMs: number
 }
 

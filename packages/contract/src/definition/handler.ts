@@ -97,7 +97,7 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * its attempt has ended, including during the grace period.
    *
    * @throws BullpenError `invalid_request` for an invalid name, `invalid_result` for a result that is undefined, too large or not
-   * JSON, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may own the task by now, in which case the
+   * JSON, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may already own the task, in which case the
    * result was not stored.
    */
   once<T extends StepResult>(step: string, run: (key: string) => T | Promise<T>): Promise<T>

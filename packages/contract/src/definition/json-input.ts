@@ -1,4 +1,4 @@
-// Finds the parts of an input schema that only accept values that JSON cannot carry, such as Dates.
+// Finds the parts of an input schema that accept only values that JSON cannot represent, such as Dates.
 //
 // A task's input is stored as JSON and parsed again by the worker. A schema such as z.date() would therefore accept a Date from a
 // producer in TypeScript but reject the string that the Date becomes when it is stored.
@@ -18,8 +18,8 @@ const INSTEAD: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns a sentence about the first part of the schema that accepts only values that JSON cannot carry. Returns undefined if
- * there is none. Coerced types and whatever follows `z.preprocess` are accepted, because they can convert JSON.
+ * Returns a sentence about the first part of the schema that accepts only values that JSON cannot represent. Returns undefined if
+ * there is none. Coerced types and the schemas after `z.preprocess` are accepted, because they can convert JSON.
  */
 export function notJson(schema: z.ZodType): string | undefined {
   const converted: string[] = []
@@ -36,7 +36,7 @@ export function notJson(schema: z.ZodType): string | undefined {
   })
   const first = found.find(({ path }) => !converted.some((place) => path === place || path.startsWith(`${place}/`)))
   if (first === undefined) return undefined
-  return `input${dotted(first.path)} is z.${first.type}(), which JSON cannot carry; use ${INSTEAD[first.type]}`
+  return `input${dotted(first.path)} is z.${first.type}(), which JSON cannot represent; use ${INSTEAD[first.type]}`
 }
 
 /** Returns a path in a JSON Schema as a path in the input: `properties/a/items` is `.a[]`. */

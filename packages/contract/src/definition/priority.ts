@@ -1,7 +1,7 @@
-// A task's priority: which of the waiting tasks starts first.
+// Defines task priorities, which determine the order in which waiting tasks start.
 import { z } from 'zod'
 
-/** The largest number, and so the least urgent priority. The range is Oban's, in which 0 is also the most urgent. */
+/** The least urgent priority. As in Oban, priorities range from 0 to 9, and 0 is the most urgent. */
 export const MAX_PRIORITY = 9
 
 export const prioritySchema = z.int().min(0).max(MAX_PRIORITY)

@@ -1,4 +1,4 @@
-// Parses the limits of a queue, which say how much may wait in it.
+// Parses a queue's limits, which determine how many tasks may wait in it and for how long.
 import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
 
@@ -6,9 +6,9 @@ export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
   readonly maxTasks?: number
   /**
-   * How long the task that starts next may have been waiting. Without priorities, that is the oldest waiting task. The time begins
-   * when the task is ready: a delay does not count, and a task that has been started before is not considered. By default, there is
-   * no limit.
+   * The longest time that the next task to start may have been waiting. Without priorities, the next task is the oldest waiting
+   * one. The time begins when the task is ready, so a delay does not count. Tasks that have been started before are not considered.
+   * By default, there is no limit.
    */
   readonly maxAge?: Duration
 }
@@ -25,8 +25,8 @@ export interface QueueLimits {
 const LIMITS: readonly string[] = ['maxTasks', 'maxAge'] satisfies readonly QueueLimitName[]
 
 /**
- * Returns the limits, or undefined if no limit is set, so that a producer decides with one comparison that nothing needs to be
- * checked. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`.
+ * Returns the limits, or undefined if no limit is set, so that a producer needs only one comparison to find that there is nothing
+ * to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`.
  */
 export function queueLimits(options: QueueLimitOptions, fail: (problem: string) => never): QueueLimits | undefined {
   // Plain JavaScript may pass any value, although the compiler accepts only the options.

@@ -23,22 +23,24 @@ export interface QueueOptions {
    */
   readonly onShutdown?: OnShutdown
   /**
-   * How long the queue's ended tasks are kept, by status, for example `{ dead: { age: '90d', count: 10_000 } }`. A limit that is
-   * left out has the default that {@link KeptOptions} describes. By default, completed tasks are kept for 24 hours, dead ones for
-   * 30 days, and cancelled and expired ones for 7 days. The worker that opened the queue last decides.
+   * How long the queue's ended tasks are kept, by status, for example `{ dead: { age: '90d', count: 10_000 } }`. If a limit is
+   * omitted, the default that {@link KeptOptions} describes applies. By default, completed tasks are kept for 24 hours, dead ones
+   * for 30 days, and cancelled and expired ones for 7 days. If workers have different limits, those of the worker that opened the
+   * queue last apply.
    */
   readonly retention?: RetentionOptions
   /**
-   * How long an API remembers the first response to each Idempotency-Key, at least '1s'. A request can shorten this time for
-   * itself. Defaults to the API's `idempotencyLife`, which is 24 hours by default.
+   * How long an API remembers the first response to each Idempotency-Key, at least '1s'. A request can specify a shorter time.
+   * Defaults to the API's `idempotencyLife`, which is 24 hours by default.
    */
   readonly idempotencyLife?: Duration
   /**
-   * How much may wait in the queue, for example `{ maxTasks: 10_000 }`. If a limit is reached, further tasks are refused with
-   * `queue_full`. Retries, requeues and child tasks are never refused, but they count. By default, there are no limits.
+   * Limits how many tasks may wait in the queue, and for how long, for example `{ maxTasks: 10_000 }`. If a limit is reached,
+   * further tasks are refused with `queue_full`. Retries, requeues and child tasks are never refused, but they count towards the
+   * limits. By default, there are no limits.
    */
   readonly limits?: QueueLimitOptions
-  /** What happens to a task that a limit refuses, unless its request says otherwise. Defaults to `'reject'`. */
+  /** What happens to a task that exceeds a limit, unless its request specifies another policy. Defaults to `'reject'`. */
   readonly whenFull?: WhenFull
 }
 

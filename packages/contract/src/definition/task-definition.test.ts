@@ -116,12 +116,15 @@ describe('defineTask rejects', () => {
   test.each([
     [
       z.object({ sent: z.object({ at: z.date().optional() }) }),
-      'input.sent.at is z.date(), which JSON cannot carry; use z.iso',
+      'input.sent.at is z.date(), which JSON cannot represent; use z.iso',
     ],
-    [z.object({ ids: z.array(z.bigint()) }), 'input.ids[] is z.bigint(), which JSON cannot carry; use z.string()'],
-    [z.union([z.string(), z.map(z.string(), z.number())]), 'input is z.map(), which JSON cannot carry; use z.record()'],
-    [z.record(z.string(), z.set(z.string())), 'input[*] is z.set(), which JSON cannot carry; use z.array()'],
-  ])('an input that JSON cannot carry: %#', (input, message) => {
+    [z.object({ ids: z.array(z.bigint()) }), 'input.ids[] is z.bigint(), which JSON cannot represent; use z.string()'],
+    [
+      z.union([z.string(), z.map(z.string(), z.number())]),
+      'input is z.map(), which JSON cannot represent; use z.record()',
+    ],
+    [z.record(z.string(), z.set(z.string())), 'input[*] is z.set(), which JSON cannot represent; use z.array()'],
+  ])('an input that JSON cannot represent: %#', (input, message) => {
     expect(() => define({ ...minimal, input })).toThrow(`task "email.welcome": ${message}`)
   })
 

@@ -33,8 +33,9 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   /** The number of attempts and the backoff. Defaults to 5 attempts with exponential backoff from 1 s to 5 min. */
   readonly retry?: RetryOptions
   /**
-   * From 0 to 9. Waiting tasks with a smaller number start first. Producers can override it for one task. Defaults to 0, which is
-   * also the fastest, because tasks with any other priority are in a sorted set.
+   * From 0 to 9. Waiting tasks with a smaller number start first. Producers can override the priority of a single task. Defaults to
+   * 0. Tasks with priority 0 are also the fastest to enqueue and fetch, because tasks with any other priority are stored in a
+   * sorted set.
    */
   readonly priority?: number
   /**
@@ -90,7 +91,7 @@ interface LongOptions {
    * What happens to a task when a drain, a closed parent or a hard stop interrupts its running attempt. With `requeue`, the
    * default, the task returns to the head of its queue, and the attempt does not count. With `fail`, the task ends as dead. Use
    * `fail` for tasks that must not run again until someone has looked at them. The setting does not apply when the lock is lost,
-   * because then the new owner decides.
+   * because the task's new owner then decides.
    */
   readonly onInterrupt?: OnInterrupt
   /** The memory limit for one attempt, at least '64MiB'. Requires `isolation: 'process'`. Defaults to Node's own limit. */

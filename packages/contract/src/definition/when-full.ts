@@ -9,7 +9,7 @@ import { durationText } from './duration-text.ts'
  *
  * - `'reject'`: the caller gets the error `queue_full`.
  * - `'drop'`: the caller gets a normal response, and the task is counted as dropped.
- * - `{ block: '10s' }`: the caller waits until there is room, at most for this time. Then, the task is rejected.
+ * - `{ block: '10s' }`: the caller waits for room for up to this time. If there is still no room, the task is rejected.
  */
 export type WhenFull = 'reject' | 'drop' | { readonly block: Duration }
 
@@ -34,7 +34,7 @@ function isShortEnough(text: string): boolean {
   return milliseconds(text) <= MAX_WAIT_S * 1_000
 }
 
-/** Returns false for a text that {@link durationText} reports. */
+/** Returns false for a string that {@link durationText} itself reports as invalid. */
 function isDuration(text: string): boolean {
   return z.safeParse(durationText, text).success
 }

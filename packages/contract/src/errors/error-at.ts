@@ -1,9 +1,9 @@
-// Gives an error about a part of a request's body the JSON Pointers that the values have in the whole body.
+// Converts the JSON Pointers of an error about one part of a request's body to pointers into the whole body.
 import { BullpenError } from './errors.ts'
 
 /**
- * Returns the error with pointers that begin with `at`, such as `/tasks/3`. An error that does not say what is invalid then concerns
- * `at` as a whole.
+ * Returns the error with pointers that begin with `at`, such as `/tasks/3`. If the error does not list any invalid values, it gets
+ * a pointer to `at` itself.
  */
 export function errorAt(error: BullpenError, at: string): BullpenError {
   const { code, message, errors, cause, taskId } = error

@@ -1,4 +1,4 @@
-// Defines the error of a task that was not stored because its queue has reached a limit.
+// Defines the error for a task that was not stored because its queue had reached a limit.
 import { formatDuration } from '../definition/duration.ts'
 import type { QueueLimitName } from '../definition/queue-limits.ts'
 import { BullpenError } from './errors.ts'
@@ -8,11 +8,14 @@ export interface ReachedLimit {
   readonly limit: QueueLimitName
   /** The limit's value: a number of tasks, or a time in ms. */
   readonly max: number
-  /** What the queue had instead. A number of tasks exceeds `max` if tasks that are never refused were added, such as retries. */
+  /** The queue's current value. A number of tasks can exceed `max`, because some tasks, such as retries, are never refused. */
   readonly found: number
 }
 
-/** The code is `queue_full`. The task was not stored. The same call can succeed as soon as tasks have started or ended. */
+/**
+ * Reports that a task was not stored because its queue is full. The code is `queue_full`. The same call can succeed as soon as tasks
+ * have started or ended.
+ */
 export class QueueFullError extends BullpenError {
   readonly reached: ReachedLimit
 

@@ -7,9 +7,9 @@ import { problemSchema } from './problem.ts'
 export const MAX_BULK_TASKS = 1_000
 
 /**
- * The maximum number of tasks that are stored all or none. Redis runs nothing else meanwhile, so the script must not take longer
- * than 25 ms. Measured for 250 tasks, as CPU time of Redis: 6 ms without options, 11 ms with idempotency keys, and at most 23 ms
- * with idempotency keys, tags, timeouts, and 8 kB for each task.
+ * The maximum number of tasks in an atomic request. Redis cannot run anything else during the script that stores them, so the
+ * script must not take longer than 25 ms. Measured for 250 tasks, as CPU time of Redis: 6 ms without options, 11 ms with
+ * idempotency keys, and at most 23 ms with idempotency keys, tags, timeouts, and 8 kB for each task.
  */
 export const MAX_ATOMIC_TASKS = 250
 
@@ -25,7 +25,7 @@ function bodySchema<T extends z.ZodType>(task: T) {
       .boolean()
       .optional()
       .describe(
-        `Whether all tasks are stored or none. They must belong to one queue and must not have unique keys, and there may be at most ${MAX_ATOMIC_TASKS}. Defaults to false.`,
+        `Whether to store either all of the tasks or none. The tasks must belong to one queue and must not have unique keys, and there may be at most ${MAX_ATOMIC_TASKS}. Defaults to false.`,
       ),
   })
 }
@@ -69,7 +69,10 @@ export const bulkResponseSchema = z
 /** The result of a task that is stored. */
 export type BulkAccepted = z.infer<typeof bulkAcceptedSchema>
 
-/** The result of one task of a bulk request: the stored task, the problem, or that the task was dropped because its queue is full. */
+/**
+ * The result for one task of a bulk request: the stored task, the problem, or a note that the task was dropped because its queue is
+ * full.
+ */
 export type BulkResult = BulkAccepted | z.infer<typeof bulkRejectedSchema> | z.infer<typeof droppedSchema>
 
 export type BulkResponse = z.infer<typeof bulkResponseSchema>

@@ -63,7 +63,7 @@ const callOptions = {
     ),
   unique: uniqueSchema
     .optional()
-    .describe('A unique key. As long as a task has the key, no other task of the same definition gets it.'),
+    .describe('A unique key. As long as a task has the key, no other task of the same definition can have it.'),
   retry: z
     .strictObject({
       maxAttempts: z
@@ -100,7 +100,7 @@ const producerOptions = {
   whenFull: whenFullSchema
     .optional()
     .describe(
-      'What happens if the queue is full, which overrides the queue\'s policy: `reject` the task, `drop` it, or wait for room, such as `{ "block": "10s" }`, at most 30 s.',
+      'What happens if the queue is full, which overrides the queue\'s policy: `reject` the task, `drop` it, or wait for room for up to 30 s, as in `{ "block": "10s" }`.',
     ),
 }
 
@@ -137,7 +137,7 @@ export interface CallOptions {
   readonly priority?: number
   /** The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. */
   readonly concurrencyKey?: string
-  /** A unique key. As long as a task has the key, no other task of the same definition gets it. */
+  /** A unique key. As long as a task has the key, no other task of the same definition can have it. */
   readonly unique?: UniqueOptions
   readonly retry?: {
     /** The number of attempts including the first, from 1 to the definition's `maxAttempts`, which is the default. */
@@ -180,7 +180,7 @@ export const acceptedSchema = z
       .enum(TASK_STATUSES)
       .optional()
       .describe(
-        'Absent if the task has been deleted although it still has its unique key, which it has for a set time.',
+        'Absent if the other task has been deleted but still has its unique key, which is possible if `until` is a duration.',
       ),
     links: linksSchema,
   })

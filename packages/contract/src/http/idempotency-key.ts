@@ -12,15 +12,16 @@ export const MAX_IDEMPOTENCY_KEY = 255
 const EXPECTED = `expected a quoted string of 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters, such as "8e03978e-40d5", optionally followed by ;life=SECONDS`
 
 /**
- * A structured field (RFC 8941) that is a string, in which a backslash escapes a quote or a backslash. Keys without quotes, which are
- * not in the draft but common, may contain what a token may, and begin with a digit as well.
+ * Matches a structured field (RFC 8941) that is a string, in which a backslash escapes a quote or a backslash. Also matches keys
+ * without quotes, which are common although the draft does not allow them. These keys may contain the characters of a token, and
+ * may also begin with a digit.
  */
 const FORM = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([A-Za-z0-9!#$%&'*+.^_`|~:/-]+))((?:;.*)?)$/
 const LIFE = /^\s*;\s*life=([1-9]\d{0,8})$/
 
 /**
- * Returns the key and the parameter `life`, or undefined without a header. @throws BullpenError `invalid_request` if the header is
- * malformed.
+ * Returns the key and the parameter `life`, or undefined if there is no header. @throws BullpenError `invalid_request` if the
+ * header is malformed.
  */
 export function readIdempotencyKey(header: string | readonly string[] | undefined): IdempotencyKeyHeader | undefined {
   if (header === undefined) return undefined

@@ -29,13 +29,15 @@ export const enqueueQuerySchema = z
   .strictObject({
     wait: waitSchema
       .optional()
-      .describe("How long to wait for the task to end, such as '10s', at most 30 s. The response is then the task."),
+      .describe(
+        "How long to wait for the task to end, such as '10s', at most 30 s. If the task ends in time, the response contains the task.",
+      ),
     onDisconnect: z
       .enum(['continue', 'cancel'])
       .optional()
       .describe(
-        'What happens to the task if the caller disconnects during the wait. With `cancel`, the API cancels the task, unless ' +
-          'another request had created it. Defaults to `continue`. Requires `wait`.',
+        'What happens to the task if the caller disconnects during the wait. With `cancel`, the API cancels the task unless ' +
+          'another request created it. Defaults to `continue`. Requires `wait`.',
       ),
   })
   .refine(({ wait, onDisconnect }) => wait !== undefined || onDisconnect === undefined, {

@@ -1,4 +1,4 @@
-// Defines the unique key of a task: of the tasks of one definition with the same key, at most one has the key at a time.
+// Defines unique keys. If several tasks of one definition specify the same key, at most one of them has the key at a time.
 import { z } from 'zod'
 import { type Duration, milliseconds } from '../definition/duration.ts'
 
@@ -14,17 +14,17 @@ export interface UniqueOptions {
   /** 1 to 128 characters. Keys belong to a task definition: a task of another definition may have the same key. */
   readonly key: string
   /**
-   * Until when the task has the key: until its first attempt starts, until the task ends, or for a time after it was enqueued,
+   * How long the task has the key: until its first attempt starts, until the task ends, or for a fixed time after it was enqueued,
    * whatever happens to the task. Defaults to 'finished'.
    */
   readonly until?: (typeof KEY_RELEASES)[number] | Duration
   /**
-   * What happens if another task has the key. That task's own `until` decides whether it still has the key.
+   * What happens if another task has the key. That task's own `until` determines whether it still has the key.
    *
    * - `keep`, the default: nothing is stored. The response has the other task's id and the action `existing`.
-   * - `replace`: if the other task has not started, it is deleted, and the new task is stored. Otherwise, like `keep`.
+   * - `replace`: if the other task has not started, it is deleted, and the new task is stored. Otherwise, `keep` applies.
    * - `extend`: if the other task is scheduled and has not started, its start is postponed to that of the new task, which is not
-   *   stored. Otherwise, like `keep`. Requires `delay` or `runAt`.
+   *   stored. Otherwise, `keep` applies. Requires `delay` or `runAt`.
    * - `error`: nothing is stored, and the call fails with `unique_key_taken`.
    */
   readonly onConflict?: OnConflict
@@ -44,13 +44,13 @@ export const uniqueSchema = z.strictObject({
     .union([z.enum(KEY_RELEASES), z.string().refine(isDuration, UNTIL_RULE)], { error: UNTIL_RULE })
     .optional()
     .describe(
-      "Until when the task has the key: until its first attempt starts (`started`), until the task ends (`finished`, the default), or for a time after it was enqueued, such as '10m', whatever happens to the task.",
+      "How long the task has the key: until its first attempt starts (`started`), until the task ends (`finished`, the default), or for a fixed time after it was enqueued, such as '10m', whatever happens to the task.",
     ),
   onConflict: z
     .enum(ON_CONFLICT)
     .optional()
     .describe(
-      'What happens if another task has the key. `keep`, the default: nothing is stored, and the response has the id of the other task. `replace`: if the other task has not started, it is deleted, and the new task is stored; otherwise like `keep`. `extend`: if the other task is scheduled and has not started, its start is postponed to that of the new task, which is not stored; otherwise like `keep`. `error`: the response is the problem `unique_key_taken`.',
+      'What happens if another task has the key. `keep`, the default: nothing is stored, and the response has the id of the other task. `replace`: if the other task has not started, it is deleted, and the new task is stored; otherwise, `keep` applies. `extend`: if the other task is scheduled and has not started, its start is postponed to that of the new task, which is not stored; otherwise, `keep` applies. `error`: the API responds with the problem `unique_key_taken`.',
     ),
 })
 

@@ -25,7 +25,7 @@ export interface Enqueued {
   readonly id: TaskId
   /**
    * If the connection to Redis breaks before Redis's reply arrives, the broker sends the task again. The action is `created` if
-   * either of the two has stored the task.
+   * either of these two tries has stored the task.
    */
   readonly action: EnqueueAction
   /** The status of the other task that has the unique key. Undefined if that task has been deleted, or if there is none. */

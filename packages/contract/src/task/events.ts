@@ -62,7 +62,7 @@ interface AttemptEndFields {
 export type TaskEvent =
   /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
-  /** A task was not stored, because its queue had reached a limit. The action is what its caller was told. */
+  /** A task was not stored, because its queue had reached a limit. `action` is the action that was reported to the caller. */
   | {
       readonly event: 'task.refused'
       readonly queue: string
@@ -106,7 +106,7 @@ export type TaskEvent =
   /**
    * The store has cancelled a task before it started. Emitted once, by the process that ended the task, even if the store's first
    * response was lost. The event is missing if that process died before it emitted the event, or did not reach the store again
-   * within a minute (as the leader: within ten minutes).
+   * within a minute (ten minutes if it is the leader).
    */
   | (TaskFields & { readonly event: 'task.cancelled' })
   /**
@@ -117,8 +117,8 @@ export type TaskEvent =
   | (TaskFields & { readonly event: 'task.expired' })
   /**
    * The store has ended a task that it would not start again: its workers died too often (`process_lost`), or a child of the flow
-   * that the task waited for has failed (`unexpected_error`). A task that is dead because of an attempt has no such event, because
-   * its attempt's event has the verdict `dead`.
+   * that the task waited for has failed (`unexpected_error`). If a task is dead because of an attempt, this event is not emitted,
+   * because the event of the attempt has the verdict `dead`.
    */
   | (TaskFields & {
       readonly event: 'task.dead'

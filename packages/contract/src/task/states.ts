@@ -57,7 +57,7 @@ export const TASK_STATUSES = [
   'waiting',
   /** A slot is running the task. */
   'active',
-  /** An attempt failed. The task waits for its backoff and occupies no slot. */
+  /** An attempt failed. The task waits for its backoff and does not occupy a slot. */
   'retrying',
   /** The task succeeded, and its output is stored. */
   'completed',

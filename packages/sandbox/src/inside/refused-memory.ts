@@ -2,7 +2,7 @@
 // handler, they are errors like any other.
 import type { Outcome } from '@bullpen/engine/internal'
 
-/** V8 gives this error no code. */
+/** V8 does not give this error a code. */
 const V8_MESSAGE = 'Array buffer allocation failed'
 const NODE_CODE = 'ERR_MEMORY_ALLOCATION_FAILED'
 

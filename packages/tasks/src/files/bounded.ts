@@ -1,8 +1,8 @@
 // Runs work with bounded parallelism and stops at the first failure.
 
 /**
- * Runs `work` for every item, with at most `limit` items at a time. After the first failure, it starts no more items, aborts the
- * signal of the running ones, waits for them to end, and throws the failure.
+ * Runs `work` for every item, with at most `limit` items at a time. After the first failure, it does not start any more items. It
+ * aborts the signal of the running ones, waits for them to end, and throws the failure.
  *
  * @throws the first failure of `work`, or the outer signal's reason.
  */

@@ -53,13 +53,13 @@ export const METRICS = {
     type: 'gauge',
     unit: 'requests',
     labels: ['queue'],
-    help: 'Number of requests to this process that wait for room in the queue.',
+    help: 'Number of requests to this process that are waiting for room in the queue.',
   },
   bullpen_attempts_started_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Attempts that this process started. Each one is later counted as ended or as a refused commit, unless a drain abandons it or the process dies.',
+    help: 'Attempts that this process started. Each one is later counted as ended or as a refused commit, unless a drain abandons it, Redis never responds to its commit, or the process dies.',
   },
   bullpen_attempts_ended_total: {
     type: 'counter',
@@ -193,19 +193,19 @@ export const METRICS = {
     type: 'gauge',
     unit: 'bytes',
     labels: [],
-    help: 'Memory that Redis uses, as it compares it with its limit. It is up to 10 s old. In a cluster, it is that of the node with the least room.',
+    help: 'Memory that Redis uses and counts towards its limit. The value is up to 10 s old. In a cluster, it is the value of the node with the least room.',
   },
   bullpen_redis_memory_limit_bytes: {
     type: 'gauge',
     unit: 'bytes',
     labels: [],
-    help: "Memory that Redis may use: maxmemory or, if maxmemory is 0, the machine's memory. In a cluster, it is that of the node with the least room.",
+    help: "Memory that Redis may use: maxmemory or, if maxmemory is 0, the machine's memory. In a cluster, the value is the limit of the node with the least room.",
   },
   bullpen_redis_unsafe: {
     type: 'gauge',
     unit: 'flag',
     labels: ['check'],
-    help: "1 if Redis's settings fail this check, 0 if they pass it. Checks that Redis does not permit are missing. Repeated every 5 min.",
+    help: "1 if Redis's settings fail this check, 0 if they pass it. Checks that Redis does not permit are omitted. The checks are repeated every 5 min.",
   },
   bullpen_enqueues_refused_total: {
     type: 'counter',
@@ -223,7 +223,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'duties',
     labels: ['queue', 'duty'],
-    help: "Failed duties of this process's housekeeping as the leader. A failed duty is tried again at the next visit to the queue. Duties that failed because Redis was not reachable are not counted.",
+    help: 'Housekeeping duties that failed while this process was the leader. A failed duty is tried again at the next visit to the queue. Duties that failed because Redis was not reachable are not counted.',
   },
   bullpen_clock_skew_seconds: {
     type: 'gauge',

@@ -1,8 +1,8 @@
-// Makes values once per key, such as the series of a label.
+// Creates and remembers one value per key, such as the series of a label.
 
 /**
- * Returns a function that makes a value once per key and then returns the stored value. Callers nest these functions, because
- * joining two keys into one costs more than two look-ups.
+ * Returns a function that creates the value for a key on the first call and returns the stored value from then on. Callers nest
+ * these functions, because joining two keys into one costs more than two look-ups.
  */
 export function remembered<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>()

@@ -66,7 +66,7 @@ export interface MemoryBroker extends Broker {
   add<D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions): Promise<TaskId>
   /** Creates the consumer for a pool. */
   consumer(options: MemoryConsumerOptions): PoolOptions['consumer']
-  /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools fetch no tasks. */
+  /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools do not fetch tasks. */
   fail(): void
   /** Makes the store reachable again. */
   recover(): void
@@ -74,7 +74,7 @@ export interface MemoryBroker extends Broker {
   failConsumers(): void
   /** Removes a running task's lock. The task's pool is notified, and the task is started again after `stallMs`. */
   loseLock(id: TaskId): void
-  /** Kills a worker, as SIGKILL would. Its pools write nothing more, and their tasks are recovered after `stallMs`. */
+  /** Kills a worker, as SIGKILL would. Its pools no longer write anything, and their tasks are recovered after `stallMs`. */
   kill(worker: string): void
 }
 
@@ -140,8 +140,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   }
 
   /**
-   * Checks whether a task may be stored. Returns the function that stores it, unless it is known or another task has its unique key.
-   * `pending` is how many tasks the same call stores before it.
+   * Checks whether a task may be stored. Returns the function that stores it, unless a task with its id already exists or another
+   * task has its unique key. `pending` is how many tasks the same call stores before it.
    */
   const prepare = (task: NewTask, pending = 0): PreparedTask => {
     const store = storeOf(task.queue)

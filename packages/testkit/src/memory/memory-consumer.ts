@@ -20,7 +20,7 @@ interface ConsumerOptions {
 
 /** A consumer that can be made to fail. */
 export interface MemoryConsumer extends Consumer {
-  /** Simulates the death of the worker: the consumer fetches and commits nothing more, and its tasks are recovered. */
+  /** Simulates the death of the worker: the consumer no longer fetches or commits anything, and its tasks are recovered. */
   kill(): void
   /** Makes fetching fail until the pool restarts the consumer. */
   fail(): void

@@ -16,7 +16,7 @@ const PLACE_OF = {
   expired: 'failed',
 } as const satisfies Record<TaskStatus, Place>
 
-/** The last task of a page. It includes the time that the task had in a place ordered by time, because the task may have moved since. */
+/** The last task of a page. If the place is ordered by time, the task's time is included, because the task may have moved since. */
 interface Position {
   readonly last: string
   readonly at: number

@@ -94,7 +94,10 @@ export class MemoryStore {
     return this.#accepted - this.#tasks.length
   }
 
-  /** Returns the tasks of one place, in the order in which they run, become due or have ended, and those of one moment by id. */
+  /**
+   * Returns the tasks of one place, in the order in which they run, become due or have ended. Tasks with the same time are ordered
+   * by id.
+   */
   in(place: Place): readonly StoredTask[] {
     if (place === 'waiting') return this.#waiting
     const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
@@ -124,7 +127,7 @@ export class MemoryStore {
     return task
   }
 
-  /** Undoes `take`. Returns false, and changes nothing, if the task has another owner, or none, by now. */
+  /** Undoes `take`. Returns false without changing anything if the task now has another owner or none. */
   release(task: StoredTask, owner: Owner): boolean {
     if (task.owner !== owner) return false
     task.fencingToken--
@@ -300,7 +303,7 @@ export class MemoryStore {
     const dueAt = this.#clock.now() + delayMs
     task.dueAt = dueAt
     this.#after(delayMs, () => {
-      // The task may have been postponed meanwhile.
+      // The task may have been postponed in the meantime.
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#wait(task, 'last')
     })
   }

@@ -37,7 +37,7 @@ export class UniqueKeys {
     this.#find = find
   }
 
-  /** Decides what happens to a new task if another one has its key. Returns undefined if none has. */
+  /** Decides what happens to a new task if another one has its key. Returns undefined if no other task has it. */
   conflict(task: NewTask): FoundConflict | undefined {
     const { unique, enqueuedAt, delayMs = 0 } = task
     const name = nameOf(task)
@@ -53,7 +53,7 @@ export class UniqueKeys {
     return { id, decided }
   }
 
-  /** Gives the key to a task that is stored now. */
+  /** Gives the key to a task that is being stored. */
   take(task: NewTask, hasReplaced: boolean): void {
     const name = nameOf(task)
     if (name === undefined || task.unique === undefined) return

@@ -46,8 +46,8 @@ const DRAIN_TIMEOUT = '20s'
 const END_AT = { fake: '30d', real: '1m' } as const satisfies Record<string, Duration>
 
 /**
- * Runs one task as a worker would: input and output are checked and stored as JSON, and timeouts, retries and backoffs apply.
- * If the definition asks for isolation, the handler nevertheless runs inline.
+ * Runs one task as a worker would: input and output are checked and stored as JSON, and timeouts, retries and backoffs apply. The
+ * handler runs inline even if the definition sets `isolation`.
  *
  * @throws BullpenError `invalid_input` or `invalid_request` if the API would reject the input or the options, or
  * `invalid_handler` if the handler belongs to another task.

@@ -1,5 +1,6 @@
-// Sends HTTP requests over connections that are kept open. Each connection sends its next request when the response to its last one
-// has arrived. The requests are written to the socket as text, because an HTTP client would need as much CPU time as the server.
+// Sends HTTP requests over connections that are kept open. Each connection sends its next request as soon as it has received the
+// response to the previous one. The requests are written to the socket as text, because an HTTP client would need as much CPU time
+// as the server.
 import { connect } from 'node:net'
 import { createMeter, type Meter } from './meter.ts'
 import type { LoadRequest } from './workload.ts'

@@ -1,4 +1,4 @@
-// Measures what one side needs for each task: its time, its CPU time and that of Redis.
+// Measures what one side needs for each task: time, CPU time, and Redis's CPU time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Part } from './part.ts'
@@ -19,7 +19,7 @@ export interface Figures {
 export interface Subject {
   /** The process that enqueues tasks. */
   readonly enqueuing: Pick<Part<unknown>, 'ask'>
-  /** The process that causes the load, which may be the same. */
+  /** The process that generates the load, which may be the same process. */
   readonly load: Pick<Part<unknown>, 'ask'>
   readonly redis: Redis
   /** How long the load runs before it is measured. */

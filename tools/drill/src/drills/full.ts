@@ -1,5 +1,5 @@
-// Drill `full`: producers store tasks as fast as they can in a Redis with little memory. When they have reached the watermark, someone
-// else uses up the rest, and makes room again.
+// Drill `full`: producers store tasks as fast as they can in a Redis with little memory. Once they reach the watermark, another
+// client uses up the remaining memory, and later frees it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker } from '@bullpen/bullmq'
 import { BullpenError, type Log } from '@bullpen/contract'
@@ -26,7 +26,7 @@ const PADDING = 'x'.repeat(10_000)
 const SIZE_LIMIT = 20_000
 /** How long a caller waits after it was refused, in ms. */
 const RETRY_MS = 100
-/** How long the load goes on after the first refusal, in ms. */
+/** How long the load continues after the first refusal, in ms. */
 const REFUSED_MS = 2_000
 const FIRST_REFUSAL_WITHIN_MS = 60_000
 const SAMPLE_MS = 20
@@ -41,7 +41,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 export const full: Drill = {
   name: 'full',
   target: () => ({
-    text: `tasks are refused at no more than ${MOST_PERCENT} % of maxmemory, Redis refuses no command of Bullpen's, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and everything accepted is done <= 10 s after room is made`,
+    text: `tasks are refused at no more than ${MOST_PERCENT} % of maxmemory, Redis refuses none of Bullpen's commands, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and all accepted tasks are done <= 10 s after memory is freed`,
     atMost: {
       memoryPercent: MOST_PERCENT,
       refusedByRedis: 0,
@@ -123,8 +123,8 @@ function startLoad({ producers, callers }: Plan, redisUrl: string, namespace: st
       } catch (error) {
         const code = error instanceof BullpenError ? error.code : undefined
         if (code === 'redis_full') refused++
-        // A connection rejects commands until it is open, and when Redis takes too long on a busy machine. The caller then goes on
-        // with another task.
+        // A connection rejects commands until it is open, and when Redis takes too long on a busy machine. The caller then
+        // continues with another task.
         else if (code !== 'redis_unavailable') throw error
         await sleep(RETRY_MS)
       }
@@ -161,7 +161,7 @@ async function highestUntilRefused(redis: Redis, load: LoadInProgress): Promise<
   return Math.round(highest * 10) / 10
 }
 
-/** Uses up the memory of Redis for this long. Returns how many of its own commands Redis has refused. */
+/** Uses up Redis's memory for this long. Returns how many of this function's own commands Redis has refused. */
 async function fill(redis: Redis, forMs: number): Promise<number> {
   const until = performance.now() + forMs
   let refused = 0

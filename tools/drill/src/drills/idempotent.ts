@@ -106,7 +106,7 @@ async function callWithKeys({ keys, callers }: Plan, random: Random): Promise<Fi
   }
 }
 
-/** Calls with a new key, which is the n-th, and injects the faults. */
+/** Makes the calls with the n-th key, and injects the faults. */
 async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
   const { apis, broker, apiKey, callers, random } = setting
   const request = {
@@ -194,6 +194,6 @@ type FourApis = readonly [ApiProcess, ApiProcess, ApiProcess, ApiProcess]
 
 function shuffled(apis: readonly ApiProcess[], random: Random): FourApis {
   const drawn = apis.map((api) => ({ api, at: random() })).toSorted((a, b) => a.at - b.at)
-  // The drill always starts four API processes, which the type of a mapped array does not say.
+  // The drill always starts four API processes, which the type of a mapped array cannot express.
   return drawn.map(({ api }) => api) as unknown as FourApis
 }

@@ -1,5 +1,5 @@
-// Drill `leader`: kills, pauses and cuts off the worker that leads the namespace. Meanwhile, tasks run in the workers, and other
-// tasks pass their queue timeout in a queue that no worker serves, which only the leader notices.
+// Drill `leader`: kills, pauses and cuts off the worker that leads the namespace. During these faults, tasks run in the workers,
+// and other tasks pass their queue timeout in a queue that no worker serves, so that only the leader can end them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallOptions, TaskId } from '@bullpen/contract'
 import { type FaultProxy, faultProxy } from '@bullpen/testkit'

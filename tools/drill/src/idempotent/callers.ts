@@ -1,4 +1,4 @@
-// Calls of many callers with the same idempotency key. Each caller repeats its request until an API accepts it.
+// Makes the calls of many callers that share one idempotency key. Each caller repeats its request until an API accepts it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiProcess } from './api-processes.ts'
 
@@ -27,7 +27,7 @@ const GIVE_UP_MS = 60_000
 const RESPONSE_MS = 5_000
 const PAUSE_MS = 50
 
-/** Starts all callers at once. Each of them begins with another process, and turns to the next one after a failure. */
+/** Starts all callers at once. Each caller begins with a different process, and moves on to the next process after a failure. */
 export function startCallers({ apis, callers, request }: CallerOptions): Calls {
   const pending = new Map<ApiProcess, number>()
   const giveUpAt = performance.now() + GIVE_UP_MS

@@ -113,9 +113,9 @@ export interface Figures {
   readonly faultsWithoutEffect?: number
   /** The largest share of `maxmemory` that Redis has used before something other than Bullpen filled it, in percent. */
   readonly memoryPercent?: number
-  /** Commands of Bullpen's that Redis refused because it was full. */
+  /** Bullpen's commands that Redis refused because it was full. */
   readonly refusedByRedis?: number
-  /** Time from the moment when there was room in Redis again until every accepted task had ended. */
+  /** Time from the moment when Redis's memory was freed until every accepted task had ended. */
   readonly doneAfterRoomMs?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number

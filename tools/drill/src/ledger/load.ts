@@ -12,7 +12,7 @@ type Input = z.input<Work['input']>
 
 export interface Load {
   readonly tasks: number
-  /** Whether to continue at the same rate after these tasks. Defaults to stopping. */
+  /** Returns whether to continue at the same rate after these tasks. By default, the load stops. */
   readonly more?: () => boolean
   readonly ratePerSecond: number
   /** Returns the input of the n-th task. */

@@ -104,7 +104,7 @@ function followsPolicy(policy: RetryPolicy, story: Story): boolean {
 }
 
 /**
- * Returns how much later than the longest backoff each retry came. Receipts of killed workers are excluded, as they also wait
+ * Returns how much later than the longest backoff each retry came. Receipts of killed workers are excluded, because they also wait
  * for recovery.
  */
 function lateness(policy: RetryPolicy, story: Story): readonly number[] {

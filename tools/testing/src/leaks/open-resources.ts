@@ -59,7 +59,7 @@ export function trackResources(): OpenResources {
 const ALLOWED: readonly { readonly file: RegExp; readonly reason: string }[] = [
   {
     file: /bullmq\/src\/plain-processor\.ts/,
-    reason: 'a plain processor has no close(); the timers of its idle slots hold nothing open, and run out',
+    reason: 'a plain processor has no close(); the timers of its idle slots do not keep anything open, and run out',
   },
   {
     file: /node_modules\/bullmq\/.*\/redis-queue-backend\.js/,
@@ -67,7 +67,7 @@ const ALLOWED: readonly { readonly file: RegExp; readonly reason: string }[] = [
   },
   {
     file: /bullmq\/src\/internals\/worker\/job-scripts\.ts/,
-    reason: "a throttle's release: it holds nothing open, and does nothing once its worker has closed",
+    reason: "a throttle's release: it does not keep anything open, and does nothing once its worker has closed",
   },
 ]
 

@@ -28,7 +28,7 @@ const TIMEOUT_MS = 120_000
 export function brokerModel(name: string, open: OpenBackend, { time, seeds, atOnce }: ModelOptions): void {
   const count = amount(seeds)
   it(
-    `${name} loses and doubles nothing and follows the state tables in ${count} random programs`,
+    `${name} neither loses nor duplicates results and follows the state tables in ${count} random programs`,
     async () => {
       const left = ONE === undefined ? Array.from({ length: count }, (_, i) => i + 1) : [Number(ONE)]
       const runSeeds = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-// Generates random programs: tasks, what their handlers do in each attempt, and what disturbs the tasks meanwhile.
+// Generates random programs: tasks, what their handlers do in each attempt, and what disturbs the tasks while they run.
 import fc from 'fast-check'
 
 /** What a handler does in one attempt. `ms` is how long it takes, or the time until it happens. */
