@@ -10,12 +10,12 @@ export interface Receipt {
 
 export interface ReceiptGateway {
   /**
-   * Sends one request and resolves to its 2xx status. `key` is sent as Idempotency-Key. It is the same in every attempt, so that
-   * an endpoint that honours the header sends only one mail.
+   * Sends one request and resolves to its 2xx status. `key` is sent as the Idempotency-Key header. The key is the same in every
+   * attempt, so an endpoint that honours the header sends only one mail.
    *
-   * @throws TaskError `delivery_failed`, which is retryable, if there is no response or the status is 5xx, 408, 425 or 429, in
-   * which case Retry-After is honoured; `delivery_refused`, which is permanent, for any other status; `no_endpoint`, which is
-   * permanent; or the signal's reason if it aborts.
+   * @throws TaskError `delivery_failed` (retryable) if there is no response or the status is 5xx, 408, 425 or 429;
+   * `delivery_refused` (permanent) for any other status; `no_endpoint` (permanent) if no endpoint is configured; or the signal's
+   * reason if the signal aborts. If the response has a Retry-After header, `delivery_failed` has the same delay as `retryAfter`.
    */
   deliver(receipt: Receipt, key: string, signal: AbortSignal): Promise<number>
 }
@@ -57,7 +57,7 @@ export async function openReceiptGateway({
 function endpointUrl(endpoint: string): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    throw new BullpenError('invalid_configuration', `${SETTING} is not an http or https URL without credentials`)
+    throw new BullpenError('invalid_configuration', `${SETTING} is invalid; expected an http or https URL without a user name or password`)
   }
   return url
 }

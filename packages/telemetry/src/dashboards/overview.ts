@@ -61,14 +61,14 @@ export const overview = dashboard({
         },
         {
           title: 'Enqueued',
-          description: 'Tasks enqueued per second. While this is above "Attempts ended by state", the backlog grows.',
+          description: 'Tasks enqueued per second. While this rate is above that of "Attempts ended by state", the backlog grows.',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
         },
         {
           title: 'Refused',
           description:
-            'Tasks per second that were not stored because their queue had reached a limit. See "Tasks by status" for what fills the queue.',
+            'Tasks per second that were not stored because their queue had reached a limit. "Tasks by status" shows which tasks fill the queue.',
           unit: 'ops',
           queries: [
             query(

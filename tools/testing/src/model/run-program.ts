@@ -1,5 +1,5 @@
 /**
- * Runs a program on a broker and checks its rules: every task ends, no result is lost or doubled, every transition is in the
+ * Runs a program on a broker and checks its rules: every task ends, no result is lost or duplicated, every transition is in the
  * tables, no slot is lost, and a final drain requeues the running tasks.
  */
 import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
