@@ -57,7 +57,10 @@ export async function openReceiptGateway({
 function endpointUrl(endpoint: string): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    throw new BullpenError('invalid_configuration', `${SETTING} is invalid; expected an http or https URL without a user name or password`)
+    throw new BullpenError(
+      'invalid_configuration',
+      `${SETTING} is invalid; expected an http or https URL without a user name or password`,
+    )
   }
   return url
 }

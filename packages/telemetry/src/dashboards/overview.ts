@@ -61,7 +61,8 @@ export const overview = dashboard({
         },
         {
           title: 'Enqueued',
-          description: 'Tasks enqueued per second. While this rate is above that of "Attempts ended by state", the backlog grows.',
+          description:
+            'Tasks enqueued per second. While this rate is above that of "Attempts ended by state", the backlog grows.',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
         },
