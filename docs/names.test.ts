@@ -16,6 +16,7 @@ const FOREIGN_NAMES = {
   server_busy: 'a failure that a handler declares',
   er_lock_deadlock: "MySQL's code",
   und_err_socket: "undici's code",
+  mongo_network: "the default classifier's code for MongoDB",
   http_503: 'a code that the default classifier makes of a status',
   sqlstate_40001: 'a code that the default classifier makes of an SQLSTATE',
   nodejs_eventloop_lag_p99_seconds: 'a metric of prom-client',
