@@ -50,6 +50,8 @@ export interface SetupOptions {
   readonly roundMs?: number
   /** Whether the broker may lead. Defaults to true. */
   readonly leads?: boolean
+  /** How often a queue is read to estimate when its new tasks start, in ms. */
+  readonly readBacklogEveryMs?: number
   readonly log?: Log
   /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
@@ -66,12 +68,13 @@ export async function setup({
   roundMs = LEADER_TIMES.roundMs,
   leads = true,
   now = Date.now,
+  readBacklogEveryMs,
   log = silent,
 }: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const leaderTimes = { ...LEADER_TIMES, roundMs }
   const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log }
-  const broker = openBroker({ ...common, leads, leaderTimes })
+  const broker = openBroker({ ...common, leads, leaderTimes, ...(readBacklogEveryMs && { readBacklogEveryMs }) })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
   const consumers: Consumer[] = []

@@ -53,6 +53,11 @@ export interface TaskHandle<D extends TaskDefinition = TaskDefinition> {
   /** The task's status when the call was made. Undefined if the task has been deleted but still has its unique key. */
   readonly status?: TaskStatus | undefined
   /**
+   * When the task was expected to start when the call was made, such as '2030-01-31T09:00:00.000Z', rounded up to a second. Undefined
+   * if no estimate was possible.
+   */
+  readonly expectedStartAt?: string | undefined
+  /**
    * Resolves to the task's output once the task is completed.
    *
    * @throws TaskEndedError if the task ended without output, or ResultTimeoutError if `timeout` expires first.

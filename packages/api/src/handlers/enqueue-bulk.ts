@@ -12,7 +12,7 @@ import {
   type EnqueueRequest,
   QueueFullError,
 } from '@bullpen/contract'
-import { errorAt, isStored } from '@bullpen/contract/internal'
+import { errorAt, isStored, optionalTime } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
@@ -56,7 +56,8 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     const isNew = isStored(action) && replayed === undefined
     if (isNew) emit({ event: 'task.enqueued', queue, task, id })
     const status = isNew ? planned.status() : (replayed ?? enqueued).status
-    return replayed === undefined ? { id, action, status } : { id, action, status, replayed: true }
+    const result = { id, action, status, ...optionalTime('expectedStartAt', enqueued.expectedStartAt) }
+    return replayed === undefined ? result : { ...result, replayed: true }
   }
 
   /** If the queue is full, the task's policy decides what happens. */

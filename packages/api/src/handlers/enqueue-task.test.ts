@@ -39,6 +39,13 @@ describe('an accepted task', () => {
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
   })
 
+  test('is answered with the time at which it is expected to start, if that is known', async () => {
+    const { post, broker } = await testApi()
+    expect((await post(SQUARE)).json()).not.toHaveProperty('expectedStartAt')
+    broker.enqueue = async ({ id }) => ({ id, action: 'created', expectedStartAt: 1_900_000_000_000 })
+    expect((await post(SQUARE)).json()).toMatchObject({ expectedStartAt: '2030-03-17T17:46:40.000Z' })
+  })
+
   test('is stored with its input unchanged, because the worker applies defaults and transforms', async () => {
     const { post, broker } = await testApi()
     expect((await post(WELCOME)).statusCode).toBe(202)

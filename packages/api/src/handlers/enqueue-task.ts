@@ -7,7 +7,7 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { isStored, taskLinks, taskView } from '@bullpen/contract/internal'
+import { isStored, optionalTime, taskLinks, taskView } from '@bullpen/contract/internal'
 import { stoppable } from '@bullpen/engine/internal'
 import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
@@ -61,7 +61,7 @@ export function enqueueTask(context: ApiContext) {
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
     const status = isNew ? planned.status() : (replayed ?? stored).status
-    const accepted = { id, action, status, links } as const
+    const accepted = { id, action, status, ...optionalTime('expectedStartAt', stored.expectedStartAt), links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds)
     if (record !== undefined && isFinal(record.status)) {

@@ -49,7 +49,7 @@ describe('the record of an idempotency key', () => {
     const now = await period()
     const { id } = await enqueue(wanted)
     const hash = `${base}idempotency:${LIFE_S}:${now}:${wanted.key.slice(0, 2)}`
-    expect(await redis.hget(hash, wanted.key)).toBe(`${wanted.request}cw${id.slice('rig-'.length)}`)
+    expect(await redis.hget(hash, wanted.key)).toBe(`${wanted.request}cw0000000${id.slice('rig-'.length)}`)
     const ttl = await redis.ttl(hash)
     expect(ttl).toBeGreaterThanOrEqual(LIFE_S - 1)
     expect(ttl).toBeLessThanOrEqual(LIFE_S + PERIOD_S)
@@ -72,10 +72,11 @@ describe('the record of an idempotency key', () => {
     const wanted = idempotency('k')
     const unique = createTaskId('rig', 1, randomBytes(10)).slice('rig-'.length)
     const hash = `${base}idempotency:${LIFE_S}:${(await period()) + away}:${wanted.key.slice(0, 2)}`
-    await redis.hset(hash, wanted.key, `${wanted.request}cs${unique}`)
+    await redis.hset(hash, wanted.key, `${wanted.request}cs00sz9ls${unique}`)
     const answer = await enqueue(wanted)
     expect(answer.id === `rig-${unique}`).toBe(isFound)
     expect(answer.replayed).toEqual(isFound ? { status: 'scheduled' } : undefined)
+    expect(answer.expectedStartAt).toBe(isFound ? Number.parseInt('sz9ls', 36) * 1_000 : undefined)
   })
 
   it('with another life is another record', async () => {

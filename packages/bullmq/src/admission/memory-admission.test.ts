@@ -111,7 +111,7 @@ describe('producers', () => {
         ),
       })
     })
-    expect(asked.filter((command) => command.includes(wait))).toEqual([])
+    expect(asked.filter(storesTask)).toEqual([])
     expect(await redis.llen(wait)).toBe(before)
     expect(refused).toContainEqual({ queue: QUEUE, code: 'redis_full' })
   })
@@ -139,7 +139,7 @@ describe('producers', () => {
     const asked = await commandsDuring(redis, async () => {
       for (let i = 0; i < 300; i++) await enqueue(broker)
     })
-    expect(asked.filter((command) => command.includes(queueKeys(NAMESPACE, QUEUE).wait))).toHaveLength(300)
+    expect(asked.filter(storesTask)).toHaveLength(300)
     expect(asked.filter((command) => command.includes(producersKey(NAMESPACE))).length).toBeLessThan(30)
   })
 
@@ -204,6 +204,11 @@ describe('the output of INFO memory', () => {
     expect(parseMemory('')).toBeUndefined()
   })
 })
+
+/** Returns whether a command is an add. The backlog is read apart from adds, and its key is also read. */
+function storesTask(command: string): boolean {
+  return command.includes(queueKeys(NAMESPACE, QUEUE).wait) && !command.includes('LLEN')
+}
 
 /** Returns the commands that clients send while `act` runs, each as a line. */
 async function commandsDuring(redis: Redis, act: () => Promise<void>): Promise<readonly string[]> {

@@ -25,7 +25,7 @@ export interface BrokerOptions {
   /**
    * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining, with `redis_full` if
    * Redis's memory has reached the watermark, and with `unsafe_redis` if Redis may evict tasks. This opens one extra connection. With
-   * 'open', `enqueue` accepts tasks even then, until Redis itself refuses them. Use 'open' in workers, whose handlers may still need to
+   * 'open', `enqueue` accepts tasks even then, until Redis itself refuses them, and does not estimate when they start. Use 'open' in workers, whose handlers may still need to
    * enqueue child tasks.
    */
   readonly admission?: 'checked' | 'open'
@@ -43,6 +43,8 @@ export interface BrokerOptions {
   readonly serverProblems?: 'warn' | 'info' | undefined
   /** How often the server's settings are checked, in ms. Defaults to 300,000. Tests set this. */
   readonly checkServerEveryMs?: number
+  /** How often a queue is read to estimate when its new tasks start, in ms. Defaults to 2,000. Tests set this. */
+  readonly readBacklogEveryMs?: number
   /**
    * Returns the time in milliseconds since 1970, by the clock that decides when tasks are due; for example, the `now` of
    * {@link openSkewMonitor}. Defaults to the machine's clock.

@@ -3,6 +3,7 @@
 // (../leader/leader.ts).
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
+import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
@@ -29,14 +30,14 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
-  const { admission, memory, server } = openChecks(options, redis, schema)
+  const { admission, memory, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
   const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName })
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
 
   return {
-    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, sizeLimit, codec, onRefused }),
+    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, starts, sizeLimit, codec, onRefused }),
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
 
@@ -56,6 +57,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       await leader?.close()
       admission.close()
       memory?.close()
+      starts?.close()
       server?.close()
       await queues.close()
       redis.disconnect()
@@ -63,20 +65,23 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 }
 
-interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory'> {
+interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'starts'> {
   readonly server: ServerMonitor | undefined
 }
 
-/** Opens what decides whether the broker may enqueue. If `admission` is 'open', nothing is checked. */
+/** Opens what a producer needs to know about Redis when it enqueues. If `admission` is 'open', nothing is checked or estimated. */
 function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
   const { redisUrl, namespace, queues, log } = options
-  if (options.admission === 'open') return { admission: OPEN_ADMISSION, memory: undefined, server: undefined }
+  if (options.admission === 'open') {
+    return { admission: OPEN_ADMISSION, memory: undefined, starts: undefined, server: undefined }
+  }
   const shared = { redis, redisUrl, namespace, queues, checkSchema: schema.check, log }
   const { memoryWatermark: watermark = DEFAULT_WATERMARK, allowEviction: allowsEviction = false } = options
   const { serverProblems: level = 'warn', checkServerEveryMs: everyMs } = options
   return {
     admission: openAdmission(shared),
     memory: openMemoryAdmission({ ...shared, watermark, allowsEviction }),
+    starts: openStartEstimates({ redis, namespace, everyMs: options.readBacklogEveryMs }),
     server: openServerMonitor({ redis, redisUrl, log, level, everyMs }),
   }
 }

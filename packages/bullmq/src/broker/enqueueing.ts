@@ -4,6 +4,7 @@ import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
+import type { StartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, singleCommandTimeout } from '../connection.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { QueueTable } from './queue-handles.ts'
@@ -18,6 +19,8 @@ export interface EnqueueingOptions {
   readonly admission: Admission
   /** Undefined if tasks are stored until Redis is full. */
   readonly memory: MemoryAdmission | undefined
+  /** Undefined if no starts are estimated. */
+  readonly starts: StartEstimates | undefined
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number
   readonly codec: PayloadCodec | undefined
@@ -26,7 +29,7 @@ export interface EnqueueingOptions {
 }
 
 export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
-  const { redisUrl, queues, schema, admission, memory, sizeLimit, codec, onRefused } = options
+  const { redisUrl, queues, schema, admission, memory, starts, sizeLimit, codec, onRefused } = options
   const withCommandTimeout = commandTimeout(redisUrl)
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
@@ -69,7 +72,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       throw error
     }
     const limits = admission.limitsOf(task.queue, task.limits)
-    return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data))
+    return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data, starts?.expect(task)))
   }
 
   return {
@@ -96,7 +99,8 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       }
       const limited = tasks.map((task) => ({ ...task, limits: admission.limitsOf(queue, task.limits) }))
       const data = stored.map((each) => each.data)
-      return withSingleTimeout(addAllJobs(limited, data))
+      const expectedStarts = tasks.map((task) => starts?.expect(task))
+      return withSingleTimeout(addAllJobs(limited, data, expectedStarts))
     },
   }
 }

@@ -76,7 +76,7 @@ describe('an enqueue over Redis', () => {
     const { transport, broker } = await open({ correlationId: 'order-7' })
     const send = enqueue(transport, { ...LONG, delay: '1h', tags: ['a'] })
     const { id, ...stored } = await send(undefined)
-    expect(stored).toEqual({ action: 'created', status: 'scheduled' })
+    expect(stored).toEqual({ action: 'created', status: 'scheduled', expectedStartAt: expect.any(String) })
     expect(await eventually(() => broker.find(id as never).catch(() => undefined))).toMatchObject({
       ...{ id, task: 'rig.long', input: { n: 1 }, status: 'scheduled', tags: ['a'], correlationId: 'order-7' },
     })

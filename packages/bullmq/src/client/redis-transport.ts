@@ -17,6 +17,7 @@ import {
   type EnqueuedTask,
   ID_RANDOM_BYTES,
   isStored,
+  optionalTime,
   type TaskTransport,
   taskId,
   taskLinks,
@@ -155,9 +156,10 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
           : await afterTime(milliseconds(whenFull.block), signal, (end) =>
               blocked.enqueue({ queue, store: tryOnce, signal: end }),
             )
-      const { id, action, replayed } = stored
+      const { id, action, replayed, expectedStartAt } = stored
       const isNew = isStored(action) && replayed === undefined
-      return { id, action, status: isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status }
+      const status = isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status
+      return { id, action, status, ...optionalTime('expectedStartAt', expectedStartAt) }
     } catch (error) {
       if (error instanceof QueueFullError && whenFull === 'drop') return { action: 'dropped' }
       throw error

@@ -106,6 +106,9 @@ test('an accepted or cancelled task is one line', () => {
   expect(acceptedLine({ ...accepted, action: 'extended' }, layout)).toBe(
     `${ID}  <blue scheduled>, already stored, start postponed`,
   )
+  const expectedIn = (ms: number) => ({ ...accepted, expectedStartAt: new Date(layout.now + ms).toISOString() })
+  expect(acceptedLine(expectedIn(1_900), layout)).toBe(`${ID}  <blue scheduled>`)
+  expect(acceptedLine(expectedIn(90_000), layout)).toBe(`${ID}  <blue scheduled>, expected to start in 1m`)
   const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS } as const
   expect(cancelledLine(cancelled, layout)).toBe(`${ID}  cancelled`)
   expect(cancelledLine({ ...cancelled, outcome: 'already_ended', status: 'dead' }, layout)).toBe(

@@ -22,11 +22,14 @@ const STYLES: Readonly<Record<TaskStatus, Style>> = {
 const coloured = (status: TaskStatus, { paint }: Layout): string => paint(STYLES[status], status)
 
 export function acceptedLine(
-  { id, action, status }: Pick<Accepted, 'id' | 'action' | 'status'>,
+  { id, action, status, expectedStartAt }: Pick<Accepted, 'id' | 'action' | 'status' | 'expectedStartAt'>,
   layout: Layout,
 ): string {
   const now = status === undefined ? 'deleted' : coloured(status, layout)
-  return [`${id}  ${now}`, ACTION_NOTES[action]].filter(Boolean).join(', ')
+  // An estimate is rounded up to a second, so a task without a backlog would seem to wait.
+  const isLater = expectedStartAt !== undefined && Date.parse(expectedStartAt) - layout.now >= 2_000
+  const start = isLater ? `expected to start ${relativeTime(expectedStartAt, layout.now)}` : ''
+  return [`${id}  ${now}`, ACTION_NOTES[action], start].filter(Boolean).join(', ')
 }
 
 const ACTION_NOTES: Readonly<Record<Accepted['action'], string>> = {

@@ -182,6 +182,14 @@ export const acceptedSchema = z
       .describe(
         'Absent if the other task has been deleted but still has its unique key, which is possible if `until` is a duration.',
       ),
+    expectedStartAt: z
+      .string()
+      // Checking the format of a time that the API has formatted would take longer than the estimate.
+      .meta({ format: 'date-time' })
+      .optional()
+      .describe(
+        "When the task is expected to start, such as `2030-01-31T09:00:00.000Z`. It is an estimate, rounded up to a second, from the number of tasks that start before it and the rate at which the queue's tasks have started. A scheduled task is not expected before it is due. Absent if no estimate is possible, for example while the queue is paused or nothing has started recently, and with `existing`.",
+      ),
     links: linksSchema,
   })
   .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })

@@ -31,8 +31,14 @@ export interface Enqueued {
   /** The status of the other task that has the unique key. Undefined if that task has been deleted, or if there is none. */
   readonly status?: TaskStatus | undefined
   /**
-   * Present if an earlier call with the same idempotency key was accepted. In that case, the id and the action come from the
-   * earlier call, and `status` is the task's status at the time of that call, or undefined if the task had been deleted.
+   * When the task is expected to start, in ms since 1970, rounded up to a second: an estimate from the backlog and the rate at which
+   * tasks start, and not before a scheduled task is due. Undefined if it cannot be known, or if the action is `existing`.
+   */
+  readonly expectedStartAt?: number | undefined
+  /**
+   * Present if an earlier call with the same idempotency key was accepted. In that case, the id, the action and the
+   * expected start come from the earlier call, and `status` is the task's status at the time of that call, or undefined if the task
+   * had been deleted.
    */
   readonly replayed?: { readonly status: TaskStatus | undefined }
 }

@@ -23,15 +23,20 @@ export class IdempotencyRecords {
     const found = this.#records.get(nameOf(queue, idempotency))
     if (found === undefined || found.until <= this.#clock.now()) return undefined
     if (found.request !== idempotency.request) throw keyReused(queue)
-    return found.first.id === id ? { id, action: found.first.action } : found.first
+    const { action, expectedStartAt } = found.first
+    return found.first.id === id ? { id, action, expectedStartAt } : found.first
   }
 
   /** Remembers what this call returns. `status` is the status of the task with the returned id. */
-  remember({ queue, idempotency }: NewTask, { id, action }: Enqueued, status: TaskStatus | undefined): void {
+  remember(
+    { queue, idempotency }: NewTask,
+    { id, action, expectedStartAt }: Enqueued,
+    status: TaskStatus | undefined,
+  ): void {
     if (idempotency === undefined) return
     this.#records.set(nameOf(queue, idempotency), {
       request: idempotency.request,
-      first: { id, action, replayed: { status } },
+      first: { id, action, expectedStartAt, replayed: { status } },
       until: this.#clock.now() + idempotency.life * 1_000,
     })
   }

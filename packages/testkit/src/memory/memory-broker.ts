@@ -31,6 +31,7 @@ import { assertRoom } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
+import { StartEstimates } from './start-estimates.ts'
 import { actionOnExisting, recordOf, type StoredTask, statusOf, storedTask } from './stored-task.ts'
 import { type FoundConflict, UniqueKeys } from './unique-keys.ts'
 
@@ -93,6 +94,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
   const records = new IdempotencyRecords(clock)
+  const starts = new StartEstimates(clock)
   const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
@@ -176,7 +178,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       isNew: true,
       store() {
         if (other !== undefined) store.remove(other)
-        const enqueued = { id: task.id, action: hasReplaced ? 'replaced' : 'created' } as const
+        const action = hasReplaced ? 'replaced' : 'created'
+        const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, store) } as const
         tasks.set(task.id, stored)
         uniqueKeys.take(task, hasReplaced)
         records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
@@ -196,8 +199,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const keepOther = (task: NewTask, { id, decided }: FoundConflict, other: StoredTask | undefined): Enqueued => {
     if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
     if (decided.action !== 'extended') return { id, action: 'existing', status: other && statusOf(other) }
-    if (other !== undefined) storeOf(task.queue).postpone(other, decided.dueAt)
-    return { id, action: 'extended', status: 'scheduled' }
+    const store = storeOf(task.queue)
+    if (other !== undefined) store.postpone(other, decided.dueAt)
+    return { id, action: 'extended', status: 'scheduled', expectedStartAt: starts.expect(task, store) }
   }
 
   return {

@@ -44,6 +44,7 @@ export class MemoryStore {
   readonly #onRemoved: (task: StoredTask) => void
   #tasks: StoredTask[] = []
   #accepted = 0
+  #started = 0
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
   /** The first task in this list runs next. */
@@ -89,6 +90,11 @@ export class MemoryStore {
     return this.#accepted
   }
 
+  /** How many times a task was fetched. */
+  get started(): number {
+    return this.#started
+  }
+
   /** How many tasks were deleted because they are no longer kept, or because another task has replaced them. */
   get removed(): number {
     return this.#accepted - this.#tasks.length
@@ -123,6 +129,7 @@ export class MemoryStore {
     task.place = 'active'
     task.owner = owner
     task.fencingToken++
+    this.#started++
     task.startedAt = this.#clock.now()
     return task
   }

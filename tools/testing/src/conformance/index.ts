@@ -10,6 +10,7 @@ import { interruptions } from './endings/interruptions.ts'
 import { retention } from './endings/retention.ts'
 import { verdicts } from './endings/verdicts.ts'
 import { bulk } from './enqueueing/bulk.ts'
+import { expectedStarts } from './enqueueing/expected-starts.ts'
 import { idempotencyKeys } from './enqueueing/idempotency.ts'
 import { limits } from './enqueueing/limits.ts'
 import { payloads } from './enqueueing/payloads.ts'
@@ -24,6 +25,7 @@ import { steps } from './steps.ts'
 export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the record of a task`, () => records(open))
   describe(`${name}: idempotency keys`, () => idempotencyKeys(open))
+  describe(`${name}: expected starts`, () => expectedStarts(open))
   describe(`${name}: unique keys`, () => uniqueKeys(open))
   describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
   describe(`${name}: limits`, () => limits(open))

@@ -167,7 +167,7 @@ export function records(open: OpenBackend): void {
     const { create, broker, find } = await openSetup(open)
     const task = create(long, { n: 1 }, { ...call, tags: ['first'], queueTimeout: '1h' })
     const { id } = task
-    expect(await broker.enqueue(task)).toEqual({ id, action: 'created' })
+    expect(await broker.enqueue(task)).toMatchObject({ id, action: 'created' })
     const before = await find(id)
     const again = { ...task, input: { n: 2 }, tags: ['second'], delayMs: 5, expiresAt: task.enqueuedAt, enqueuedAt: 1 }
     expect(await broker.enqueue(again)).toEqual({ id, action: 'existing' })

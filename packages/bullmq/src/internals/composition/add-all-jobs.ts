@@ -7,16 +7,20 @@ import { ARGUMENTS_OF_ADD, addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { enqueuedBy, sendAdd } from './add-job.ts'
 
-/** `data` contains each task's stored string, in the same order. */
-export type AddAllJobs = (tasks: readonly NewTask[], data: readonly string[]) => Promise<readonly Enqueued[]>
+/** `data` and `expectedStarts` contain for each task, in the same order, what an `AddJob` takes. */
+export type AddAllJobs = (
+  tasks: readonly NewTask[],
+  data: readonly string[],
+  expectedStarts: readonly (number | undefined)[],
+) => Promise<readonly Enqueued[]>
 
 /**
  * Returns the function that adds tasks to one queue, all or none. `redis` is the backend's connection. Apart from that, the
  * function does what that of `jobAdder` does. Takes one round trip.
  */
 export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddAllJobs {
-  return async (tasks, data) => {
-    const adds = tasks.flatMap((task, i) => collectAdds(backend, task, data[i] ?? ''))
+  return async (tasks, data, expectedStarts) => {
+    const adds = tasks.flatMap((task, i) => collectAdds(backend, task, data[i] ?? '', expectedStarts[i]))
     const [first] = adds
     if (first === undefined) return []
     const keys = JSON.stringify(Object.fromEntries(adds.map((add) => [add.script, add.keys])))
@@ -24,7 +28,7 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
     const more = adds.flatMap((add) => [add.script, ...add.args])
     const replies = await runScript(redis, addAll, { any }, { base: first.base, keys }, more)
     // If a task was refused, its reply throws, whatever the replies of the tasks before it.
-    return mapTasks(tasks, (task, i) => enqueuedBy(task, replies[i] ?? ''))
+    return mapTasks(tasks, (task, i) => enqueuedBy(task, replies[i] ?? '', expectedStarts[i]))
   }
 }
 
@@ -37,7 +41,12 @@ interface Add {
 }
 
 /** Returns what BullMQ's backend would send to add this task. The task is encoded as for an add of its own. */
-function collectAdds(backend: RedisQueueBackend, task: NewTask, data: string): readonly Add[] {
+function collectAdds(
+  backend: RedisQueueBackend,
+  task: NewTask,
+  data: string,
+  expectedStartAt: number | undefined,
+): readonly Add[] {
   const adds: Add[] = []
   const collector = {
     runCommand(name: string, args: readonly (string | Buffer)[]) {
@@ -52,6 +61,6 @@ function collectAdds(backend: RedisQueueBackend, task: NewTask, data: string): r
     },
   }
   // BullMQ's backend adds a job with nothing but `runCommand`, which a test pins.
-  void sendAdd(collector as unknown as RedisClient, backend, task, data)
+  void sendAdd(collector as unknown as RedisClient, backend, task, data, expectedStartAt)
   return adds
 }

@@ -11,16 +11,18 @@ import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
 import { ADDED } from './composed-scripts.ts'
 
-export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
+/** `data` is the task's stored string, and `expectedStartAt` is when it is expected to start, in ms since 1970. */
+export type AddJob = (task: NewTask, data: string, expectedStartAt: number | undefined) => Promise<Enqueued>
 
 /**
- * Returns the function that adds tasks to one queue. `redis` is the backend's connection. The function takes the task and its
- * stored string, and stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes, and
+ * Returns the function that adds tasks to one queue. `redis` is the backend's connection. The function
+ * stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes, and
  * the action depends on who has stored it. Takes one round trip.
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
-  return (task, data) => sendAdd(commands, backend, task, data).then((reply) => enqueuedBy(task, reply))
+  return (task, data, expectedStartAt) =>
+    sendAdd(commands, backend, task, data, expectedStartAt).then((reply) => enqueuedBy(task, reply, expectedStartAt))
 }
 
 /** Passes the add of a task to `commands`, before anything is awaited. Resolves with Redis's reply. */
@@ -29,13 +31,14 @@ export function sendAdd(
   backend: RedisQueueBackend,
   task: NewTask,
   data: string,
+  expectedStartAt: number | undefined,
 ): Promise<AddReply> {
   const extras = {
     id: task.id,
     expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
     caller: typeof task.caller === 'object' ? task.caller.token : '',
     tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-    idempotency: task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
+    idempotency: encodeIdempotency(task, expectedStartAt),
     limits: task.limits === undefined ? '' : encodeLimits(task.limits),
     unique: encodeUnique(task),
   }
@@ -45,11 +48,11 @@ export function sendAdd(
 }
 
 /** Decodes the reply of an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken` or `queue_full`. */
-export function enqueuedBy(task: NewTask, reply: AddReply): Enqueued {
-  if (typeof reply === 'number') return added(task, reply)
+export function enqueuedBy(task: NewTask, reply: AddReply, expectedStartAt: number | undefined): Enqueued {
   if (typeof reply === 'string') return replayed(task, reply)
-  if (reply[0] === 'full') throw decodeFull(reply, task.queue)
-  return decodeConflict(task, reply)
+  if (typeof reply === 'object' && reply[0] === 'full') throw decodeFull(reply, task.queue)
+  const enqueued = typeof reply === 'number' ? added(task, reply) : decodeConflict(task, reply)
+  return enqueued.action === 'existing' || expectedStartAt === undefined ? enqueued : { ...enqueued, expectedStartAt }
 }
 
 /** The reply of the composed script: see ADD in ./composed-scripts.ts. */
@@ -65,7 +68,7 @@ function replayed({ id, queue }: NewTask, reply: string): Enqueued {
   const first = decodeReplay(reply, queue)
   if (first === undefined) throw keyReused(queue)
   // If the reply to this very call was lost and the call was sent again, the record is its own.
-  return first.id === id ? { id, action: first.action } : first
+  return first.id === id ? { id, action: first.action, expectedStartAt: first.expectedStartAt } : first
 }
 
 function newJob(task: NewTask, data: string): JobJson {

@@ -10,7 +10,7 @@ export function bulk(open: OpenBackend): void {
   it('each task is stored with its own options, and tasks that are ready start in their order', async () => {
     const { create, broker, find, idsOf, start, settled } = await openSetup(open, { concurrency: 1 })
     const tasks = [create(short, { n: 1 }), create(long, {}, { delay: '1h', tags: ['a'] }), create(short, { n: 2 })]
-    expect(await broker.enqueueBulk(tasks)).toEqual(
+    expect(await broker.enqueueBulk(tasks)).toMatchObject(
       tasks.map(({ id }) => ({ status: 'fulfilled', value: { id, action: 'created' } })),
     )
     expect(await idsOf('waiting')).toEqual([tasks[0]?.id, tasks[2]?.id])
@@ -75,7 +75,7 @@ export function bulk(open: OpenBackend): void {
       create(short, { n: 4 }, { priority: 1 }),
     ]
     const [low, first, scheduled, second, high] = tasks.map(({ id }) => id)
-    expect(await broker.enqueueAll(tasks)).toEqual(tasks.map(({ id }) => ({ id, action: 'created' })))
+    expect(await broker.enqueueAll(tasks)).toMatchObject(tasks.map(({ id }) => ({ id, action: 'created' })))
     expect(await idsOf('waiting')).toEqual([first, second, high, low])
     expect(await idsOf('scheduled')).toEqual([scheduled])
     expect(await find(scheduled as NewTask['id'])).toMatchObject({ tags: ['a'], status: 'scheduled' })

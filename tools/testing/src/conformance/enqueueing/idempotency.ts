@@ -38,7 +38,7 @@ export function idempotencyKeys(open: OpenBackend): void {
     const { create, broker } = await openSetup(open)
     const enqueue = () => broker.enqueue({ ...create(short, {}, { delay: '1h' }), idempotency: idempotency('k') })
     const { id } = await enqueue()
-    expect(await enqueue()).toEqual({ id, action: 'created', replayed: { status: 'scheduled' } })
+    expect(await enqueue()).toMatchObject({ id, action: 'created', replayed: { status: 'scheduled' } })
   })
 
   it('the same key with a different request is rejected, and nothing is stored', async () => {

@@ -1,0 +1,136 @@
+// Estimates when new tasks start (packages/engine/src/task/start-estimator.ts), with what is read about the queues.
+//
+// A queue is read every 2 s as long as this process enqueues tasks there, and for a minute after that. An enqueue does not wait for a
+// reading.
+import type { NewTask } from '@bullpen/engine'
+import { type BacklogReading, createStartEstimator } from '@bullpen/engine/internal'
+import { type QueueKeys, queueKeys } from '../keys.ts'
+import { readTogether } from '../queries/read-together.ts'
+import type { Commander } from '../scripts/script.ts'
+
+/** How often a queue is read, in ms. */
+const READ_EVERY_MS = 2_000
+/** How many times a queue is read after the last task that this process has enqueued there. */
+const READINGS_AFTER_LAST = 30
+
+export interface StartEstimates {
+  /**
+   * Returns when a task is expected to start, in ms since 1970, or undefined if that is unknown. Call it directly before the task is
+   * sent to Redis, because the task then counts as part of the backlog. Takes no round trip.
+   */
+  expect(task: NewTask): number | undefined
+  close(): void
+}
+
+export interface StartEstimatesOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  /** How often a queue is read, in ms. Defaults to 2,000. */
+  readonly everyMs?: number | undefined
+}
+
+/** Opens the estimates. Their timer does not keep the process alive. */
+export function openStartEstimates({
+  redis,
+  namespace,
+  everyMs = READ_EVERY_MS,
+}: StartEstimatesOptions): StartEstimates {
+  const queues = new Map<string, QueueEstimates>()
+  const tick = (): void => {
+    for (const estimates of queues.values()) estimates.tick(performance.now())
+  }
+  const timer = setInterval(tick, everyMs).unref()
+
+  return {
+    expect(task) {
+      let estimates = queues.get(task.queue)
+      if (estimates === undefined) {
+        estimates = createQueueEstimates(redis, queueKeys(namespace, task.queue), everyMs)
+        queues.set(task.queue, estimates)
+      }
+      return estimates.expect(task, performance.now())
+    },
+    close: () => clearInterval(timer),
+  }
+}
+
+interface QueueEstimates {
+  expect(task: NewTask, now: number): number | undefined
+  /** Reads the queue if it is time to. */
+  tick(now: number): void
+}
+
+function createQueueEstimates(redis: Commander, keys: QueueKeys, everyMs: number): QueueEstimates {
+  const estimator = createStartEstimator()
+  let previous: Counts | undefined
+  let started = 0
+  let sentAt = Number.NEGATIVE_INFINITY
+  let enqueuedAt = Number.NEGATIVE_INFINITY
+  let isReading = false
+
+  async function read(now: number): Promise<void> {
+    sentAt = now
+    isReading = true
+    const received = estimator.beginReading()
+    try {
+      const counts = await readCounts(redis, keys)
+      started += previous === undefined ? 0 : startsBetween(previous, counts)
+      previous = counts
+      const { unprioritized, prioritized, isPaused } = counts
+      received({ at: now, unprioritized, prioritized, started, isPaused })
+    } catch {
+      // The outage reporter logs connection errors. Without a recent reading, nothing is estimated.
+    } finally {
+      isReading = false
+    }
+  }
+
+  const isUsed = (now: number): boolean => now - enqueuedAt <= READINGS_AFTER_LAST * everyMs
+  const isDue = (now: number): boolean => !isReading && now - sentAt >= everyMs / 2
+
+  return {
+    expect(task, now) {
+      // The first reading is sent before the first task, so that the second one shows whether that task has started.
+      if (!isUsed(now) && isDue(now)) void read(now)
+      enqueuedAt = now
+      return estimator.expect(task, now)
+    },
+    tick(now) {
+      if (isUsed(now) && isDue(now)) void read(now)
+    },
+  }
+}
+
+interface Counts extends Pick<BacklogReading, 'unprioritized' | 'prioritized' | 'isPaused'> {
+  /** How many tasks were accepted and do not wait for their first start anymore. */
+  readonly left: number
+  /** How many cancelled and expired tasks there are. */
+  readonly endedEarly: number
+}
+
+/** Reads the counts of a queue, all as of the same moment. O(1). Takes one round trip. */
+async function readCounts(redis: Commander, keys: QueueKeys): Promise<Counts> {
+  const [totals, meta, ...sizes] = await readTogether(redis, (reads) => {
+    reads.hmget(keys.totals, 'accepted').hmget(keys.meta, 'paused')
+    reads.llen(keys.wait).zcard(keys.prioritized).zcard(keys.scheduled).zcard(keys.waitingChildren)
+    reads.zcard(keys.cancelled).zcard(keys.expired)
+  })
+  const [unprioritized = 0, prioritized = 0, scheduled = 0, parents = 0, cancelled = 0, expired = 0] = sizes.map(Number)
+  const accepted = Number((totals as (string | null)[])[0] ?? 0)
+  return {
+    unprioritized,
+    prioritized,
+    isPaused: (meta as (string | null)[])[0] != null,
+    left: accepted - unprioritized - prioritized - scheduled - parents,
+    endedEarly: cancelled + expired,
+  }
+}
+
+/**
+ * Returns how many tasks have started between two readings. Redis does not count starts, because that would make every start slower. A
+ * retry that is ready again cancels out a start, so the result is too low if many attempts fail. Most tasks that are cancelled or expire
+ * have not been started.
+ */
+function startsBetween(from: Counts, to: Counts): number {
+  return Math.max(0, to.left - from.left - Math.max(0, to.endedEarly - from.endedEarly))
+}

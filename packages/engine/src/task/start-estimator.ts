@@ -1,0 +1,158 @@
+// Estimates when a new task of a queue will start, from the queue's backlog and the rate at which tasks start.
+//
+// The backlog and the number of starts are read from time to time. Between two readings, the estimator counts the tasks that its own
+// process enqueues.
+//
+// How fast the workers are shows only as long as tasks wait for them. If the queue was empty for a part of the time between two
+// readings, the workers may be able to start more tasks than they did. Such a time gives only a lower bound for the rate, and the
+// estimate is then known only if it is short.
+
+import type { NewTask } from '../ports/broker.ts'
+
+/** What was read about a queue. */
+export interface BacklogReading {
+  /** The time of the reading, in ms on a monotonic clock. */
+  readonly at: number
+  /** How many tasks with priority 0 are ready to start. */
+  readonly unprioritized: number
+  /** How many tasks with other priorities are ready to start. They start after those with priority 0. */
+  readonly prioritized: number
+  /** How many tasks have been started so far. Only the difference between two readings matters. */
+  readonly started: number
+  readonly isPaused: boolean
+}
+
+export interface StartRate {
+  readonly perMs: number
+  /** Whether this is all that the workers can start. Otherwise, they may be able to start more. */
+  readonly isLimit: boolean
+}
+
+/** A task that is about to be enqueued. */
+export type UpcomingTask = Pick<NewTask, 'priority' | 'enqueuedAt' | 'delayMs'>
+
+/** How old a reading may be when it is compared with the newest one, in ms. */
+const WINDOW_MS = 300_000
+/** How old the newest reading may be, in ms. */
+const CURRENT_MS = 10_000
+/** A rate is measured over at least this many starts and this time, if there are so many readings. */
+const ENOUGH_STARTS = 30
+const ENOUGH_MS = 4_000
+/** The longest estimate that a lower bound of the rate allows, in ms. */
+const MOST_UNCERTAIN_MS = 5_000
+/** If tasks are ready but none has started for as long as 100 starts usually take, the workers are gone. These are the limits in ms. */
+const QUIET_STARTS = 100
+const LEAST_QUIET_MS = 10_000
+const MOST_QUIET_MS = 60_000
+
+/**
+ * Returns how many tasks the workers start. `readings` begins with the oldest one. Returns undefined if that is unknown: if no task
+ * has started within five minutes, or if tasks are ready but none has started recently.
+ */
+export function startRate(readings: readonly BacklogReading[]): StartRate | undefined {
+  const newest = readings.at(-1)
+  if (newest === undefined) return undefined
+  let lowerBound = 0
+  let starts = 0
+  let spanMs = 0
+  let lastStartAt: number | undefined
+  for (let i = readings.length - 1; i > 0; i--) {
+    const [from, to] = [readings[i - 1], readings[i]]
+    if (from === undefined || to === undefined || newest.at - from.at > WINDOW_MS) break
+    const started = to.started - from.started
+    const ms = to.at - from.at
+    if (from.isPaused || to.isPaused || ms <= 0) continue
+    if (started > 0) lastStartAt ??= to.at
+    // If more tasks were ready than have started, the queue was never empty.
+    const hadBacklog = ready(from) > started
+    if (!hadBacklog) {
+      // Only starts after the last backlog show that the workers have become faster.
+      if (spanMs === 0) lowerBound = Math.max(lowerBound, started / ms)
+    } else if (starts < ENOUGH_STARTS || spanMs < ENOUGH_MS) {
+      starts += started
+      spanMs += ms
+    }
+  }
+  const measured = spanMs === 0 ? 0 : starts / spanMs
+  const perMs = Math.max(measured, lowerBound)
+  if (perMs === 0 || lastStartAt === undefined) return undefined
+  const quietMs = Math.min(Math.max(QUIET_STARTS / perMs, LEAST_QUIET_MS), MOST_QUIET_MS)
+  if (ready(newest) > 0 && newest.at - lastStartAt > quietMs) return undefined
+  return { perMs, isLimit: measured > 0 }
+}
+
+function ready({ unprioritized, prioritized }: BacklogReading): number {
+  return unprioritized + prioritized
+}
+
+export interface StartEstimator {
+  /** Call it when a reading is about to be made, and the returned function with the reading, unless it fails. */
+  beginReading(): (reading: BacklogReading) => void
+  /**
+   * Returns when a task that is enqueued now will start, in ms since 1970, rounded up to a second, or undefined if that is unknown.
+   * `at` is now, on the clock of the readings. Counts the task as a part of the backlog.
+   */
+  expect(task: UpcomingTask, at: number): number | undefined
+}
+
+export function createStartEstimator(): StartEstimator {
+  let readings: readonly BacklogReading[] = []
+  let rate: StartRate | undefined
+  /** What is left of the newest reading, with the tasks that this process has enqueued since then, as of `asOf`. */
+  let backlog = NO_TASKS
+  let asOf = 0
+  /** The tasks that this process has enqueued since a reading has begun. */
+  let unread = NO_TASKS
+
+  /** Returns how long the task will wait for its first start. */
+  function waitMs({ priority, delayMs }: UpcomingTask, at: number): number | undefined {
+    const newest = readings.at(-1)
+    // Nothing is known that would keep a scheduled task from starting when it is due.
+    if (newest === undefined || at - newest.at > CURRENT_MS) return delayMs
+    if (newest.isPaused) return undefined
+    if (rate === undefined) return ready(newest) > 0 ? undefined : delayMs
+    backlog = drained(backlog, (at - asOf) * rate.perMs)
+    asOf = at
+    const backlogMs = (priority === 0 ? backlog.unprioritized : backlog.all) / rate.perMs
+    if (!rate.isLimit && backlogMs > Math.max(MOST_UNCERTAIN_MS, delayMs ?? 0)) return undefined
+    return Math.max(backlogMs, delayMs ?? 0)
+  }
+
+  return {
+    beginReading() {
+      unread = NO_TASKS
+      return (reading) => {
+        readings = [...readings.filter(({ at }) => reading.at - at <= WINDOW_MS), reading]
+        rate = startRate(readings)
+        const { unprioritized } = reading
+        backlog = { unprioritized: unprioritized + unread.unprioritized, all: ready(reading) + unread.all }
+        asOf = reading.at
+      }
+    },
+    expect(task, at) {
+      const wait = waitMs(task, at)
+      if (task.delayMs === undefined) {
+        backlog = withOne(backlog, task)
+        unread = withOne(unread, task)
+      }
+      return wait === undefined ? undefined : Math.ceil((task.enqueuedAt + wait) / 1_000) * 1_000
+    },
+  }
+}
+
+/** Numbers of tasks that are ready to start, which are fractions between two readings. */
+interface Backlog {
+  readonly unprioritized: number
+  readonly all: number
+}
+
+const NO_TASKS: Backlog = { unprioritized: 0, all: 0 }
+
+function withOne({ unprioritized, all }: Backlog, { priority }: UpcomingTask): Backlog {
+  return { unprioritized: unprioritized + (priority === 0 ? 1 : 0), all: all + 1 }
+}
+
+/** Returns what is left after a number of starts. Tasks without a priority start first. */
+function drained({ unprioritized, all }: Backlog, starts: number): Backlog {
+  return { unprioritized: Math.max(0, unprioritized - starts), all: Math.max(0, all - starts) }
+}
