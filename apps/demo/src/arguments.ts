@@ -8,7 +8,7 @@ export interface DemoArguments {
   readonly directory: string
   /** The names directly below the directory that are skipped. */
   readonly exclude: ReadonlySet<string>
-  /** The process ids of the workers, one of which is killed along the way. Empty without --kill. */
+  /** The process ids of the workers. One of these workers is killed during the run. Empty without --kill. */
   readonly victims: readonly number[]
   /** The maximum number of tasks that are enqueued and have not ended. */
   readonly inFlight: number

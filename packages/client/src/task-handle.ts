@@ -1,4 +1,4 @@
-// Defines what a client returns for a task: the task with its definition's types, and a handle with which to wait for it.
+// Defines what a client returns for a task: the task with its definition's types, and a handle for waiting for the task.
 import type {
   Cancelled,
   Duration,

@@ -28,7 +28,7 @@ export interface Telemetry {
   onScrape(read: () => Promise<void> | void): void
   /**
    * Sets the number of tasks in each status. Call it from {@link onScrape} at every scrape, because a gauge that has not been set
-   * is omitted from the scrape rather than out of date.
+   * is omitted from the scrape instead of showing an outdated value.
    */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   /** Sets the gauges for `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */

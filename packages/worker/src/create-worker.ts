@@ -52,7 +52,7 @@ export interface BullpenWorker {
   readonly log: Log
 }
 
-/** The part of CLOSING_MS that pools have, after their grace period, to acknowledge the tasks that have ended. */
+/** How much of CLOSING_MS pools may use, after their grace period, to acknowledge the tasks that have ended. */
 const ACKNOWLEDGING_MS = 500
 
 /**

@@ -75,7 +75,7 @@ export function hostileJson(choice: number): unknown {
   return new RawJson(HOSTILE[choice % HOSTILE.length] ?? 'null')
 }
 
-/** Replaces, adds or removes one value. `at` chooses the place, and `choice` the change. */
+/** Replaces, adds or removes one value. `at` selects the place, and `choice` selects the change. */
 export function mutateJson(root: unknown, at: number, choice: number): unknown {
   const places = placesIn(root)
   const place = places[at % places.length] ?? []

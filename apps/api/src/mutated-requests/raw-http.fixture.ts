@@ -43,7 +43,7 @@ export function sendBytes(port: number, request: WireRequest): Promise<WireRespo
       request.isLeft ? LEAVE_AFTER_MS : RESPONSE_MS,
     )
     socket.on('data', (chunk) => chunks.push(chunk))
-    // The server resets the connection if it does not read the rest of a request. The response has then arrived before.
+    // The server resets the connection if it does not read the rest of a request. In that case, the response has already arrived.
     socket.on('error', () => {})
     socket.on('close', () => {
       clearTimeout(limit)

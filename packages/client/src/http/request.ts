@@ -9,7 +9,7 @@ export interface HttpRequest {
   readonly path: string
   /** The body as JSON text. */
   readonly body?: string | undefined
-  /** Headers besides those that every request of the transport has. */
+  /** Headers in addition to those that the transport adds to every request. */
   readonly headers?: Readonly<Record<string, string>>
   /** How long the request asks the API to wait, in ms. This time is added to the time limit. Defaults to 0. */
   readonly waitMs?: number

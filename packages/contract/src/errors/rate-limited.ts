@@ -1,5 +1,5 @@
-// The error that a handler throws when a service asks for fewer calls. The error throttles the whole queue and does not count as
-// a failed attempt.
+// Defines the error that a handler throws when a service limits its calls. The error throttles the whole queue and does not count
+// as a failed attempt.
 import { type Duration, formatDuration, milliseconds } from '../definition/duration.ts'
 
 /** The error that {@link rateLimited} creates. */

@@ -28,7 +28,7 @@ export interface Enqueued {
    * either of these two tries has stored the task.
    */
   readonly action: EnqueueAction
-  /** The status of the other task that has the unique key. Undefined if that task has been deleted, or if there is none. */
+  /** The other task's status, if another task has the unique key. Undefined if that task has been deleted or does not exist. */
   readonly status?: TaskStatus | undefined
   /**
    * When the task is expected to start, in ms since 1970, rounded up to a second: an estimate from the backlog and the rate at which

@@ -118,7 +118,7 @@ export type TaskEvent =
   /**
    * The store has ended a task that it would not start again: its workers died too often (`process_lost`), or a child of the flow
    * that the task waited for has failed (`unexpected_error`). If a task is dead because of an attempt, this event is not emitted,
-   * because the event of the attempt has the verdict `dead`.
+   * because the attempt's own event already has the verdict `dead`.
    */
   | (TaskFields & {
       readonly event: 'task.dead'

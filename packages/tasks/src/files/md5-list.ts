@@ -11,7 +11,8 @@ export interface FileDigest {
  * of `md5sum` from GNU coreutils 9.
  */
 export function md5Lines(digests: Iterable<FileDigest>): string[] {
-  // JavaScript compares UTF-16 units and therefore sorts U+10000 before U+FFFF, whereas UTF-8 bytes sort it after.
+  // JavaScript compares UTF-16 units and therefore sorts U+10000 before U+FFFF. In the order of UTF-8 bytes, U+10000 comes after
+  // it.
   return Array.from(digests, (digest) => ({ digest, bytes: Buffer.from(digest.path) }))
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
     .map(({ digest }) => line(digest))

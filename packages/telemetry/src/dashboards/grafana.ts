@@ -158,7 +158,7 @@ function lines(stacked: boolean, thresholds: boolean) {
   }
 }
 
-/** Converts thresholds to Grafana's steps, the first of which has no lower bound. */
+/** Converts thresholds to Grafana's steps. The first step does not have a lower bound. */
 function thresholdSteps(steps: readonly [Threshold, ...Threshold[]]) {
   return {
     mode: 'absolute',

@@ -291,7 +291,7 @@ export class MemoryStore {
     task.place = 'waiting'
     task.owner = undefined
     task.dueAt = undefined
-    // The list is sorted by priority. A task is the first or the last one of its priority.
+    // The list is sorted by priority. The task becomes the first or the last one of its priority.
     const isBehind = ({ priority }: StoredTask) =>
       where === 'first' ? priority >= task.priority : priority > task.priority
     const at = this.#waiting.findIndex(isBehind)
@@ -329,7 +329,7 @@ export class MemoryStore {
     this.#removeOld(statusOf(task))
   }
 
-  /** Removes the tasks of one status that are no longer kept, and looks again when the newest one has become too old. */
+  /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */
   #removeOld(status: TaskStatus): void {
     const { ageMs = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } =
       (isFinal(status) ? this.#retention[status] : undefined) ?? {}

@@ -60,7 +60,7 @@ export class UniqueKeys {
     this.#entries.set(name, { id: task.id, span: keySpan(task.unique, this.#clock.now()), hasReplaced })
   }
 
-  /** Returns whether this task, which got its key last, replaced another one when it was stored. */
+  /** Returns whether this task replaced another one when it was stored. Returns false if another task has got its key since. */
   hasReplaced(task: NewTask): boolean {
     const entry = this.#entries.get(nameOf(task) ?? '')
     return entry?.id === task.id && entry.hasReplaced

@@ -37,7 +37,7 @@ export interface RunTaskOptions<R extends Resources = object> {
   /** How many slots the pool has. A second slot starts a task that `stopAt` has requeued. Defaults to 1. */
   readonly slots?: number
   readonly middleware?: readonly Middleware<R>[]
-  /** The worker's timeouts, which apply if the definition sets none. They default to a worker's own defaults. */
+  /** The worker's timeouts, which apply if the definition does not set its own. They default to a worker's defaults. */
   readonly timeouts?: Partial<Timeouts>
   /** The worker's catalogue. A child that is not in it is rejected. By default, every child is accepted. */
   readonly catalogue?: Catalogue

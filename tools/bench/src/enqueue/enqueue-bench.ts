@@ -47,10 +47,10 @@ const CASES = {
   single: { requests: 'single', ours: 'bullpen', theirs: 'bullmq' },
   // The peer ignores the key.
   idempotent: { requests: 'idempotent', ours: 'bullpen', theirs: 'bullmq' },
-  // More requests of 1,000 tasks at once would wait for Redis longer than a command may take.
+  // If more requests of 1,000 tasks were made at once, some would wait for Redis longer than the command timeout.
   bulk: { requests: 'bulk', ours: 'bullpen', theirs: 'bullmq', mostConnections: 4 },
   'client-redis': { ours: 'bullpen', theirs: 'bullmq' },
-  // The peer's server without Redis, which is the limit of what any API with this server can reach.
+  // Without Redis, the peer's server shows the highest rate that any API on the same HTTP server can reach.
   limit: { requests: 'single', ours: 'bullpen', theirs: 'fastify' },
 } as const satisfies Readonly<Record<string, Contest>>
 export type EnqueueCase = keyof typeof CASES

@@ -5,10 +5,10 @@ import { z } from 'zod'
 /** The API key that every request sends. The peer ignores it. */
 export const API_KEY = 'bench-key-0123456789abcdef'
 
-/** The limit on the data of one task that both sides check, in bytes. */
+/** The maximum size of one task's data, in bytes, which both sides check. */
 export const SIZE_LIMIT = 65_536
 
-/** The limit on the body of a request for many tasks, which is that of Bullpen's API, in bytes. */
+/** The maximum size of the body of a bulk request, in bytes. Bullpen's API has the same limit. */
 export const BODY_LIMIT = 4_194_304
 
 export const welcome = defineTask({

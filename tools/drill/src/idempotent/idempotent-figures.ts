@@ -16,7 +16,7 @@ export interface KeyResult {
   readonly task: TaskRecord | undefined
 }
 
-/** Computes the figures. `tasks` is how many tasks are stored, and `completions` how often each was recorded as completed. */
+/** Computes the figures. `tasks` is the number of stored tasks, and `completions` is how often each was recorded as completed. */
 export function idempotentFigures(
   results: readonly KeyResult[],
   tasks: number,

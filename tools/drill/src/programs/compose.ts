@@ -117,7 +117,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       const before = await ids('worker')
       await compose('up', '-d', '--no-recreate', '--no-deps', '--scale', `worker=${before.length + 1}`, 'worker')
       const added = (await ids('worker')).find((id) => !before.includes(id))
-      if (added === undefined) throw new Error('compose started no further worker')
+      if (added === undefined) throw new Error('compose did not start another worker')
       await ready(added)
       return added
     },

@@ -6,7 +6,7 @@ const now = (): number => RealDate.now() + Number(offMs)
 
 globalThis.Date = new Proxy(RealDate, {
   get: (date, name) => (name === 'now' ? now : Reflect.get(date, name)),
-  // `Date()` returns a text and `new Date()` the current time. `new Date(value)` is not changed.
+  // `Date()` returns a string, and `new Date()` returns the current time. `new Date(value)` is not changed.
   apply: () => new RealDate(now()).toString(),
   construct: (date, given, made) => Reflect.construct(date, given.length === 0 ? [now()] : given, made),
 })
