@@ -188,7 +188,7 @@ export const acceptedSchema = z
       .meta({ format: 'date-time' })
       .optional()
       .describe(
-        "When the task is expected to start, such as `2030-01-31T09:00:00.000Z`. It is an estimate, rounded up to a second, from the number of tasks that start before it and the rate at which the queue's tasks have started. A scheduled task is not expected before it is due. Absent if no estimate is possible, for example while the queue is paused or nothing has started recently, and with `existing`.",
+        "When the task is expected to start, such as `2030-01-31T09:00:00.000Z`. It is an estimate, rounded up to a second, from the number of tasks that start before it and the rate at which the queue's tasks have started. A scheduled task is never expected to start before it is due. Absent if the action is `existing`, or if no estimate is possible, for example because the queue is paused or nothing has started recently.",
       ),
     links: linksSchema,
   })

@@ -31,8 +31,9 @@ export interface Enqueued {
   /** The other task's status, if another task has the unique key. Undefined if that task has been deleted or does not exist. */
   readonly status?: TaskStatus | undefined
   /**
-   * When the task is expected to start, in ms since 1970, rounded up to a second: an estimate from the backlog and the rate at which
-   * tasks start, and not before a scheduled task is due. Undefined if it cannot be known, or if the action is `existing`.
+   * When the task is expected to start, in ms since 1970, rounded up to a second. The estimate is based on the backlog and on the
+   * rate at which tasks start. It is never earlier than the time when a scheduled task is due. Undefined if no estimate is
+   * possible, or if the action is `existing`.
    */
   readonly expectedStartAt?: number | undefined
   /**
