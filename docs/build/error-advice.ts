@@ -80,7 +80,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
   },
   redis_full: {
-    meaning: "Redis's memory has reached the watermark, which is 80 % by default, so the task was not stored.",
+    meaning: "Redis's memory has reached the watermark, which is 80% by default, so the task was not stored.",
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
   },
   unsafe_redis: {

@@ -6,7 +6,7 @@ import { type Screen, showProgress } from './progress.ts'
 import { finalReport, progressBar } from './report.ts'
 
 const half = { files: 500, bytes: 1_234_567, total: 1_000, seconds: 2 }
-const LINE = '500 of 1000 files, 50 %, 1.2 MB, 250 files/s'
+const LINE = '500 of 1000 files, 50%, 1.2 MB, 250 files/s'
 
 test.each([
   [0, '0 bytes'],

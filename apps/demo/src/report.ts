@@ -8,10 +8,10 @@ export interface Counts {
   readonly seconds: number
 }
 
-/** Returns a line such as `1200 of 20000 files, 6 %, 1.2 MB, 2310 files/s`. */
+/** Returns a line such as `1200 of 20000 files, 6%, 1.2 MB, 2310 files/s`. */
 export function progressLine({ files, bytes, total, seconds }: Counts): string {
   const percent = total === 0 ? 100 : Math.floor((files / total) * 100)
-  return `${files} of ${plural(total, 'file')}, ${percent} %, ${formatBytes(bytes)}, ${rate(files, seconds)}`
+  return `${files} of ${plural(total, 'file')}, ${percent}%, ${formatBytes(bytes)}, ${rate(files, seconds)}`
 }
 
 /**

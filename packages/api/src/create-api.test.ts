@@ -265,7 +265,10 @@ describe('the memory of Redis', () => {
       retryAfter: '1',
     })
     const problem = (await response.json()) as Problem
-    expect(problem).toMatchObject({ code: 'redis_full', detail: expect.stringContaining('up to 80 %') })
+    expect(problem).toMatchObject({
+      code: 'redis_full',
+      detail: expect.stringContaining('the limit for new tasks is 80%'),
+    })
     expect(problem.taskId).toBeUndefined()
     expect((await get('/readyz')).status).toBe(200)
     const metrics = await (await fetch(metricsUrl)).text()
@@ -336,7 +339,7 @@ describe('listening', () => {
     const { api } = await startApi(inject('redisUrl'))
     await expect(api.listen()).rejects.toMatchObject({ code: 'wrong_state' })
     await api.close()
-    await expect(api.listen()).rejects.toThrow('listen() can be called only once, on a new API; this one is closed')
+    await expect(api.listen()).rejects.toThrow('listen() can be called only once, on a new API; this API is closed')
   })
 
   test('on a port in use names the setting, and closes the API', async () => {
@@ -351,7 +354,7 @@ describe('listening', () => {
       code: 'invalid_configuration',
       message: `cannot listen on 127.0.0.1:${port}: the port is already in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port`,
     })
-    await expect(api.listen()).rejects.toThrow('this one is closed')
+    await expect(api.listen()).rejects.toThrow('this API is closed')
   })
 
   test('ends when the API is closed while its ports open, and leaves none of them open', async () => {

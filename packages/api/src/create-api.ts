@@ -36,13 +36,13 @@ export interface Api {
    * Waits up to 1 s for Redis and then opens the ports, even if Redis is not available yet. If a port cannot be opened, closes the
    * API.
    *
-   * @throws BullpenError `invalid_configuration` if an address is already in use, and `wrong_state` if it is called twice or after
-   * close().
+   * @throws BullpenError `invalid_configuration` if an address is already in use, or `wrong_state` if listen() is called twice or
+   * after close().
    */
   listen(): Promise<Addresses>
   /**
-   * Finishes the requests that have arrived, responds to long polls at once, and then closes the connections to Redis.
-   * Idempotent.
+   * Finishes the requests that have arrived, responds to long polls at once, and then closes the connections to Redis. Can be
+   * called repeatedly.
    */
   close(): Promise<void>
   readonly app: FastifyInstance

@@ -24,7 +24,7 @@ describe('the lifecycle', () => {
     const lifecycle = new ApiLifecycle()
     lifecycle.beginListening()
     expect(() => lifecycle.beginListening()).toThrow(
-      'listen() can be called only once, on a new API; this one is opening',
+      'listen() can be called only once, on a new API; this API is opening',
     )
   })
 })

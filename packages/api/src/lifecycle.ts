@@ -32,7 +32,7 @@ export class ApiLifecycle {
     if (this.#phase !== 'new') {
       throw new BullpenError(
         'wrong_state',
-        `listen() can be called only once, on a new API; this one is ${this.#phase}`,
+        `listen() can be called only once, on a new API; this API is ${this.#phase}`,
       )
     }
     this.moveTo('opening')

@@ -10,7 +10,7 @@ export function describeEnd({ state, reason, code, message }: AttemptRecord): st
 
 /**
  * Builds the stack of the error that is thrown to BullMQ. BullMQ stores the stack in the same script that moves the job. The
- * attempt record is the stack's first line, so that a crash can't separate the move from its record.
+ * attempt record is the stack's first line, so that a crash cannot leave a job that was moved without its record.
  */
 export function encodeStack(record: AttemptRecord, error: unknown): string {
   return `${JSON.stringify(record)}\n${stackOf(error).slice(0, MAX_STACK_CHARACTERS) || describeEnd(record)}`

@@ -12,14 +12,15 @@ import type { Commander } from './scripts/script.ts'
 /** How long a producer waits for the response to a command, in ms. This lets an API respond to an HTTP request within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-/** How often a cluster client resends a command as long as the node with its hash slot is unreachable, in ms. */
+/** How often a cluster client resends a command while the node with the command's hash slot is unreachable, in ms. */
 const FAILOVER_RETRY_MS = 100
 
 /**
- * How long a cluster node may leave commands without any response before the client closes its connection, in ms. The client then
- * asks another node which node has the slot by now. A node that hangs keeps its connections open, so that a client would otherwise
- * never learn that a replica has taken over. Workers allow for their commands that block in Redis for up to 10 s. The connection is
- * also closed if the event loop was blocked for that long, and its commands are then sent again.
+ * How long a cluster node may leave commands without any response before the client closes its connection to the node, in ms. The
+ * client then asks another node which node has the slot now. Without this limit, a client would never learn that a replica has
+ * taken over from a node that hangs, because such a node keeps its connections open. Workers wait longer, because their commands
+ * may block in Redis for up to 10 s. The connection is also closed if the event loop was blocked for this long, and its commands
+ * are then sent again.
  */
 const PRODUCER_SILENCE_MS = 5_000
 const WORKER_SILENCE_MS = 15_000
@@ -37,9 +38,8 @@ export function addressIn(redisUrl: string): RedisAddress {
 }
 
 /**
- * Opens a connection for producers. The connection rejects commands immediately if Redis is unreachable, and reconnects by
- * itself. If one cluster node is unreachable, the connection rejects commands for that node's queues after
- * {@link COMMAND_TIMEOUT_MS}.
+ * Opens a connection for producers. While Redis is unreachable, the connection rejects commands immediately and keeps trying to
+ * reconnect. If one cluster node is unreachable, commands for that node's queues are rejected after {@link COMMAND_TIMEOUT_MS}.
  *
  * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */
@@ -49,7 +49,7 @@ export function producerConnection(url: string, log: Log): Commander {
   return reported(url, log, redis)
 }
 
-/** A cluster client opens the connections to its nodes itself, so ioredis limits their commands with a timer for each one. */
+/** A cluster client opens the connections to its nodes itself, so ioredis limits their commands, with a timer for each command. */
 function openProducer(address: RedisAddress): Commander {
   const redis = openClient(address, PRODUCER)
   if (!isCluster(redis)) limitCommands(redis, COMMAND_TIMEOUT_MS)
@@ -66,13 +66,13 @@ const PRODUCER: ClientOptions = {
     ...FOLLOWING_CLUSTER,
     enableOfflineQueue: false,
     retryDelayOnFailover: FAILOVER_RETRY_MS,
-    // Once its caller has a response, a command is not sent again.
+    // A command is not sent again once its caller has received an error.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
   node: { commandTimeout: COMMAND_TIMEOUT_MS, socketTimeout: PRODUCER_SILENCE_MS },
 }
 
-/** Opens a connection for workers. Its commands wait for Redis for as long as necessary. */
+/** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */
 export function workerConnection(url: string, log: Log): Commander {
   const redis = openClient(addressIn(url), WAITING)
   if (!isCluster(redis)) joinWrites(redis, 'callback')
@@ -100,8 +100,8 @@ const WAITING: ClientOptions = {
 }
 
 /**
- * Opens a connection for a subscriber. The subscriber resubscribes whenever the connection becomes `ready`. ioredis does not, because
- * if the connection closed before the reply arrived, that would leave an unhandled promise rejection.
+ * Opens a connection for a subscriber, which must subscribe again whenever the connection becomes `ready`. ioredis is configured
+ * not to, because it leaves an unhandled promise rejection if the connection closes before the reply arrives.
  */
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)
@@ -156,9 +156,9 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
 }
 
 /**
- * Returns {@link commandTimeout} for replies to single commands of a producer's connection. On a single server, the connection
- * limits the time of each command itself, so that an enqueue does not need a timer. A cluster client may send a command several
- * times.
+ * Returns {@link commandTimeout} for replies to single commands on a producer's connection. On a single server, the connection
+ * itself limits the time of each command, so that an enqueue does not need its own timer. On a cluster, a timer is necessary
+ * because the client may send a command several times.
  */
 export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
   if (addressIn(redisUrl).kind === 'cluster') return commandTimeout(redisUrl)
@@ -170,7 +170,7 @@ export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
 }
 
 function noResponse(address: string): BullpenError {
-  return new BullpenError('redis_unavailable', `Redis at ${address} did not answer within ${COMMAND_TIMEOUT_MS} ms`)
+  return new BullpenError('redis_unavailable', `Redis at ${address} did not respond within ${COMMAND_TIMEOUT_MS} ms`)
 }
 
 function unavailable(address: string, cause: unknown): BullpenError {
@@ -189,7 +189,7 @@ function unavailable(address: string, cause: unknown): BullpenError {
   }
   // Redis refuses a script of the kind `adds` before the script has written anything.
   if (why.startsWith('OOM ')) {
-    return new BullpenError('redis_full', `Redis at ${address} is full: it has used all of its maxmemory`, { cause })
+    return new BullpenError('redis_full', `Redis at ${address} is full: its memory has reached maxmemory`, { cause })
   }
   return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}`, { cause })
 }

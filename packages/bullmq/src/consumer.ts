@@ -1,17 +1,19 @@
 // Fetches a queue's tasks for a pool, with a BullMQ Worker, and commits the pool's verdicts.
 //
 // Invariants:
-//   - A task is started only while this process is allowed to start it: its lock is young enough (internals/worker/consumer-worker.ts),
-//     no cancel of the task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched
-//     while the copy is stale, it waits until the copy is fresh again. A task whose cancel is known is passed to the runner with
-//     the field `cancelled`. If its data can be decoded, it ends before its handler starts, with a record whose token is 0.
+//   - A task is started only if this process is allowed to start it: the task's lock is recent enough
+//     (internals/worker/consumer-worker.ts), no cancellation of the task is known, and the copy of the cancel rules is fresh
+//     (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it waits until the copy is fresh again. A task whose
+//     cancellation is known is passed to the runner with the field `cancelled`. If the task's data can be decoded, the task ends
+//     before its handler starts, with a record whose fencing token is 0.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and the attempt is not committed.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set (a retry without a delay to `wait`); `requeued` to the head of the queue, with its
-//     attempt record in the same script, and without counting an attempt; `lost` does not move the task. If the pool can't take a
-//     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted. The same
-//     script restores the queue timeout and wakes a worker. A release that is sent twice is refused and not reported.
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set (a retry without a delay goes to `wait`);
+//     `requeued` to the head of the queue, with its attempt record in the same script, and without counting an attempt; `lost`
+//     does not move the task. If the pool can't take a task, the task is released: it returns to the head of the queue, and
+//     neither an attempt nor a start is counted. The same script restores the queue timeout and wakes a worker. If a release is
+//     sent twice, the second one is refused and not reported.
 //   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never arrives,
 //     the pool is not notified.
 //   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
@@ -56,7 +58,7 @@ export interface LockTimes {
   readonly renewalMs: number
 }
 
-/** With these times, a killed process's tasks run again after about 6 s at p99, and a live process does not lose its tasks. */
+/** With these times, a killed process's tasks run again within about 6 s at p99, and a live process does not lose its tasks. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000 }
 
 /** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
@@ -84,14 +86,17 @@ export interface ConsumerOptions {
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   readonly log: Log
-  /** The clock that decides when tasks are due and that stamps them, once it is measured. Defaults to the machine's clock. */
+  /**
+   * The clock that decides when tasks are due and that provides their timestamps. Nothing is fetched until the clock is measured.
+   * Defaults to the machine's clock.
+   */
   readonly clock?: Pick<SkewMonitor, 'now' | 'measured'>
   /**
    * How long the event loop may be blocked, in ms, before other processes may take over this process's tasks. Defaults to no
    * limit.
    */
   readonly eventLoopStallLimitMs?: number | undefined
-  /** With shorter times, dead processes' tasks are found sooner, but slow processes lose their tasks. Tests set this. */
+  /** The lock times. Shorter times recover a dead process's tasks sooner, but a slow process may lose its tasks. Tests set this. */
   readonly locks?: LockTimes
 }
 
@@ -274,8 +279,8 @@ function connect(
     return runJob(job, token)
   }
 
-  // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and decide on
-  // cancels itself.
+  // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and handle
+  // cancellations itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
     rules.isFresh() ? runJob(job, token) : runWhenFresh(job, token)
 
@@ -322,7 +327,7 @@ function connect(
   return { worker, cancels, rules, renewer }
 }
 
-/** Returns the cause of a cancellation. `by` is who requested it, as published; '' if unknown. */
+/** Returns the cause of a cancellation. `by` is the published name of the requester, or '' if unknown. */
 function causeOf(by: string): CancelCause {
   return { reason: 'cancelled', by: by === '' ? undefined : by }
 }

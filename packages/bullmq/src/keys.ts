@@ -1,7 +1,7 @@
 // Names Bullpen's keys and channels in Redis, alongside BullMQ's keys.
 import { bullmqKeys } from './internals/bullmq-keys.ts'
 
-/** Stored in every namespace. Raise it when stored data changes so that an older or newer Bullpen would misread it. */
+/** Stored in every namespace. Raise this number when stored data changes in a way that an older or newer Bullpen would misread. */
 export const SCHEMA_VERSION = 2
 
 /** Returns the key of the schema version that a namespace was written with. */
@@ -34,8 +34,8 @@ export function leaderKeys(namespace: string) {
 export type LeaderKeys = ReturnType<typeof leaderKeys>
 
 /**
- * Returns the key of a sorted set: the producers that share the memory of a single Redis server, scored by when they last read how
- * much is used. In a cluster, each queue has such a set.
+ * Returns the key of a sorted set: the producers that share the memory of a single Redis server, scored by the time at which each
+ * producer last read the memory. In a cluster, each queue has its own set.
  */
 export function producersKey(namespace: string): string {
   return `{${namespace}}:producers`
@@ -67,7 +67,10 @@ export function queueKeys(namespace: string, queue: string) {
      * and when the index was last compared entry by entry (`comparedAt`, in ms since 1970).
      */
     totals: `${base}:totals`,
-    /** Hash: the drain of the queue's whole fleet, the limit of tasks that a command has set, and the sequence number of the last command for each setting. */
+    /**
+     * Hash: the drain of the queue's whole fleet, the maximum number of tasks if a command has set one, and the sequence number
+     * of the last command for each setting.
+     */
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */
     leader: `${base}:leader`,
@@ -75,7 +78,7 @@ export function queueKeys(namespace: string, queue: string) {
     leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
-    /** Hash: the task that got each unique key last, and until when it has the key (scripts/includes/key-owner.ts). */
+    /** Hash: the last task that received each unique key, and until when the task has the key (scripts/includes/key-owner.ts). */
     uniqueKeys: `${base}:unique-keys`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
@@ -85,7 +88,7 @@ export function queueKeys(namespace: string, queue: string) {
     cancelConsumers: `${base}:cancel-consumers`,
     /** Set: the consumers that have acknowledged a rule. Kept for a few seconds. */
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
-    /** Hash: the progress of a cancel rule. Kept for a day after the rule is done. */
+    /** Hash: the progress of a cancel rule, which is kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
     /** Set: the tasks that have returned from `active` to a place where they wait, as long as the queue has cancel rules. */
     cancelReturned: `${base}:cancel-returned`,
@@ -95,7 +98,7 @@ export function queueKeys(namespace: string, queue: string) {
     endReply: (caller: string) => `${base}:end-reply:${caller}`,
     /** String: the reply to a request to cancel one task. Kept for a minute. */
     cancelReply: (request: string) => `${base}:cancel-reply:${request}`,
-    /** Sorted set: in a cluster, the queue's producers, scored by when they last read how much memory the node uses. */
+    /** Sorted set: in a cluster, the queue's producers, scored by the time at which each producer last read the node's memory. */
     producers: `${base}:producers`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,

@@ -11,7 +11,7 @@ import { type PlainProcessor, type ProcessorOptions, processor } from './plain-p
 import { silent } from './setup.fixture.ts'
 
 const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
-/** Retried once, after an hour. */
+/** A task that is retried once, after an hour. */
 export const slow = defineTask({
   name: 'own.slow',
   queue: 'own',
@@ -19,7 +19,7 @@ export const slow = defineTask({
   retry: { maxAttempts: 2, backoff: { initialDelay: '1h', maxDelay: '1h', jitter: 0 } },
   ...schemas,
 })
-/** Retried twice, immediately. */
+/** A task that is retried twice, immediately. */
 export const eager = defineTask({
   name: 'own.eager',
   queue: 'own',

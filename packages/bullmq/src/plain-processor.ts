@@ -1,5 +1,4 @@
-// Builds the processor for teams that keep their own BullMQ Worker. Each job that it processes is one attempt, which it runs as a
-// pool would.
+// Builds the processor for teams that keep their own BullMQ Worker. The processor runs each job as one attempt, as a pool would.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, type Resources } from '@bullpen/contract'
@@ -39,9 +38,9 @@ export interface ProcessorOptions<R extends Resources> {
   /** The logger that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
   readonly log?: Log
   /**
-   * A function that is called with every event, such as `createTelemetry(…).sink`. It must not throw or block. The event for the end
-   * of an attempt is emitted once Redis has responded to the attempt's commit. Bullpen cannot see the responses of other backends;
-   * there, the event is emitted when the processor returns.
+   * A function that is called with every event, such as `createTelemetry(…).sink`. It must not throw or block. The event for the
+   * end of an attempt is emitted once Redis has responded to the attempt's commit. If the backend is not Redis, Bullpen cannot
+   * see the response, and emits the event when the processor returns.
    */
   readonly sink?: EventSink
   /** The isolator for tasks that require isolation. You open and close the isolator yourself. */

@@ -1,10 +1,10 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into an action by BullMQ.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts): BullMQ
-// stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error
-// carries. A delay of -1 means that there is no further attempt. The script that stores the delay also puts the task into the set
-// `retrying` and, if the queue has cancel rules, into `cancel-returned`. A delay of 0 returns the task to `wait` at once. When the
-// delay has passed on Redis's clock, any of the queue's workers may fetch the task again.
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts):
+// BullMQ stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the
+// error carries. A delay of -1 means that there is no further attempt. The script that stores the delay also puts the task into
+// the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the delay is 0, the task returns to `wait` at
+// once. When the delay has passed on Redis's clock, any of the queue's workers may fetch the task again.
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
 // refuses the commit if the task's lock is gone or taken, or if the task was removed or is not active. The commit is also refused if
@@ -81,8 +81,8 @@ export function commit(
 }
 
 /**
- * Settles the commit when Redis has replied. On a backend whose replies can't be seen, the commit counts as confirmed as soon as
- * BullMQ has it.
+ * Settles the commit when Redis has replied. If the backend's replies can't be seen, the commit counts as confirmed as soon as
+ * BullMQ has received it.
  */
 export function settleWhenAnswered(
   job: Job,
@@ -128,8 +128,8 @@ function storedSuccess(
 
 /**
  * Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. Calls `released`
- * when Redis has confirmed that. If Redis has run the script but its answer was lost, the script is sent again and refused, and
- * `released` is not called, because the job stores nothing that would tell this release from that of another owner.
+ * when Redis has confirmed the release. If Redis has run the script but the reply was lost, the script is sent again and refused.
+ * `released` is then not called, because the job does not store anything that distinguishes this release from another owner's.
  */
 export async function release(job: Job, token: string, released: () => void): Promise<never> {
   return requeue(job, token, { uncount: '1' }, released)

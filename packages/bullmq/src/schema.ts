@@ -14,9 +14,9 @@ import { type Commander, runScript } from './scripts/script.ts'
 
 export interface SchemaGuard {
   /**
-   * Returns undefined once the namespace is known to be compatible. Until then it returns a promise, which rejects with
-   * `unsupported_redis`, `incompatible_schema` or the error from Redis; the next call then checks again. A check takes three round
-   * trips, and two more for a new namespace. It also registers the queues for the leader.
+   * Returns undefined once the namespace is known to be compatible. Until then, returns a promise, which rejects with
+   * `unsupported_redis`, `incompatible_schema` or Redis's error if the check fails. The next call then checks again. A check also
+   * registers the queues for the leader. It takes three round trips, or five for a new namespace.
    */
   check(): Promise<void> | undefined
   /**
@@ -27,8 +27,8 @@ export interface SchemaGuard {
 }
 
 /**
- * Creates the guard of a namespace. `queues` are the queues that are checked for data of another version. `registered` are the
- * queues to register, which defaults to the same queues without a retention.
+ * Creates a namespace's guard. `queues` are the queues that are checked for another version's data. `registered` are the queues
+ * to register, and defaults to the same queues without a retention.
  */
 export function createSchemaGuard(
   redis: Commander,
@@ -88,7 +88,10 @@ function serverInfo(redis: Commander): Promise<string> {
   })
 }
 
-/** Processes that claim a namespace at the same time get the same version, because a new namespace holds no data of 0.1.0. */
+/**
+ * Processes that claim a namespace at the same time receive the same version, because a new namespace does not contain any data
+ * of 0.1.0.
+ */
 async function claim(redis: Commander, namespace: string, queues: readonly string[]): Promise<string> {
   const answers = await Promise.all(queues.map((queue) => isLegacyQueue(redis, namespace, queue)))
   const keys = { schema: schemaKey(namespace), legacyFleet: legacyKeys(namespace, '').fleet }

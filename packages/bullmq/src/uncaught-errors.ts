@@ -1,12 +1,13 @@
-// For plain BullMQ processors: attributes each error that escapes a handler's promise to the attempt whose code threw it.
+// Attributes each error that escapes a handler's promise to the attempt whose code threw the error, in plain BullMQ processors.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate } from '@bullpen/engine/internal'
 
 const storage = new AsyncLocalStorage<Attempt>()
 
 /**
- * The async context that all processors in this process share. They share it because Node reports uncaught errors per process and
- * not per processor. Unlike a pool's context, it preserves whatever your Worker has stored in the async context, such as a trace.
+ * Tracks the current attempt for all processors in this process. They share one tracker, because Node reports uncaught errors per
+ * process and not per processor. Unlike in a pool, values that your Worker has stored with AsyncLocalStorage, such as a trace,
+ * remain available to handlers.
  */
 export const attemptContext: AsyncContext = {
   run: (attempt, code) => storage.run(attempt, code, attempt),

@@ -28,7 +28,7 @@ const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 
 /**
- * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20 %, and is never
+ * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20%, and is never
  * shorter than the API requests. `retryForMs` counts from the first try. When it is over, the next failure is thrown.
  */
 export function createRepeat(retryForMs: number): Repeat {

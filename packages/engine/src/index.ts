@@ -1,4 +1,4 @@
-// The exports for code that uses a worker: the middleware type, the broker port, and the reports of pools.
+// Exports what code that uses a worker needs: the middleware type, the broker port, and the pools' reports.
 
 export type { Middleware } from './attempt/middleware.ts'
 export type { DrainReport } from './pool/drain.ts'

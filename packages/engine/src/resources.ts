@@ -12,9 +12,7 @@ export type ResourceOpeners<R extends Resources> = { readonly [K in keyof R]: Re
 
 export interface OpenResources<R extends Resources> {
   readonly values: R
-  /**
-   * Closes each resource once, in reverse order. Never rejects. Idempotent: every call resolves once all resources are closed.
-   */
+  /** Closes each resource once, in reverse order. Never rejects. If called again, resolves once all resources are closed. */
   close(): Promise<void>
 }
 

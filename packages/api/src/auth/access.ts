@@ -1,4 +1,4 @@
-// Access control. Every route requires an API key unless it declares otherwise.
+// Controls access. Every route requires an API key unless it declares otherwise.
 import { BullpenError } from '@bullpen/contract'
 import { parseCookie } from 'cookie'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -7,8 +7,8 @@ import type { Keyring, Origin } from './keyring.ts'
 import { sendLoginPage } from './login-page.ts'
 
 /**
- * `open` requires no key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it loads
- * a page. Use `browser` only for read-only routes. `key` (the default) requires an API key.
+ * `open` does not require a key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it
+ * loads a page. Use `browser` only for read-only routes. `key` (the default) requires an API key.
  */
 export type Access = 'open' | 'browser' | 'key'
 

@@ -48,9 +48,9 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Returns a function that compares a text with each of these keys. The time does not reveal which key matched, nor how much of the
- * text was right: it compares with all keys, and in buffers that are as long as the longest key. Hashing the text instead takes
- * eight times as long.
+ * Returns a function that compares a text with each of these keys. The time that the function takes does not reveal which key
+ * matched or how much of the text was right, because it compares the text with every key, in buffers that are as long as the
+ * longest key. Hashing the text instead would take eight times as long.
  */
 function createMatcher(keys: readonly string[]): (text: string) => readonly boolean[] {
   const size = Math.max(0, ...keys.map((key) => Buffer.byteLength(key)))
@@ -63,7 +63,7 @@ function createMatcher(keys: readonly string[]): (text: string) => readonly bool
   return (text) => {
     given.fill(0)
     given.write(text)
-    // A text that is longer than a key could be equal to it in the buffer.
+    // Padding or truncation could make a text of another length equal to a key, so the lengths are compared too.
     return padded.map((key, i) => timingSafeEqual(key, given) && text.length === keys[i]?.length)
   }
 }

@@ -6,10 +6,7 @@ export type Json = Readonly<Record<string, unknown>>
 /** Returns a reference to a component. */
 export const reference = (component: string) => ({ $ref: `#/components/schemas/${component}` })
 
-/**
- * Omits the ids from the metadata of schemas, because an id that an application gives to its own schema could clash with a
- * component.
- */
+/** Omits the ids from schemas' metadata, because an id that an application gives to its own schema could clash with a component. */
 class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get(schema: z.core.$ZodType) {
     const { id: _, ...meta } = z.globalRegistry.get(schema) ?? {}
@@ -21,7 +18,8 @@ const conversion = (io: 'input' | 'output') =>
   ({
     io,
     target: 'draft-2020-12',
-    // A catalogue may contain any schema. One that JSON Schema cannot express is converted to a schema that accepts anything.
+    // A catalogue may contain any schema. If JSON Schema cannot express a schema, it is converted to a schema that accepts
+    // anything.
     unrepresentable: 'any',
     metadata: new Descriptions(),
     override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
@@ -60,10 +58,7 @@ function withoutIdentity(schema: object): Json {
   return rest
 }
 
-/**
- * Returns the schemas in a request body that become components. There is one for each task, or the body itself if it has a
- * name.
- */
+/** Returns the schemas in a request body that become components: one for each task or, if the body itself has a name, the body. */
 export function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema: z.ZodType }[] {
   if (!(body instanceof z.ZodDiscriminatedUnion)) {
     const id = body && z.globalRegistry.get(body)?.id

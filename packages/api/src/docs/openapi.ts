@@ -2,8 +2,8 @@
 //
 // The document is built here rather than by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot
 // express everything that clients rely on. It drops response headers and the examples of problems, describes query parameters as
-// text instead of by their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
-// schemas, and creates a second component for every schema that is used both as input and as output.
+// strings instead of by their parsed type, does not add a discriminator to the body of an enqueue, leaves dangling references to
+// recursive schemas, and creates a second component for every schema that is used both as input and as output.
 // @fastify/swagger only serves the finished document.
 import type { Catalogue } from '@bullpen/contract'
 import { attemptViewSchema, problemSchema } from '@bullpen/contract/internal'
@@ -55,7 +55,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
 }
 
-/** Describes each task's shape, which is the general one with that task's input and output. */
+/** Describes each task's shape, which is the general shape of a task with this task's own input and output. */
 function tasks(catalogue: Catalogue): Json {
   return Object.fromEntries(
     catalogue.definitions.map(({ name }) => [

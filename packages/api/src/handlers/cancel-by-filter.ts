@@ -51,7 +51,7 @@ export function showCancel({ broker }: ApiContext) {
   }
 }
 
-/** Rejects a filter that cannot match any task, because such a filter is a mistake. */
+/** Rejects a filter that cannot match any task, because the caller must have made a mistake. */
 function checkQueueOf(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
   const message = `${task} runs in queue '${itsQueue}', not in '${queue}'`

@@ -1,5 +1,5 @@
-// POST /v1/tasks/{id}/cancel ends a task that has not started, and signals a task that is running. A short task that is running is
-// not stopped. A task whose name is not in the catalogue is treated as a long task.
+// POST /v1/tasks/{id}/cancel ends a task that has not started, and signals a task that is running. It does not stop a short task
+// that is running. A task whose name is not in the catalogue is treated as a long task.
 import type { Cancelled } from '@bullpen/contract'
 import { readTaskId, taskId, taskLinks } from '@bullpen/contract/internal'
 import { outcomeNow, stoppable, taskNotFound } from '@bullpen/engine/internal'

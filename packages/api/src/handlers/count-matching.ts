@@ -4,7 +4,7 @@ import { PAGINATION } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { type CancelFilter, matches } from '@bullpen/engine/internal'
 
-/** The statuses in which a cancel can end a task. */
+/** The statuses in which a cancellation can end a task. */
 const OPEN_STATUSES = ['active', 'waiting', 'scheduled', 'retrying'] as const satisfies readonly TaskStatus[]
 
 /** A page contains up to 200 tasks with their inputs, so this limit bounds memory use and the load on Redis. */

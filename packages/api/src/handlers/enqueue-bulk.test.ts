@@ -201,7 +201,7 @@ test('an atomic request with invalid tasks stores none, and its problem lists th
   expect(problem).toMatchObject({
     status: 422,
     code: 'invalid_input',
-    detail: '/tasks/1/input/n: expected a number, got a string (and 1 more of the tasks are invalid)',
+    detail: '/tasks/1/input/n: expected a number, got a string (and 1 other task is also invalid)',
     errors: [{ pointer: '/tasks/1/input/n' }, { pointer: '/tasks/2' }],
   })
   expect(broker.enqueued).toEqual([])
@@ -211,7 +211,7 @@ test('an atomic request for several queues is rejected with the first task of an
   const { send, broker } = await bulkApi()
   const problem = problemIn(await send({ tasks: [SQUARE, SQUARE, WELCOME], atomic: true }))
   expect(problem).toMatchObject({ code: 'invalid_request', errors: [{ pointer: '/tasks/2/task' }] })
-  expect(problem.detail).toMatch(/^\/tasks\/2\/task: expected a task of queue 'cpu'/)
+  expect(problem.detail).toMatch(/^\/tasks\/2\/task: all tasks must belong to the first task's queue, 'cpu'/)
   expect(broker.enqueued).toEqual([])
 })
 

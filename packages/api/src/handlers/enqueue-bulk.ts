@@ -1,8 +1,8 @@
 // POST /v1/tasks/bulk stores several tasks and returns the result of each.
 //
-// If the request is atomic, all tasks are stored, or the response is a problem. Otherwise, the response is 200 even if tasks are
-// rejected or Redis is unavailable, because each task has a result of its own, and any other status would hide which tasks are
-// stored. Each result has the fields of a response of POST /v1/tasks or of its problem.
+// If the request is atomic, either all tasks are stored or the response is a problem. Otherwise, the response is 200 even if
+// tasks are rejected or Redis is unavailable, because each task has a result of its own, and any other status would hide which
+// tasks are stored. Each result has the fields of the response, or of the problem, that POST /v1/tasks would return for the task.
 import {
   type BulkResponse,
   type BulkResult,
@@ -89,7 +89,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     if (invalid.length > 0) throw together(invalid)
     const valid = checked.filter(isValid)
     const [first] = valid
-    // If the outcome is unknown, one of the tasks tells whether all are stored.
+    // If the outcome is unknown, looking up one of the tasks shows whether all are stored.
     if (first?.planned.idempotency === undefined) reply.request.taskId = first?.planned.id
     const stored = await broker.enqueueAll(valid.map(({ created }) => created)).catch((error: unknown) => {
       if (error instanceof QueueFullError) {
@@ -129,10 +129,11 @@ function refusePolicy({ whenFull = 'reject' }: EnqueueRequest): void {
   throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/whenFull', message }] })
 }
 
-/** Returns one error for all invalid tasks of an atomic request, with the code of the first one. */
+/** Returns one error for all invalid tasks of an atomic request, with the first task's code. */
 function together(invalid: readonly BullpenError[]): BullpenError {
   const [first] = invalid
-  const more = invalid.length > 1 ? ` (and ${invalid.length - 1} more of the tasks are invalid)` : ''
+  const others = invalid.length - 1
+  const more = others === 0 ? '' : ` (and ${others} other ${others === 1 ? 'task is' : 'tasks are'} also invalid)`
   return new BullpenError(first?.code ?? 'invalid_request', `${first?.message}${more}`, {
     errors: invalid.flatMap(({ errors }) => errors).slice(0, MAX_ERRORS),
   })

@@ -68,7 +68,7 @@ export function enqueueTask(context: ApiContext) {
       reply.code(200)
       return taskView(record)
     }
-    // A task that another request has created is not this request's to cancel.
+    // This request must not cancel a task that another request has created.
     const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isNew
     if (isAbandoned) await cancelAbandoned({ id, queue, task }, requesterOf(request, 'a caller that disconnected'))
     return { ...accepted, status: record?.status ?? accepted.status }

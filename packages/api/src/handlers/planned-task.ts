@@ -28,11 +28,11 @@ export interface PlannedTask {
   readonly idempotency: Idempotency | undefined
   readonly whenFull: WhenFull
   /**
-   * Creates the task for a try, as of now. While a caller waits for room, every try stores the task as of its own time. Throws as
-   * `newTask` does.
+   * Creates the task with the current time. While a caller waits for room, each try to store the task creates it again. Throws
+   * the same errors as `newTask`.
    */
   create(): NewTask
-  /** Returns the status with which the task that was created last is stored. */
+  /** Returns the initial status of the last task that was created. */
   status(): 'waiting' | 'scheduled'
 }
 
@@ -47,7 +47,7 @@ export function originOf(request: FastifyRequest): RequestOrigin {
 
 /**
  * Returns the function that plans a task from a valid body and its request's origin. In a bulk request, `index` is the task's
- * index, which makes the request's idempotency key a different key for each task.
+ * index, which turns the request's idempotency key into a different key for each task.
  */
 export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: ApiContext) {
   function idempotency(wanted: EnqueueRequest, queue: string, origin: RequestOrigin, index: number | undefined) {

@@ -1,4 +1,4 @@
-// Stores the task of a request. If the queue is full, the request's policy or the queue's decides what happens.
+// Stores a request's task. If the queue is full, the request's policy or else the queue's policy decides what happens.
 import { BullpenError, type Enqueued, milliseconds, QueueFullError } from '@bullpen/contract'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../http/abort-on-first.ts'
@@ -8,7 +8,7 @@ import type { PlannedTask } from './planned-task.ts'
 /**
  * Returns what the broker returned, or undefined if the task was dropped.
  *
- * @throws QueueFullError if the queue is full and its tasks are rejected, or if it is still full when the wait is over.
+ * @throws QueueFullError if the queue is full and the policy rejects tasks, or if the queue is still full when the wait is over.
  * @throws BullpenError `shutting_down` if the API closes while the caller waits for room.
  */
 export async function storeTask(

@@ -16,7 +16,7 @@ export interface ApiContext {
   readonly randomBytes: (size: number) => Uint8Array
   /** The maximum size of the body of a bulk request, in bytes. */
   readonly bulkBodyLimit: number
-  /** How long idempotency keys are remembered in queues whose definition does not say, in seconds. */
+  /** How long idempotency keys are remembered in queues whose definition does not set this, in seconds. */
   readonly idempotencyLifeS: number
   /** Aborts when the API starts to drain. Readiness is then turned off, and long polls end at once. */
   readonly closing: AbortSignal

@@ -2,10 +2,10 @@
 // allowed: a script sends an API key, and never a cookie.
 import type { onRequestHookHandler } from 'fastify'
 
-/** The headers that scripts may send, besides those that they may always send. */
+/** The headers that scripts may send in addition to those that browsers always allow. */
 const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'prefer', 'traceparent', 'x-request-id']
 
-/** The headers of responses that scripts may read, besides those that they may always read. */
+/** The response headers that scripts may read in addition to those that browsers always allow. */
 const RESPONSE_HEADERS = [
   'idempotency-replayed',
   'location',
@@ -16,7 +16,7 @@ const RESPONSE_HEADERS = [
   'x-request-id',
 ]
 
-/** How long a browser may remember that a request is allowed, in seconds. Browsers shorten it to two hours or less. */
+/** How long a browser may remember that a request is allowed, in seconds. Browsers limit this time to two hours or less. */
 const MAX_AGE_S = 7_200
 
 /**

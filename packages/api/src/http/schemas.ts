@@ -10,8 +10,8 @@ export const MAX_ERRORS = 20
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent
- * it. The worker parses the input again, so that defaults and transforms are applied only once, in the process that runs the
- * handler.
+ * it, because the worker parses the input again, and defaults and transforms must be applied only once, in the process that runs
+ * the handler.
  */
 export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>
@@ -33,7 +33,7 @@ export function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown
     const result = schema.safeParse(body, { error: describeIssue })
     return result.success ? undefined : mismatch(catalogue, schema, body, result.error)
   } catch (cause) {
-    // A transform of the task threw or is asynchronous, so its schema does not accept this input.
+    // One of the schema's transforms threw or is asynchronous, so the schema does not accept this input.
     const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
     return validationError('invalid_input', [{ pointer: '/input', message }])
   }

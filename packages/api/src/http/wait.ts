@@ -1,4 +1,4 @@
-// How long a request wants to wait for a task to end, and the wait itself.
+// Determines how long a request waits for a task to end, and waits.
 import type { TaskId, TaskRecord } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -12,8 +12,8 @@ export interface WaitQuery {
 }
 
 /**
- * Returns how many seconds the request wants to wait, or 0. `?wait=` takes precedence over the Prefer header. The header is only a
- * preference, so a wait in the header that is too long is shortened, whereas `?wait=` has been validated.
+ * Returns how many seconds the request wants to wait, or 0. `?wait=` takes precedence over the Prefer header. The header is only
+ * a preference, so a wait that is too long is shortened. `?wait=` has already been validated.
  */
 export function secondsToWait(query: WaitQuery, request: FastifyRequest, reply: FastifyReply): number {
   if (query.wait !== undefined) return query.wait
@@ -25,8 +25,8 @@ export function secondsToWait(query: WaitQuery, request: FastifyRequest, reply: 
 }
 
 /**
- * Waits until the task has ended, and returns the task in any case: also when the time is up, the API closes or the caller
- * disconnects. Returns undefined if the task does not exist.
+ * Waits until the task has ended, the time is up, the API closes or the caller disconnects, and then returns the task. Returns
+ * undefined if the task does not exist.
  */
 export function waitForEnd(
   { broker, closing }: Pick<ApiContext, 'broker' | 'closing'>,

@@ -1,8 +1,9 @@
-// Decides whether a queue accepts a task now, and which limits it has. Both are kept in memory, so that an enqueue takes no extra
-// round trip.
+// Decides whether a queue currently accepts tasks, and which limits apply to it. The queues' settings are kept in memory, so that
+// an enqueue takes no extra round trip.
 //
-// A queue's settings are read again when the fleet announces a change, and a check every 2 s detects a missed announcement. Only
-// producers check admission. A worker's broker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
+// A queue's settings are read again when the fleet announces a change. A check every 2 s detects changes whose announcement was
+// missed. Only producers check admission. A worker's broker uses OPEN_ADMISSION, because the worker's handlers may enqueue child
+// tasks during a drain.
 import { BullpenError, type Log, type QueueLimits } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
@@ -12,7 +13,7 @@ import type { Commander } from '../scripts/script.ts'
 
 interface ProducerSettings {
   readonly drain: QueueSettings['drain']
-  /** The limit of tasks that a command has set. */
+  /** The maximum number of tasks, if a command has set one. */
   readonly maxTasks: number | undefined
 }
 
@@ -47,7 +48,7 @@ export interface AdmissionOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
-  /** Rejects as long as the namespace must not be used. */
+  /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
@@ -60,7 +61,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
   /** Incremented with each notification about a queue, so that the result of an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
-  /** The revision that the last refresh read, and when, on the monotonic clock. */
+  /** The revision that the last refresh read, and the time of that refresh on the monotonic clock. */
   let readRevision: string | null | undefined
   let readAt = Number.NEGATIVE_INFINITY
   const notifications = openNotifications(redisUrl, keys, log)
@@ -91,7 +92,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
     readAt = performance.now()
   }
   const logFailure = (err: unknown): void => log.debug({ err }, 'queue settings could not be read')
-  // A refresh ends before the next one begins, because a producer's command waits for at most 0.8 s.
+  // Each refresh ends before the next one begins, because a producer's command waits at most 0.8 s for its reply.
   const timer = setInterval(() => refresh().catch(logFailure), CHECK_EVERY_MS).unref()
 
   const invalidate = (names: readonly string[]): void => {

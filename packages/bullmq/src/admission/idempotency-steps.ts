@@ -1,23 +1,25 @@
-// The steps of an enqueue with an idempotency key: look for the record of an earlier call, and store the record of this one.
+// Defines the steps of an enqueue with an idempotency key: one looks up the record of an earlier call, and one stores the record
+// of this call.
 //
-// A record must outlive its task, and it must disappear by itself. One key in Redis for each record would take more memory for the
-// key and its expiry than for the record. Records are therefore fields of hashes that expire as a whole: time is divided into
-// periods of a quarter of the life, and each period has 4,096 hashes, so that Redis frees each of them quickly. A record is kept
-// for its life and up to a quarter longer. A look-up reads one field of five hashes.
+// A record must outlive its task and then expire without being deleted. If each record had its own Redis key, that key and its
+// expiry would take more memory than the record. Records are therefore fields of hashes, and each hash expires as a whole. Time
+// is divided into periods, each a quarter as long as a record's lifetime. Each period has 4,096 hashes, so that every hash is
+// small enough for Redis to free quickly. A record is kept for its lifetime or up to a quarter longer. A look-up reads one field
+// from each of five hashes.
 //
-// Measured: a record takes 94 bytes if there are 30,000 in a period, and 74 to 78 bytes if there are more. If there are few, each
-// is in a hash of its own and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
+// Measured: a record takes 94 bytes if its period has 30,000 records, and 74 to 78 bytes if its period has more. In a period with
+// few records, each record has a hash to itself and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
 
 import type { EnqueueAction, Enqueued, TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 
-/** Into how many periods a life is divided. */
+/** The number of periods in a record's lifetime. */
 const PERIODS = 4
-/** How many characters of a key name its hash. With two characters of base64, a period has 4,096 hashes. */
+/** The number of an idempotency key's characters that select its hash. Two base64 characters select one of 4,096 hashes. */
 const BUCKET_DIGITS = 2
 const REQUEST_LENGTH = 11
 
-/** A record says in one character what happened to the call, and in another one which status the task had. */
+/** One character of a record encodes what the call did, and another encodes the task's status at that time. */
 const ACTION_CODES = { created: 'c', existing: 'e', replaced: 'r', extended: 'x' } as const satisfies Record<
   EnqueueAction,
   string
@@ -34,21 +36,24 @@ const STATUS_CODES = {
 } as const satisfies Record<TaskStatus, string>
 /** Stands for the status of a task that has been deleted. */
 const DELETED = '-'
-/** A record also says when the task was expected to start: in seconds since 1970, in base 36. Zero if that was unknown. */
+/**
+ * A record also contains the time at which the task was expected to start, in seconds since 1970 and in base 36. The time is zero
+ * if it was unknown.
+ */
 const START_LENGTH = 7
 const UNKNOWN_START = '0'.repeat(START_LENGTH)
 
-/** A Lua table of these codes. */
+/** Returns a Lua table of the codes. */
 const codes = (table: Readonly<Record<string, string>>): string =>
   `({ ${Object.entries(table)
     .map(([name, code]) => `${name} = '${code}'`)
     .join(', ')} })`
 
 /**
- * The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock counts the periods. Sets
- * `remember(action, status, id)`, which stores a record for this call, whose action is not `created` if another task has its unique
- * key. If this call creates a task, the task's status is `first_status`. A task is expected to start at `expected_start`, unless it
- * exists already.
+ * The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock determines the current
+ * period. The step defines `remember(action, status, id)`, which stores this call's record. The action is `created` unless
+ * another task has the call's unique key. If the call creates a task, the task's first status is `first_status`. The task is
+ * expected to start at `expected_start`, unless it already exists.
  */
 export const REPLAY = `
 local remember, first_status
@@ -68,7 +73,7 @@ if idempotency ~= '' then
     end
   end
   remember = function(action, status, task)
-    -- The record holds the id without the name of the queue.
+    -- The record holds the task's id without the queue's name.
     local outcome = ${codes(ACTION_CODES)}[action] .. (${codes(STATUS_CODES)}[status] or '${DELETED}')
     local start = action == 'existing' and '${UNKNOWN_START}' or expected_start
     call('HSET', bucket(period), key, request .. outcome .. start .. string.match(task, '[^-]+$'))
@@ -76,13 +81,13 @@ if idempotency ~= '' then
   end
 end`
 
-/** The step after the add, which has stored the task `id`. */
+/** The step after the add. By then, the task `id` is stored. */
 export const REMEMBER = `if remember then remember(replaced and 'replaced' or 'created', first_status, id) end`
 
 const ACTIONS = Object.keys(ACTION_CODES) as readonly EnqueueAction[]
 const STATUSES = Object.keys(STATUS_CODES) as readonly TaskStatus[]
 
-/** Encodes the argument of the steps. `expectedStartAt` is in ms since 1970. */
+/** Encodes the steps' argument. `expectedStartAt` is in ms since 1970. */
 export function encodeIdempotency({ idempotency, delayMs }: NewTask, expectedStartAt: number | undefined): string {
   if (idempotency === undefined) return ''
   const { life, key, request } = idempotency

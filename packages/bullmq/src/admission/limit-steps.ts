@@ -1,12 +1,12 @@
-// The step of an enqueue that checks the queue's limits. It runs in the script that adds the task, so that concurrent producers
-// never exceed a limit together. The limits are arguments of the script, which reads only sizes that Redis knows and one task: the
-// check takes constant time.
+// Defines the step of an enqueue that checks the queue's limits. The step runs in the script that adds the task, so that
+// concurrent producers cannot exceed a limit together. The script receives the limits as arguments and reads only one task and
+// the sizes of Redis's structures, so the check takes constant time.
 import { QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
 
 /**
- * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains scheduled and retrying tasks. BullMQ stores a task's
- * delay in its options, and sets its field `delay` to 0 when the task is ready. A task that replaces another one (./unique-steps.ts)
- * takes its place.
+ * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains both scheduled and retrying tasks. BullMQ stores
+ * a task's delay in the job's options, and sets the job's `delay` field to 0 when the task becomes ready. If the new task
+ * replaces another one (./unique-steps.ts), the replaced task is not counted.
  */
 export const LIMIT = `
 if limits ~= '' then
@@ -35,7 +35,7 @@ export function encodeLimits({ maxTasks, maxAgeMs }: QueueLimits): string {
   return `${maxTasks ?? ''} ${maxAgeMs ?? ''}`
 }
 
-/** Returns the error of a refused task. */
+/** Returns the error for a refused task. */
 export function decodeFull([, limit, found, max]: FullReply, queue: string): QueueFullError {
   return new QueueFullError({ queue, limit, found, max })
 }

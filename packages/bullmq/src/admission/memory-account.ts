@@ -1,4 +1,4 @@
-// Keeps account of what one producer has spent since it read Redis's memory, and how far its last reading can be trusted.
+// Tracks how many bytes one producer has spent since it last read Redis's memory, and how far that reading can be trusted.
 import {
   CURRENT_MS,
   decideOnMemory,
@@ -9,15 +9,18 @@ import {
   type Trust,
 } from './memory-credit.ts'
 
-/** Undefined if Redis does not report its memory, in which case every task is admitted. */
+/**
+ * Takes the result of a reading. `reading` is undefined if Redis does not report its memory, in which case every task is
+ * admitted. `isNew` is whether the producer has just joined.
+ */
 export type Received = (reading: MemoryReading | undefined, isNew: boolean) => void
 
 export interface MemoryAccount {
-  /** Decides on a task that takes `costBytes`. If the task is admitted, its cost is spent. */
+  /** Decides whether to admit a task that takes `costBytes`. If the task is admitted, adds its cost to the spent bytes. */
   decide(costBytes: number): MemoryDecision
   /** Returns whether another reading should be taken in the background. */
   isReadingDue(): boolean
-  /** Call it when a reading is about to be sent, and the returned function with the result. `isNew` is whether the producer has just joined. */
+  /** Call this method just before requesting a reading, and call the returned function with the result. */
   beginReading(): Received
   /** Returns the last reading, or undefined if there is none. */
   lastReading(): MemoryReading | undefined

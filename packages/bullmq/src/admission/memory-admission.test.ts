@@ -107,7 +107,7 @@ describe('producers', () => {
       await expect(enqueue(broker)).rejects.toMatchObject({
         code: 'redis_full',
         message: expect.stringMatching(
-          /^Redis at redis:\S+ uses [89]\d\.\d % of its memory \(\d+ of \d+ MB\); new tasks are accepted up to 80 %: retry /,
+          /^the task was not accepted: Redis at redis:\S+ uses [89]\d\.\d% of its memory \(\d+ of \d+ MB\), and the limit for new tasks is 80%; retry /,
         ),
       })
     })
@@ -174,7 +174,7 @@ describe('a server that evicts', () => {
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
     const broker = await open()
     const message = expect.stringMatching(
-      /^Redis at redis:\S+ may delete tasks because its .* is allkeys-lru; Bullpen /,
+      /^Redis at redis:\S+ may delete tasks because its .* is allkeys-lru; set the policy to noeviction, /,
     )
     await expect(enqueue(broker)).rejects.toMatchObject({ code: 'unsafe_redis', message })
     await expect(broker.checkServer()).rejects.toMatchObject({ code: 'unsafe_redis' })

@@ -15,27 +15,28 @@ import { createMemoryMeter, type MemoryMeter, READ_EVERY_MS, type ServerMemory }
 
 /** The default of the watermark, in percent of Redis's memory. */
 export const DEFAULT_WATERMARK = 80
-/** How often a line about refused tasks is logged at most, in ms. */
+/** The minimum time between two log lines about refused tasks, in ms. */
 const LOG_EVERY_MS = 30_000
 
 export interface MemoryAdmission {
   /**
-   * Returns undefined if there is room for a task whose stored string has `dataBytes` bytes. If the memory must be read first, returns a
-   * promise that resolves once there is known to be room. That takes one round trip, or several if many tasks wait for room.
+   * Returns undefined if there is room for a task whose stored string has `dataBytes` bytes. If the memory must be read first,
+   * returns a promise that resolves once a reading shows that there is room. The promise takes one round trip, or several if many
+   * tasks wait for room.
    *
-   * @throws BullpenError `redis_full` if the memory has reached the watermark, and `unsafe_redis` if the server may evict tasks. The
-   * promise rejects with the same errors.
+   * @throws BullpenError `redis_full` if the memory has reached the watermark, or `unsafe_redis` if the server may evict tasks.
+   * The promise rejects with the same errors.
    */
   admit(queue: string, dataBytes: number): Promise<void> | undefined
   /**
-   * Reads the memory, unless it is known. Takes up to one round trip for each server.
+   * Reads the memory of each server that has not been read yet. Takes up to one round trip for each server.
    *
    * @throws BullpenError `unsafe_redis` if the server may evict tasks.
    */
   check(): Promise<void>
   /**
-   * Returns the last reading, or undefined if there is none. In a cluster, it is the reading of the node with the least room. Takes no
-   * round trip.
+   * Returns the last reading, or undefined if there is none. In a cluster, returns the reading of the node with the least room.
+   * Takes no round trip.
    */
   latest(): ServerMemory | undefined
   close(): void
@@ -49,12 +50,12 @@ export interface MemoryAdmissionOptions {
   /** The percentage of the memory at which admission stops. */
   readonly watermark: number
   readonly allowsEviction: boolean
-  /** Rejects as long as the namespace must not be used. */
+  /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
-/** Opens the admission by memory. Its timer does not keep the process alive. */
+/** Opens the memory-based admission check. Its timer does not keep the process alive. */
 export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmission {
   const { redis, redisUrl, namespace, queues, watermark, allowsEviction, checkSchema, log } = options
   const address = addressOf(redisUrl)
@@ -62,7 +63,7 @@ export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmi
   const meterFor = (key: string, meters: number): MemoryMeter =>
     createMemoryMeter({ redis, key, producer, meters, watermark: watermark / 100, checkSchema })
   const only = isCluster(redis) ? undefined : meterFor(producersKey(namespace), 1)
-  // The nodes of a cluster have a memory of their own each, and queues may move between them, so each queue has its own meter.
+  // Each node of a cluster has its own memory, and queues may move between nodes, so each queue has its own meter.
   const byQueue = new Map(
     queues.map((queue) => [queue, only ?? meterFor(queueKeys(namespace, queue).producers, queues.length)]),
   )
@@ -133,14 +134,14 @@ function full(address: string, { usedBytes, limitBytes }: ServerMemory, watermar
   const [usedMb, limitMb] = [usedBytes, limitBytes].map((bytes) => Math.round(bytes / 1e6))
   return new BullpenError(
     'redis_full',
-    `Redis at ${address} uses ${used} % of its memory (${usedMb} of ${limitMb} MB); new tasks are accepted up to ${watermark} %: retry when tasks have finished, or give Redis more memory`,
+    `the task was not accepted: Redis at ${address} uses ${used}% of its memory (${usedMb} of ${limitMb} MB), and the limit for new tasks is ${watermark}%; retry after tasks have finished, or give Redis more memory`,
   )
 }
 
 function evicting(address: string, { policy }: ServerMemory): BullpenError {
   return new BullpenError(
     'unsafe_redis',
-    `Redis at ${address} may delete tasks because its maxmemory-policy is ${policy}; Bullpen needs noeviction: change the policy, or allow eviction (BULLPEN_API_ALLOW_EVICTION=true)`,
+    `Redis at ${address} may delete tasks because its maxmemory-policy is ${policy}; set the policy to noeviction, or allow eviction (BULLPEN_API_ALLOW_EVICTION=true)`,
   )
 }
 

@@ -137,7 +137,7 @@ const steps = fc.array(
 )
 
 describe('many producers', () => {
-  it('stay below 85 % of the memory with a watermark of 80 %, in whatever order they start, pause and enqueue', () => {
+  it('stay below 85% of the memory with a watermark of 80%, in whatever order they start, pause and enqueue', () => {
     fc.assert(
       fc.property(fc.double({ min: 0.6, max: 0.8, noNaN: true }), steps, (share, given) => {
         const { producers, stored, advance, keepBusy } = simulate(share * LIMIT)
@@ -152,7 +152,7 @@ describe('many producers', () => {
     )
   })
 
-  it('stay below 85 % if all of them start at the same time and store as much as they may', () => {
+  it('stay below 85% if all of them start at the same time and store as much as they may', () => {
     const { producers, stored, advance } = simulate(0.799 * LIMIT)
     for (let round = 0; round < 20; round++) {
       for (const producer of producers) while (producer.enqueue(MOST_COST / 10) === 'admit');
@@ -161,7 +161,7 @@ describe('many producers', () => {
     expect(stored()).toBeLessThanOrEqual(0.85 * LIMIT)
   })
 
-  it('stay below 85 % if all of them have a recent reading and store as much as they may', () => {
+  it('stay below 85% if all of them have a recent reading and store as much as they may', () => {
     const { producers, stored, keepBusy } = simulate(0.76 * LIMIT)
     keepBusy(4)
     for (const producer of producers) while (producer.enqueue(MOST_COST) === 'admit');

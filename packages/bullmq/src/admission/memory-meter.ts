@@ -1,7 +1,7 @@
-// Reads how much memory a Redis server uses, for as long as this process stores tasks there.
+// Monitors how much memory a Redis server uses while this process stores tasks on it.
 //
-// The meter reads the memory every 250 ms while tasks are enqueued, and every 10 s otherwise. A reading also counts this producer
-// among those that share the memory. A plain enqueue does not wait for a reading.
+// The meter reads the memory every 250 ms while tasks are enqueued, and every 10 s otherwise. Each reading also registers this
+// process as one of the producers that share the memory. A plain enqueue does not wait for a reading.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { infoField, infoNumber } from '../redis/server-info.ts'
 import { readMemory } from '../scripts/memory/read-memory.ts'
@@ -13,13 +13,13 @@ import { LEAST_BETWEEN_MS, type MemoryDecision } from './memory-credit.ts'
 export const READ_EVERY_MS = 250
 /** How often the memory is read while no tasks are enqueued, in ms. */
 const IDLE_READ_EVERY_MS = 10_000
-/** A producer that has not read the memory for this long no longer counts, in ms. */
+/** How long after its last reading a producer still counts as one that shares the memory, in ms. */
 const SILENCE_MS = 30_000
-/** How long a task waits for a reading that shows whether there is room, in ms. After that, the task is refused. */
+/** How long a task waits for a reading that shows whether there is room, in ms. After this time, the task is refused. */
 const MOST_WAIT_MS = 500
 
 export interface ServerMemory {
-  /** What Redis compares with its limit, in bytes. */
+  /** The memory use that Redis compares with its limit, in bytes. */
   readonly usedBytes: number
   /** `maxmemory`, or the machine's memory if Redis has no limit, in bytes. */
   readonly limitBytes: number
@@ -29,15 +29,15 @@ export interface ServerMemory {
 
 export interface MemoryMeter {
   /**
-   * Decides whether a task that takes `costBytes` may be stored. Nearly always returns without waiting. Otherwise the promise resolves
-   * within half a second after the first reading, and rejects with Redis's error if the memory cannot be read.
+   * Decides whether a task that takes `costBytes` may be stored. Nearly always returns a boolean. Otherwise returns a promise,
+   * which resolves within half a second after the first reading, or rejects with Redis's error if the memory cannot be read.
    */
   admits(costBytes: number): boolean | Promise<boolean>
   /** Returns the last reading. It is undefined before the first one, and 'unknown' if Redis does not report its memory. */
   latest(): ServerMemory | 'unknown' | undefined
   /** Reads the memory. Takes one round trip, which concurrent calls share. */
   read(): Promise<void>
-  /** Reads the memory if it is time to. Call it every {@link READ_EVERY_MS}. */
+  /** Reads the memory if a reading is due. Call this method every {@link READ_EVERY_MS}. */
   tick(): void
 }
 
@@ -51,7 +51,7 @@ export interface MeterOptions {
   readonly meters: number
   /** The share of the memory at which admission stops, from 0 to 1. */
   readonly watermark: number
-  /** Rejects as long as the namespace must not be used. */
+  /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
 }
 
@@ -67,7 +67,7 @@ export function createMemoryMeter(options: MeterOptions): MemoryMeter {
   const send = async (): Promise<void> => {
     const early = sentAt + LEAST_BETWEEN_MS - performance.now()
     if (early > 0) await sleep(early)
-    // A reading that cannot be sent is tried again as late as one that was sent.
+    // A reading that could not be sent is retried after the same interval as one that was sent.
     sentAt = performance.now()
     await checkSchema()
     sentAt = performance.now()
@@ -84,7 +84,8 @@ export function createMemoryMeter(options: MeterOptions): MemoryMeter {
     })
     return reading
   }
-  // The outage reporter logs connection errors, and a task that needs a reading rejects with its error.
+  // The outage reporter logs connection errors. If a task needs a reading and the reading fails, the enqueue rejects with the
+  // reading's error.
   const readInBackground = (): void => void read().catch(() => {})
 
   const decideAfterReading = async (costBytes: number): Promise<boolean> => {
@@ -113,12 +114,12 @@ export function createMemoryMeter(options: MeterOptions): MemoryMeter {
   }
 }
 
-/** Parses the output of `INFO memory`. Returns undefined if it does not say how much memory is used, or out of how much. */
+/** Parses the output of `INFO memory`. Returns undefined if the output lacks the used memory or the available memory. */
 export function parseMemory(info: string): ServerMemory | undefined {
   const used = infoNumber(info, 'used_memory')
   const limit = infoNumber(info, 'maxmemory') || infoNumber(info, 'total_system_memory')
   if (used === undefined || !limit) return undefined
-  // Redis does not count the buffers for its replicas and its append-only file.
+  // Redis does not count these bytes, which hold the buffers for its replicas and its append-only file, toward its limit.
   const uncounted = infoNumber(info, 'mem_not_counted_for_evict') ?? 0
   return { usedBytes: used - uncounted, limitBytes: limit, policy: infoField(info, 'maxmemory_policy') ?? 'noeviction' }
 }

@@ -1,13 +1,13 @@
-// The steps of an enqueue with a unique key: find the task that has the key, resolve the conflict, and give the key to the new
-// task.
+// Defines the steps of an enqueue with a unique key: they find the task that has the key, resolve the conflict, and give the key
+// to the new task.
 //
-// Only the entry of the key is stored (../scripts/includes/key-owner.ts). Whether the task in the entry still has the key is
-// decided when another task wants the key, by looking at that task. Starts and ends of tasks therefore do nothing for keys.
+// Each key is stored as an entry that names a task (../scripts/includes/key-owner.ts). Only when another task wants the key does
+// the step check whether the named task still has it. Tasks that start or end therefore do not have to update any keys.
 //
-// Two cases need more than the entry. A waiting task that a cancel by filter covers, or whose queue timeout has passed, will not
-// start, although it has not been ended yet. It no longer has its key, because a task that is enqueued after a cancel must not be
-// lost with the cancelled task. (Until the cancel is known to all workers, which its caller waits for, a worker may still start
-// the covered task.)
+// In two cases, a waiting task no longer has its key although it has not been ended yet: if a cancel by filter covers the task,
+// and if the task's queue timeout has passed. Such a task will not start, and a task that is enqueued after a cancellation must
+// not be lost with the cancelled task. (Until all workers know of the cancellation, which its caller waits for, a worker may
+// still start the covered task.)
 import type { EnqueueAction, Enqueued, OnConflict, TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'
@@ -20,16 +20,16 @@ const CONFLICT_CODES = { keep: 'k', replace: 'r', extend: 'x', error: 'e' } as c
   string
 >
 
-/** The sets whose tasks have the status of that name. */
+/** The sets that are named after their tasks' status. */
 const NAMED_SETS = Object.entries(PLACES).flatMap(([name, { type, status }]) =>
   type === 'sorted set' && name === status ? [name] : [],
 )
 
 /**
- * The first step, which runs once it is known that no task has the id of the new one. `unique` is '' or the result of
- * {@link encodeUnique}. If another task has the key and is not replaced, the step answers in place of the add: with a list of
- * `existing`, `extended` or `taken`, the id of the other task, and its status ('' if it has been deleted). Otherwise,
- * `replaced` is the task to delete, `key` is the name of the key, and `span` is until when the new task has the key.
+ * The first step, which runs only if no task has the new task's id. `unique` is '' or the result of {@link encodeUnique}. If
+ * another task has the key and is not replaced, the script returns this step's reply without adding a task. The reply is a list:
+ * `existing`, `extended` or `taken`, the other task's id, and its status ('' if it has been deleted). Otherwise, the step sets
+ * `replaced` to the task to delete, `key` to the key's name, and `span` to the time until which the new task has the key.
  */
 export const RESOLVE_CONFLICT = `
 local replaced, key, span
@@ -67,7 +67,7 @@ ${KEY_OWNER}${MATCHING_RULE}
     local moved, delay = starts_at - math.floor(score / ${DELAYED_SCORE_STEP}), starts_at - enqueued
     if moved <= 0 or max_delay ~= '0' and delay >= tonumber(max_delay) then return false end
     watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
-    -- Workers compute from the options when a task became ready.
+    -- Workers use the options to compute when a task became ready.
     local options = cjson.decode(opts)
     options.delay = delay
     call('HSET', base .. id, 'delay', delay, 'opts', cjson.encode(options))
@@ -100,7 +100,7 @@ ${KEY_OWNER}${MATCHING_RULE}
 end`
 
 /**
- * The step that deletes the task that is replaced. It runs directly before the add, when it is certain that the new task is
+ * The step that deletes the replaced task. It runs directly before the add, when nothing can prevent the new task from being
  * stored.
  */
 export const DELETE_REPLACED = `
@@ -119,13 +119,13 @@ ${TAKE_OUT}
   delete(replaced)
 end`
 
-/** The step after the add, which has stored the task `id`. */
+/** The step after the add. By then, the task `id` is stored. */
 export const TAKE_KEY = `
 if key then call('HSET', base .. 'unique-keys', key, id .. ' ' .. span .. (replaced and ' r' or ' c')) end`
 
 /**
- * Lua lines for a call that is sent again after it has stored the task `id`. They set `has_replaced` to whether that task replaced
- * another one.
+ * Lua lines for a call that was sent again although its first run stored the task `id`. The lines set `has_replaced` to whether
+ * that task replaced another one.
  */
 export const RECALL_REPLACED = `
 local has_replaced = false
@@ -134,7 +134,7 @@ if unique ~= '' then
   has_replaced = entry and string.match(entry, '^(%S+) %S+ r$') == id
 end`
 
-/** Encodes the argument of the steps. */
+/** Encodes the steps' argument. */
 export function encodeUnique(task: NewTask): string {
   const { unique, enqueuedAt, delayMs = 0 } = task
   if (unique === undefined) return ''

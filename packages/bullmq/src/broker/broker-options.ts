@@ -1,4 +1,4 @@
-// The options of a broker on Redis, and what it offers beyond the port that every broker implements.
+// Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
 import type { Log, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { Queue } from 'bullmq'
@@ -11,8 +11,8 @@ export interface BrokerOptions {
   readonly namespace: string
   readonly queues: readonly string[]
   /**
-   * The maximum size of one task's stored data, in bytes. The input counts as the codec encodes it. The API has its own limit;
-   * this is a second check behind it.
+   * The maximum size of one task's stored data, in bytes, after the codec has encoded the input. The API checks a limit of its
+   * own before this one.
    */
   readonly sizeLimit: number
   readonly log: Log
@@ -23,18 +23,21 @@ export interface BrokerOptions {
    */
   readonly codec?: PayloadCodec | undefined
   /**
-   * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining, with `redis_full` if
-   * Redis's memory has reached the watermark, and with `unsafe_redis` if Redis may evict tasks. This opens one extra connection. With
-   * 'open', `enqueue` accepts tasks even then, until Redis itself refuses them, and does not estimate when they start. Use 'open' in workers, whose handlers may still need to
-   * enqueue child tasks.
+   * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining, with
+   * `redis_full` if Redis's memory has reached the watermark, and with `unsafe_redis` if Redis may evict tasks. Checking opens
+   * one extra connection. With 'open', `enqueue` accepts tasks in all of these cases, until Redis itself refuses them, and does
+   * not estimate when they start. Use 'open' in workers, whose handlers may still need to enqueue child tasks.
    */
   readonly admission?: 'checked' | 'open'
   /**
    * The percentage of Redis's memory (`maxmemory`, or the machine's memory if `maxmemory` is 0) at which `enqueue` rejects with
-   * `redis_full`. Defaults to 80. Together, the producers exceed it by 5 at most.
+   * `redis_full`. Defaults to 80. All producers together exceed this percentage by at most 5 percentage points.
    */
   readonly memoryWatermark?: number | undefined
-  /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
+  /**
+   * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
+   * false.
+   */
   readonly allowEviction?: boolean | undefined
   /**
    * The level at which problems with the server's settings are logged, such as a missing append-only file. Defaults to 'warn'. If
@@ -52,7 +55,8 @@ export interface BrokerOptions {
   readonly now?: () => number
   /**
    * Resolves once `now` is right; for example, the `measured` of {@link openSkewMonitor}. Until then, this process does not
-   * become the leader, because a wrong clock would expire tasks too early. By default, `now` is taken to be right from the start.
+   * become the leader, because a wrong clock would expire tasks too early. By default, `now` is assumed to be right from the
+   * start.
    */
   readonly measured?: Promise<void>
   /**
@@ -67,19 +71,19 @@ export interface BrokerOptions {
   /** Called for each task that this process expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each waiting task that this process, as the leader, ended because of a cancellation. It is also called for a task
-   * whose `cancel` rejected because Redis did not respond in time, if the broker learns within a minute that Redis did cancel the
-   * task. The callback must not throw or block.
+   * Called for each waiting task that this process, as the leader, ended because of a cancellation. Also called if a task's
+   * `cancel` rejected because Redis did not respond in time, but the broker learns within a minute that Redis cancelled the task
+   * after all. The callback must not throw or block.
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each task that `enqueue` refused before anything was sent to Redis, with the code of the error. The callback must not
-   * throw or block.
+   * Called for each task that `enqueue` refused before anything was sent to Redis. `code` is the error's code. The callback must
+   * not throw or block.
    */
   readonly onRefused?: (refused: { readonly queue: string; readonly code: string }) => void
   /**
-   * Called for each duty of the housekeeping that failed in this process as the leader, except if Redis was not reachable. The
-   * broker also logs a warning. The callback must not throw or block.
+   * Called for each housekeeping duty that fails while this process is the leader, unless the failure is that Redis was
+   * unreachable. The broker also logs a warning. The callback must not throw or block.
    */
   readonly onHousekeepingFailed?: (failure: { readonly queue: string; readonly duty: string }) => void
 }
@@ -95,13 +99,13 @@ export interface BullmqBroker extends Broker {
    */
   checkServer(): Promise<void>
   /**
-   * Returns how much memory Redis uses, as of up to 10 s ago, or undefined if that is unknown or `admission` is 'open'. In a cluster, it
-   * is the node with the least room. Takes no round trip.
+   * Returns how much memory Redis used when it was last read, at most 10 s ago. Returns undefined if that is unknown or if
+   * `admission` is 'open'. In a cluster, returns the memory of the node with the least room. Takes no round trip.
    */
   memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
   /**
-   * Returns whether each check of the server's settings has found a problem, as of up to 5 min ago. Checks that Redis does not permit are
-   * missing, as are all of them if `admission` is 'open'. Takes no round trip.
+   * Returns whether each check of the server's settings found a problem when it last ran, at most 5 min ago. Checks that Redis
+   * does not permit are left out. If `admission` is 'open', the map is empty. Takes no round trip.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
   readonly boardQueues: readonly Queue[]

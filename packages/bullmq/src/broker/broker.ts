@@ -69,7 +69,10 @@ interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'start
   readonly server: ServerMonitor | undefined
 }
 
-/** Opens what a producer needs to know about Redis when it enqueues. If `admission` is 'open', nothing is checked or estimated. */
+/**
+ * Opens the checks and estimates that a producer needs when it enqueues. If `admission` is 'open', nothing is checked or
+ * estimated.
+ */
 function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
   const { redisUrl, namespace, queues, log } = options
   if (options.admission === 'open') {

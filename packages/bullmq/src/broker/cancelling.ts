@@ -1,4 +1,4 @@
-// How a broker cancels tasks: one by its id, or all that a filter matches.
+// Cancels tasks for a broker: one by its id, or all those that match a filter.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
@@ -14,7 +14,7 @@ export interface CancellingOptions {
   readonly redis: Commander
   readonly namespace: string
   readonly queues: QueueTable
-  /** Runs a command once the namespace is known to be compatible, and limits its time. */
+  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
   readonly now: () => number
   /** Names this process in the records of the tasks that it cancels. */
@@ -45,7 +45,7 @@ export function createCancelling(options: CancellingOptions): Pick<Broker, 'canc
       const { keys } = queues.of(queue)
       const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
       const { rule, known } = await call(() => storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
-      // Otherwise, the leader notices the rule in its next round.
+      // If this message is lost, the leader notices the rule in its next round.
       wakeLeader(redis, namespace, queue).catch(() => {})
       await known
       // Wait until the rule's millisecond has passed, so that the next task to be enqueued has a later timestamp than the rule.

@@ -1,4 +1,4 @@
-// How a broker stores tasks: it checks their size, asks the admission, and sends one script.
+// Stores tasks for a broker: checks their size and whether they are admitted, and sends one script.
 import { BullpenError, type ErrorCode } from '@bullpen/contract'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
@@ -9,7 +9,7 @@ import { commandTimeout, singleCommandTimeout } from '../connection.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { QueueTable } from './queue-handles.ts'
 
-/** The codes of tasks that were refused before anything was sent to Redis. */
+/** The error codes with which a task is refused before anything is sent to Redis. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['queue_draining', 'redis_full', 'unsafe_redis'])
 
 export interface EnqueueingOptions {
@@ -34,11 +34,11 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
   /**
-   * Returns undefined if tasks whose stored strings have this many bytes may be sent to Redis, as they nearly always may. Otherwise, the
-   * promise resolves once they may be.
+   * Checks whether tasks whose stored strings have `bytes` bytes may be sent to Redis. Nearly always returns undefined, which
+   * means that they may. Otherwise returns a promise that resolves once they may.
    */
   function admit(queue: string, bytes: number): Promise<void> | undefined {
-    // None is awaited unless it has to be, so that an enqueue takes a single tick.
+    // A check is awaited only if it returns a promise, so that an enqueue takes a single tick.
     const checking = schema.check()
     if (checking !== undefined) return checking.then(() => admit(queue, bytes))
     const admitting = admission.admit(queue)
@@ -79,8 +79,8 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     enqueue,
 
     async enqueueBulk(tasks) {
-      // The first task loads what all of them need. Otherwise, each task would read the queue's settings, and if Redis has lost the
-      // script, each would send its whole text.
+      // The first task loads what all tasks need. If all were sent at once, each would read the queue's settings, and each would
+      // send the script's whole text if Redis has lost it.
       const first = await Promise.allSettled(tasks.slice(0, 1).map(enqueue))
       return [...first, ...(await Promise.allSettled(tasks.slice(1).map(enqueue)))]
     },

@@ -1,4 +1,4 @@
-// What a broker holds for each of its queues.
+// Opens and closes the objects that a broker holds for each of its queues.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { Queue } from 'bullmq'
@@ -21,7 +21,7 @@ export interface QueueHandles {
 
 export interface QueueTable {
   readonly all: readonly QueueHandles[]
-  /** @throws BullpenError `queue_not_found` */
+  /** Returns a queue's handles. @throws BullpenError `queue_not_found`. */
   of(queue: string): QueueHandles
   /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
   ofTask(id: string): QueueHandles | undefined
@@ -37,7 +37,7 @@ export interface QueueTableOptions {
   readonly log: Log
 }
 
-/** Opens a broker's queues, without waiting for Redis. Nothing is written to Redis. */
+/** Opens a broker's queues without waiting for Redis or writing to it. */
 export function openQueueTable(options: QueueTableOptions): QueueTable {
   const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options)]))
   const all = [...handles.values()]
@@ -64,7 +64,7 @@ function openQueueHandles(name: string, { redis, redisUrl, namespace, now, log }
   const queueOptions = {
     connection: redis,
     prefix: prefixOf(namespace, name),
-    // A queue that waits for Redis when it is created stays broken if Redis only becomes reachable later.
+    // If a queue waits for Redis when it is created and Redis becomes reachable only later, the queue stays broken.
     skipWaitingForReady: true,
     skipVersionCheck: true,
     // Nothing is written before the namespace's schema is checked.

@@ -1,4 +1,4 @@
-// How a broker reads tasks: one by its id, once it has finished, and a queue's tasks by status.
+// Reads tasks for a broker: finds a task by its id, waits for a task to end, and lists a queue's tasks by status.
 import { isFinal, type Log, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { decodePayload } from '@bullpen/engine/internal'
@@ -15,7 +15,7 @@ import type { QueueTable } from './queue-handles.ts'
 export interface TaskQueriesOptions {
   readonly redis: Commander
   readonly queues: QueueTable
-  /** Runs a read once the namespace is known to be compatible, and limits its time. */
+  /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
   readonly withCommandTimeout: WithCommandTimeout
   readonly codec: PayloadCodec | undefined
@@ -30,7 +30,7 @@ export function createTaskQueries(
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
     log.warn(
       { err, suppressed },
-      'a stored payload cannot be decoded; give this process the codec of producers and workers',
+      'a stored payload cannot be decoded; give this process the same codec as the producers and workers',
     )
   })
   const decode = (stored: unknown): unknown => {

@@ -1,12 +1,12 @@
 // Ends the waiting tasks that match cancel rules, page by page, and deletes a rule once no task matches it.
 //
-// The leader does this until its lease has expired or a newer leader has worked on the queue. It starts when its survey of the queue finds a rule, does
-// its other duties meanwhile, and never makes two passes over a queue at a time (leader/housekeeping.ts). A pass takes up to 50
-// rules, at random if there are more, and forgets which tasks returned from `active` during the previous pass. A pass visits the
-// places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
-// whole pass that began after all consumers knew the rule has found no matching task, neither in a place nor among the returned
-// tasks. Its progress then gets the field `doneAt` and is kept for a day. A script of an earlier pass that runs late deletes
-// nothing.
+// The leader does this until its lease has expired or a newer leader has worked on the queue. The leader starts when its survey
+// of the queue finds a rule, continues its other duties meanwhile, and makes only one pass over a queue at a time
+// (leader/housekeeping.ts). Each pass handles up to 50 rules, chosen at random if there are more, and first forgets which tasks
+// returned from `active` during the previous pass. A pass visits the places in SCAN_ORDER, so that a task that moves during the
+// pass is found later instead of being missed. A rule is done when a whole pass that began after all consumers knew the rule has
+// found no matching task, either in a place or among the returned tasks. The rule's progress then receives the field `doneAt` and
+// is kept for a day. If a script of an earlier pass runs late, it deletes nothing.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
@@ -28,11 +28,12 @@ import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
  */
 const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait', 'active'] as const
 
-/** How many tasks one script looks at. */
+/** The number of tasks that one script examines. */
 const PAGE_SIZE = 200
 /**
- * How often at least a pass looks at all places, in ms, although only running tasks seem to match the rules. A task may have come
- * back since: its attempt was requeued or is retried, or a slow producer has added a task that was enqueued before the rule.
+ * The maximum time between two passes over all places, in ms, while only running tasks seem to match the rules. A matching task
+ * may be waiting again, because its attempt was requeued or is to be retried, or because a slow producer has added a task that
+ * was enqueued before the rule.
  */
 export const FULL_PASS_EVERY_MS = 30_000
 /** How long a finished cancellation's progress is kept, in ms. */
@@ -46,11 +47,11 @@ export interface EndedTask {
 export interface BulkCancellerOptions {
   readonly redis: Commander
   readonly keys: QueueKeys
-  /** Distinguishes this process's bulk canceller from any other one of the queue. */
+  /** Distinguishes this process's bulk canceller from other processes' bulk cancellers for the queue. */
   readonly caller: string
-  /** Called for each task that this process ended, once Redis has confirmed it. The callback is not called twice for a task. */
+  /** Called once for each task that this process ended, when Redis has confirmed the end. */
   readonly onEnded: (ended: EndedTask) => void
-  /** How many tasks one script looks at. Tests set this. */
+  /** The number of tasks that one script examines. Tests set this. */
   readonly pageSize?: number
   /** A monotonic clock in ms. Tests set this. */
   readonly clock?: () => number
@@ -62,13 +63,13 @@ export interface Term {
   isOver(): boolean
 }
 
-/** Makes passes as long as each one ends at least one task. Rejects if Redis does not respond. */
+/** Makes passes until one of them ends no task. Rejects if Redis does not respond. */
 export type BulkCanceller = (term: Term) => Promise<void>
 
 /** Creates the bulk canceller for one queue. Do not call the canceller again before its promise has settled. */
 export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
   const { redis, keys, clock = () => performance.now() } = options
-  /** The rules and the time of the last pass that looked at all places, if it and the passes since have ended no task. */
+  /** The rules and the time of the last pass over all places, if neither that pass nor any later one has ended a task. */
   let idle: { readonly rules: string; readonly since: number } | undefined
 
   const pass = async (term: Term): Promise<number> => {
@@ -99,7 +100,9 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
 interface Pass {
   readonly term: Term
   readonly rules: readonly CancelRule[]
-  /** Whether the pass may look at running tasks only, if each rule matches one: a full pass has just ended no task. */
+  /**
+   * Whether the pass may skip waiting tasks if each rule matches a running task. It may if a recent full pass has ended no task.
+   */
   readonly mayStopEarly: boolean
 }
 
@@ -139,7 +142,7 @@ async function goThrough(
       if (term.isOver()) return undefined
       await pauseAfterPage(sentAt)
     } while (from !== '')
-    // Every rule is kept for a running task, and scanning all waiting tasks again would not end that task any sooner.
+    // Every rule is kept because it matches a running task. Scanning all waiting tasks again would not end that task any sooner.
     if (scan === 0 && mayStopEarly && matched.every((count) => count > 0)) {
       return { unmatched: [], ended, stoppedEarly: true }
     }

@@ -1,15 +1,15 @@
 // Cancels all tasks of a queue that match a filter. A task matches if it was enqueued at or before the filter's time and has the
-// filter's task name and tag, if the filter has them. A rule with the reason `queue_shutdown` does not signal running attempts,
-// because the queue's drain handles them.
+// filter's task name and tag. A filter without a task name or tag matches tasks with any. A rule with the reason `queue_shutdown`
+// does not signal running attempts, because the queue's drain handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller has its response, no matching task can start.
 //   1. One script stores the rule with Redis's time, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
-//   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads them
-//      whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within the last
-//      2.4 s (TRUSTED_MS) and no rule matches the task. This check and the start are in one turn of the event loop. (If the system
-//      stops the process right between the two, that one task starts when the process goes on.) After each read, the consumer
-//      aborts the running attempts that match, and acknowledges the rules that are new to it.
+//   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads
+//      them whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within
+//      the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check and the start are in one turn of the event loop. (If
+//      the operating system suspends the process between the two, that one task starts when the process resumes.) After each
+//      read, the consumer aborts the running attempts that match, and acknowledges the rules that are new to it.
 //   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
 //      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
 //   4. Matching tasks are shown as cancelled (underRules). The leader is woken as soon as the rule is stored. Its bulk canceller
@@ -37,7 +37,7 @@ export const BULK_CANCELLER = 'bulk-canceller'
 export const READ_EVERY_MS = 2_000
 /** How long a consumer may start tasks after it has read the rules, in ms. */
 export const TRUSTED_MS = 2_400
-/** The age, in ms, at which every consumer that starts tasks has read a rule. Must be longer than {@link TRUSTED_MS}. */
+/** The age, in ms, at which a rule has been read by every consumer that may start tasks. Must be longer than {@link TRUSTED_MS}. */
 export const KNOWN_TO_ALL_MS = 2_500
 
 const ruleSchema = z.object({
@@ -60,13 +60,13 @@ export function parseRules(texts: unknown): readonly CancelRule[] {
 }
 
 /**
- * How many rules a queue may have. Each consumer reads all of them every two seconds, as does each look-up of a task. A drain of the
- * queue may exceed the limit of the other rules, so that it does not fail because of them.
+ * How many rules a queue may have. Each consumer reads all rules every two seconds, as does each look-up of a task. A drain of
+ * the queue has a higher limit, so that other rules cannot make the drain fail.
  */
 export const MAX_RULES: Readonly<Record<CancelRule['reason'], number>> = { cancelled: 200, queue_shutdown: 210 }
 
 /**
- * Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects.
+ * Stores the rule in one round trip. The returned `known` resolves once no consumer can start a matching task, and never rejects.
  *
  * @throws BullpenError `too_many_cancels` if the queue has {@link MAX_RULES} rules. Nothing is stored then.
  */
@@ -93,7 +93,7 @@ export async function storeRule(
 /** The delay between two checks for acknowledgements, in ms. It doubles from `firstMs` up to `lastMs`. */
 const CHECK_DELAY = { firstMs: 1, lastMs: 32 }
 
-/** Waits for the acknowledgements. If they can't be read, it waits until the consumers' copies have expired. */
+/** Waits for the acknowledgements or, if they can't be read, until the consumers' copies have expired. */
 async function untilKnown(redis: Commander, keys: QueueKeys, id: string, consumers: readonly string[]): Promise<void> {
   const until = performance.now() + KNOWN_TO_ALL_MS
   for (let delayMs = CHECK_DELAY.firstMs; consumers.length > 0; delayMs = Math.min(delayMs * 2, CHECK_DELAY.lastMs)) {

@@ -4,19 +4,19 @@
 //   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
 //      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
 //      (scripts/includes/end-without-run.ts). A task that has already ended is not changed.
-//   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the request and who
-//      made it in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives `cancelling`. If
-//      several callers cancel the task, the first one is recorded. A request that is sent again within a minute gets the stored
-//      reply.
+//   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
+//      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply
+//      `cancelling`. If several callers cancel the task, only the first one is recorded. If a request is sent again within a
+//      minute, the script returns the stored reply.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
-//      its attempt, and the verdict is `cancelled` whatever the retry policy says. It does nothing if the attempt is a short one or
-//      is already being committed. A consumer that is not running the task remembers the task's id for ten seconds, because it may
-//      be about to receive the task (at most 1,000 ids; remembered-cancels.ts). That task then ends before its handler starts. If the attempt has just ended with a retry, step 4
-//      ends the waiting task.
+//      its attempt, and the verdict is `cancelled` whatever the retry policy says. If the attempt is short or is already being
+//      committed, the consumer does nothing. A consumer that is not running the task remembers the task's id for ten seconds,
+//      because it may be about to receive the task (at most 1,000 ids; remembered-cancels.ts). The task then ends before its
+//      handler starts. If the attempt has just ended with a retry, step 4 ends the waiting task.
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.
 //
-// A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
+// A short task can't be stopped once it is running. Its `stoppable` is therefore false, and no request is stored.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
@@ -46,8 +46,8 @@ export interface CancelRequest {
 }
 
 /**
- * Cancels a task. Atomic and idempotent. Takes one round trip. If the connection is lost before the reply arrives, the client sends
- * the script again, and the reply is the same.
+ * Cancels a task. The call is atomic and takes one round trip. If the connection is lost before the reply arrives, the client
+ * sends the script again and gets the same reply.
  */
 export function cancelById(redis: Commander, keys: QueueKeys, request: CancelRequest): Promise<CancelReply> {
   const { names, args } = cancelCommand(keys, request)
@@ -65,8 +65,9 @@ function cancelCommand(keys: QueueKeys, { request, id, stoppable, now, by, proce
 export type OnEnded = (ended: { readonly id: TaskId; readonly task: string }) => void
 
 /**
- * Calls `onEnded` if a request whose caller did not get a reply has cancelled its task. Asks Redis until it replies, for at most a
- * minute, and never rejects. The client may still send the lost request, but sends it before this function's first question.
+ * Calls `onEnded` if a request has cancelled its task although the request's caller received no reply. Queries Redis until it
+ * replies, for at most a minute, and never rejects. If the client sends the lost request again, it does so before this function's
+ * first query.
  */
 export async function reportLateEnd(
   redis: Commander,
@@ -78,8 +79,8 @@ export async function reportLateEnd(
   for (let failures = 0; redis.status !== 'end' && performance.now() < until; failures++) {
     await sleep(retryDelay(failures), undefined, { ref: false })
     const names = { cancelReply: keys.cancelReply(request) }
-    const reply = await runScript(redis, readCancelReply, names, { request }).catch(() => 'no answer' as const)
-    if (reply === 'no answer') continue
+    const reply = await runScript(redis, readCancelReply, names, { request }).catch(() => 'no reply' as const)
+    if (reply === 'no reply') continue
     if (reply?.answer === 'cancelled') onEnded({ id, task: reply.task })
     return
   }
@@ -89,14 +90,15 @@ export async function reportLateEnd(
 const REQUESTS_PER_PAGE = 100
 
 export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
-  /** Returns whether to stop after the current page. Defaults to never. */
+  /** Returns whether to stop after the current page. By default, all pages are processed. */
   readonly isOver?: () => boolean
-  /** Called for each task that a repeated request ended, once Redis has confirmed it. The callback is not called twice for a task. */
+  /** Called once for each task that a repeated request ended, when Redis has confirmed the end. */
   readonly onEnded: OnEnded
 }
 
 /**
- * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, and one for each request.
+ * Repeats the requests whose tasks have not ended. Takes one round trip to read every hundred requests, and one to repeat each of
+ * them.
  */
 export async function repeatCancels(
   redis: Commander,

@@ -14,7 +14,7 @@ export const other = defineTask({ name: 'swarm.other', ...schemas })
 if (process.argv[1] === import.meta.filename) {
   const [redisUrl = '', namespace = ''] = process.argv.slice(2)
   const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
-  // Synchronously, so that a process that is stopped or killed has printed what it has started.
+  // Writes synchronously, so that a process that is stopped or killed has printed every task that it started.
   const begin = async ({ name, id }: { readonly name: string; readonly id: string }): Promise<void> => {
     writeSync(1, `${name} ${id}\n`)
     await sleep(5)

@@ -57,7 +57,7 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
 
-  /** Whether a task has been about to start since the last read. */
+  /** Whether the consumer has checked the copy's freshness since the last read, because a task was about to start. */
   let isInUse = false
   /** How many reads have failed since the last successful one. */
   let failures = 0
@@ -74,7 +74,7 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   const readOnce = async (): Promise<void> => {
     const sentAt = performance.now()
     const texts = await runScript(redis, readRules, keys, { consumer, silence: FORGET_CONSUMER_MS })
-    // If two rules match a task, the one that stops it while it runs takes effect.
+    // If several rules match a task, a rule that stops running tasks takes precedence.
     rules = parseRules(texts).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
     readAt = sentAt
     if (rules.length > 0) host.apply(matching)
@@ -129,20 +129,20 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   return {
     isFresh() {
       isInUse = true
-      // The consumer may have been idle when the timer last fired.
+      // No read is scheduled if the consumer was idle when the timer last fired.
       if (timer === undefined && reading === undefined && !isClosed) void read()
       return isFresh()
     },
     async untilFresh() {
       while (!isFresh() && !isClosed) {
         await read()
-        // If Redis rejects the script at once, reading again at once would keep this process and Redis busy.
+        // If Redis rejects the script immediately, an immediate retry would keep this process and Redis busy.
         if (failures > 0 && !isFresh() && !isClosed) await nextRead.promise
       }
     },
     matching,
     refresh() {
-      // A read that is under way may have reached Redis before the new rule was stored.
+      // A read that is in progress may have reached Redis before the new rule was stored.
       if (reading === undefined) void read()
       else isStale = true
     },

@@ -1,4 +1,4 @@
-// Ends waits when a signal aborts or a time has passed.
+// Ends a wait when a signal aborts or a time limit has passed.
 
 /** Settles like the promise, or rejects with the signal's reason if the signal aborts first. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

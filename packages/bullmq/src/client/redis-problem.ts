@@ -1,4 +1,4 @@
-// Converts the errors of a broker to those of a client.
+// Converts a broker's errors to a client's errors.
 import { BullpenError } from '@bullpen/contract'
 import { ProblemError } from '@bullpen/contract/internal'
 
@@ -6,8 +6,8 @@ import { ProblemError } from '@bullpen/contract/internal'
 const NOT_SENT = /isn't (?:writeable|ready) and enableOfflineQueue/
 
 /**
- * Returns the error of a call as a ProblemError. `taskId` is the id of the task that the call may have stored. Other errors than
- * BullpenError are returned unchanged.
+ * Converts a BullpenError to a ProblemError, and returns any other error unchanged. `taskId` is the id of the task that the
+ * failed call may have stored.
  */
 export function problemOf(error: unknown, taskId: string | undefined): unknown {
   if (!(error instanceof BullpenError)) return error

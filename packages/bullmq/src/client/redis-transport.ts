@@ -1,4 +1,4 @@
-// The transport over Redis: a client enqueues in process, with the same script as the API.
+// Implements a client's transport over Redis. The client enqueues tasks in its own process, with the same script as the API.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Catalogue,
@@ -39,22 +39,22 @@ import { afterTime, unlessAborted } from './aborts.ts'
 import { problemOf } from './redis-problem.ts'
 
 export interface RedisOptions {
-  /** The tasks that can be enqueued. Inputs are validated against their definitions. */
+  /** The tasks that the client can enqueue. Each input is validated against its task's definition. */
   readonly catalogue: Catalogue
-  /** Must be that of the workers. Defaults to 'bullpen'. */
+  /** Must be the same as the workers' namespace. Defaults to 'bullpen'. */
   readonly namespace?: string
-  /** Must be that of the workers. By default, payloads are stored as they are. */
+  /** Must be the same as the workers' codec. By default, payloads are stored unencoded. */
   readonly codec?: PayloadCodec
-  /** The maximum size of one task's stored data, in bytes. Defaults to 262,144, and 16,384 more for labels, times and ids. */
+  /** The maximum size of one task's stored data, in bytes. Defaults to 262,144 plus 16,384 for labels, times and ids. */
   readonly sizeLimit?: number
   /** The percentage of Redis's memory at which tasks are refused with `redis_full`. Defaults to 80. */
   readonly memoryWatermark?: number
-  /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
-  readonly allowEviction?: boolean
   /**
-   * How long an idempotency key that the caller gives is remembered, for queues whose definition does not set it. Defaults to
-   * '24h'.
+   * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
+   * false.
    */
+  readonly allowEviction?: boolean
+  /** How long a caller's idempotency key is remembered if the queue's definition does not set this. Defaults to '24h'. */
   readonly idempotencyLife?: Duration
   /** An id that appears in the log lines of the tasks that the client enqueues. */
   readonly correlationId?: string
@@ -65,8 +65,8 @@ export interface RedisOptions {
 const DEFAULT_SIZE_LIMIT = 262_144 + 16_384
 
 /**
- * The scope of the idempotency keys of all clients over Redis, as an API key is the scope of its callers' keys. It cannot be the
- * fingerprint of an API key, which has eight characters.
+ * The scope that all clients over Redis share for their idempotency keys. Over the API, the scope is the API key's fingerprint,
+ * which has eight characters, so the two cannot be equal.
  */
 const KEY_SCOPE = 'redis'
 
@@ -77,11 +77,12 @@ const CONNECT_RETRY_MS = 20
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /**
- * Opens the transport to the Redis at `url`, such as `'redis://127.0.0.1:6379'`, without waiting for Redis. An enqueue takes one round
- * trip. It may be repeated as long as the ended task is kept, because the task's id is generated beforehand. The connections keep the
- * process alive until the client is closed. This process does not do any housekeeping, so at least one worker or API must run.
+ * Opens the transport to the Redis at `url`, such as `'redis://127.0.0.1:6379'`, without waiting for Redis. An enqueue takes one
+ * round trip. The task's id is generated beforehand, so a failed enqueue can be repeated safely, unless the task has already
+ * ended and is no longer kept. The connections keep the process alive until the client is closed. This process does not do any
+ * housekeeping, so at least one worker or API must run.
  *
- * @throws BullpenError `invalid_configuration` if `url` is not the URL of a Redis, or `invalid_duration`.
+ * @throws BullpenError `invalid_configuration` if `url` is not a Redis URL, or `invalid_duration`.
  */
 export function redis(url: string, options: RedisOptions): TaskTransport {
   const { catalogue, namespace = 'bullpen', codec, sizeLimit = DEFAULT_SIZE_LIMIT, log = SILENT } = options
@@ -136,7 +137,7 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     }
   }
 
-  /** Stores the task. If the queue is full, the policy of the request or of the queue decides, as it does in the API. */
+  /** Stores the task. If the queue is full, the request's policy or else the queue's policy decides what happens, as in the API. */
   async function store(
     create: () => NewTask,
     queue: string,
@@ -180,7 +181,7 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
       let id: TaskId | undefined
       const create = (): NewTask => {
         const enqueuedAt = now()
-        // The id is kept for later tries.
+        // Later tries use the same id.
         id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
         const origin = { id, enqueuedAt, caller: 'only', limits, correlationId: options.correlationId } as const
         const task = newTask(definition, input, call, origin)

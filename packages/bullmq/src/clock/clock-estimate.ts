@@ -1,17 +1,16 @@
-// Estimates another clock's offset from its readings, and decides which measurement to trust and when the skew is worth a log
-// line.
+// Decides which measurement of another clock to trust, and when the skew between the clocks has to be logged.
 
-/** One measurement of another clock against our monotonic clock. */
+/** One comparison of another clock with this process's monotonic clock. */
 export interface Estimate {
-  /** The other clock's time minus ours. */
+  /** The other clock's time minus this process's. */
   readonly offsetMs: number
   /** The true offset differs from `offsetMs` by at most this much, which is half of the round trip. */
   readonly errorMs: number
-  /** When it was measured, by our clock. */
+  /** When the measurement was made, by this process's clock. */
   readonly at: number
 }
 
-/** The error, in ms, at which an estimate is good enough to measure rarely. */
+/** The largest error, in ms, with which an estimate is good enough for rare measurements. */
 export const ESTIMATE_ENOUGH_MS = 50
 
 /** The two clocks drift apart by less than this share of the elapsed time, unless one of them is set. */
@@ -32,8 +31,8 @@ export function better(known: Estimate | undefined, sample: Estimate): Estimate 
 }
 
 /**
- * Returns 'far' or 'near' once the skew has certainly become large, or small again. Returns undefined if nothing has changed, as
- * between the two limits.
+ * Returns 'far' once the skew has certainly become large, and 'near' once it has certainly become small again. Returns undefined
+ * if neither is certain, for example if the skew is between the two limits.
  */
 export function crossing(wasFar: boolean, skewMs: number, errorMs: number): 'far' | 'near' | undefined {
   const ms = Math.abs(skewMs)

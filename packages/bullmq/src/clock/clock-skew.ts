@@ -2,9 +2,9 @@
 //
 // Which clock to use:
 //   - Redis's time (`SkewMonitor.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
-//     when a task is enqueued, due, started, ended or expires. All processes agree on it.
+//     when a task is enqueued, due, started, ended or expires. All processes agree on this time.
 //   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is also Redis's time. Tests replace it.
-//   - `performance.now()` for durations within one process: timeouts, leases, how long ago something was read.
+//   - `performance.now()` for durations within one process: timeouts, leases, the age of a reading.
 //   - `machineMs` (locks/machine-clock.ts) for durations that two threads of one process compare.
 //   - `Date.now()` only where BullMQ itself uses it (internals/composition/scripts-clock.ts), and as the fallback until Redis responds.
 import type { Log } from '@bullpen/contract'
@@ -31,8 +31,8 @@ export interface SkewMonitor {
   /** Returns the same time, with fractions, for a given value of `performance.now()`. */
   at(monotonic: number): number
   /**
-   * Returns how far the machine's clock is ahead of Redis's, in ms. Negative if it is behind, and undefined until the first
-   * measurement.
+   * Returns how far the machine's clock is ahead of Redis's, in ms. The result is negative if the machine's clock is behind, and
+   * undefined until the first measurement.
    */
   skewMs(): number | undefined
   /** Resolves after the first measurement, on close, or when Redis rejects the TIME command, which is logged. */
@@ -42,11 +42,9 @@ export interface SkewMonitor {
 
 export interface SkewMonitorOptions {
   readonly redisUrl: string
-  /**
-   * In a cluster, each node has its own clock. The one that counts is the clock of the node that holds the namespace's own keys.
-   */
+  /** In a cluster, each node has its own clock, and the monitor uses the clock of the node that holds the namespace's own keys. */
   readonly namespace: string
-  /** Receives one line when the skew exceeds half a second, and another when the skew is small again. */
+  /** Receives one line when the skew exceeds half a second, and another line when the skew is small again. */
   readonly log: Log
   /** The interval between measurements, in ms. Defaults to 10,000. Tests set it. */
   readonly everyMs?: number

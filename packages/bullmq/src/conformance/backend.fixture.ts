@@ -12,7 +12,7 @@ import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { type LockRenewer, openLockRenewer } from '../locks/lock-renewer.ts'
 
-/** The lock duration is the usual one, so that a machine under load loses no lock. */
+/** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
 const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 150 }
 
@@ -76,7 +76,7 @@ export async function openBullmqOn(
         void consumer.stop()
         consumer.close()
       }
-      // Sooner than they would expire.
+      // Deletes the locks instead of waiting until they expire.
       if (running.length > 0) await redis.del(running.map(keys.lock))
     },
     async close() {

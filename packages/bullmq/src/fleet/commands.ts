@@ -27,11 +27,11 @@ export type NewCommand = Omit<Command, 'at'>
 
 /**
  * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue. A
- * resize of all workers also goes to silent workers, because there is no queue setting from which a returning worker could learn
- * its size. `now` is the time of Redis's clock.
+ * resize of all workers also goes to silent workers, because a returning worker could not learn its size from any queue setting.
+ * `now` is the time by Redis's clock.
  */
 export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
-  // The limits of the whole fleet are queue settings, so no worker has to act.
+  // Fleet-wide limits are queue settings, so no worker has to act.
   if (spec.action === 'limit') return []
   const { queue, worker } = spec
   return workers
@@ -58,7 +58,8 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
 }
 
 /**
- * Stores a command. Atomic. Idempotent for the same id and spec. Takes one round trip.
+ * Stores a command. If a command with the same id and spec is already stored, changes nothing. The call is atomic and takes one
+ * round trip.
  *
  * @throws BullpenError `command_id_reused` if the id was used with another spec.
  */
@@ -92,7 +93,7 @@ export async function storeCommand(
   return { id, spec, ...stored }
 }
 
-/** Stores a worker's response. Idempotent: only a worker's first response is stored. Takes one round trip. */
+/** Stores a worker's response, unless the worker has already responded to the command. Takes one round trip. */
 export async function storeResponse(
   redis: Commander,
   keys: FleetKeys,
@@ -115,7 +116,7 @@ export async function readCommand(
   return found.map((each) => decodeCommand(each, now))[0]
 }
 
-/** Reads commands, newest first. Takes one round trip for every twenty. */
+/** Reads commands, newest first. Takes one round trip for every twenty commands. */
 export async function readCommands(
   redis: Commander,
   { base, commands, heartbeats }: FleetKeys,
@@ -151,7 +152,10 @@ function decodeCommand(
   }
 }
 
-/** Decodes a worker's response. A silent worker is shown as gone, although it may come back and respond until it is forgotten. */
+/**
+ * Decodes a worker's response. A silent worker is shown as `gone`, although it may still return and respond until it is
+ * forgotten.
+ */
 function readResponse(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandResponse {
   if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandResponse, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS

@@ -37,7 +37,7 @@ export function status(worker: string, pools: readonly PoolStatus[] = [pool('cpu
   }
 }
 
-/** `open` gives another member of the same fleet, as another worker would have. */
+/** Opens a fleet. The returned `open` opens the same fleet again, as a second worker would. */
 export async function fleetRig({
   namespace = `t-${randomUUID().slice(0, 12)}`,
   queues = ['cpu', 'io'],

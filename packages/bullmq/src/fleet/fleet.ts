@@ -1,13 +1,13 @@
 // Implements the fleet on Redis: the registry of workers, the commands that control them, and their queues' settings.
 //
 // A command takes the following path. `send` stores the command together with its recipients (commands.ts): the worker that it
-// names, or every live worker with a pool on its queue. Two commands with the same id are the same command. If their
-// contents differ, the second one is refused, as is a command for a worker that is unknown or silent. `send` then applies the
-// command to its queue's settings (queue-settings.ts). One script marks it as applied, raises the revision of the settings, and
-// publishes a notification. A notified worker sends a heartbeat and receives its
-// commands and the revision in reply (registry.ts). It reads the settings if the revision has changed, and once a minute. It executes the commands and stores its response, which wakes the
-// sender. Only a worker's first response counts, and a worker that falls silent counts as `gone`. If the sender dies before the
-// settings are applied, any worker's next heartbeat applies them.
+// names, or every live worker with a pool on its queue. Two commands with the same id are the same command. If their contents
+// differ, the second one is refused, as is a command for a worker that is unknown or silent. `send` then applies the command to
+// its queue's settings (queue-settings.ts). One script marks the command as applied, increments the revision of the settings, and
+// publishes a notification. A notified worker sends a heartbeat and receives its commands and the revision in reply
+// (registry.ts). The worker reads the settings if the revision has changed, and also once a minute. It executes the commands and
+// stores its response, which wakes the sender. Only a worker's first response counts, and a worker that falls silent counts as
+// `gone`. If the sender dies before the settings are applied, any worker's next heartbeat applies them.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
@@ -24,8 +24,8 @@ import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, ta
 import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 
 /**
- * How often a caller that is waiting for responses checks by itself, in ms, because a worker that falls silent does not publish
- * anything.
+ * How often a command is read again while a caller waits for its responses, in ms. Messages are not enough, because a worker that
+ * falls silent does not publish one.
  */
 const RECHECK_MS = 1_000
 
@@ -44,7 +44,7 @@ export interface FleetOptions {
 
 /**
  * Opens the fleet, without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`. The fleet
- * uses one connection for commands and, from the first `listen` or `awaitResponses` on, another one for notifications.
+ * uses one connection for commands, and opens a second one for notifications when `listen` or `awaitResponses` is first called.
  *
  * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
  */
@@ -77,7 +77,7 @@ export function openFleet(options: FleetOptions): Fleet {
     return new Map(await Promise.all(settings))
   }
 
-  /** The settings that the last heartbeats returned. */
+  /** The settings that heartbeats have returned, with the revision and the time of the last read. */
   let known:
     | { readonly revision: string; readonly readAt: number; readonly settings: ReadonlyMap<string, QueueSettings> }
     | undefined

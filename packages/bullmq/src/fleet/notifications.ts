@@ -1,5 +1,5 @@
-// Listens to the fleet's channels, which announce the worker or queue that a command concerns, and the commands to
-// which a worker has responded. The first listener opens a connection, which all listeners share.
+// Listens to the fleet's channels. One announces the worker or queue that a command concerns, and the other announces the
+// commands to which a worker has responded. The first listener opens a connection, which all listeners share.
 import type { Log } from '@bullpen/contract'
 import type { FleetKeys } from '../keys.ts'
 import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
@@ -13,7 +13,10 @@ export const queueOf = (message: string): string | undefined => /^queue (.*)$/.e
 type Listener = (message: string | undefined) => void
 
 export interface Notifications {
-  /** Calls `listener` with every message. Also calls it with undefined at first and whenever the connection is restored. */
+  /**
+   * Calls `listener` with every message. Also calls it with undefined once the channel is subscribed and whenever the connection
+   * is restored.
+   */
   listen(channel: string, listener: Listener): () => void
   close(): void
 }

@@ -1,6 +1,6 @@
-// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and limit of
-// tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply
-// them.
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and maximum number
+// of tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts
+// apply them.
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
@@ -20,7 +20,7 @@ export interface StoredCommand {
   readonly at: number
 }
 
-/** Returns the queue whose settings a command changes, or undefined if it changes none. */
+/** Returns the queue whose settings a command changes, or undefined if the command does not change any settings. */
 export function targetQueue(spec: CommandSpec): string | undefined {
   if (spec.action === 'limit') return spec.queue
   const ofFleet = spec.action === 'pause' || spec.action === 'resume' || spec.action === 'drain'
@@ -28,8 +28,8 @@ export function targetQueue(spec: CommandSpec): string | undefined {
 }
 
 /**
- * Applies a command to the settings of its queue. A command never overwrites a newer one, whichever is applied first. Atomic and
- * idempotent. Takes one round trip.
+ * Applies a command to its queue's settings. A command never overwrites a newer one, whichever is applied first. The call is
+ * atomic and idempotent, and takes one round trip.
  */
 export async function applySettings(redis: Commander, keys: QueueKeys, command: StoredCommand): Promise<void> {
   const args = { sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }

@@ -1,5 +1,5 @@
-// Encodes and decodes a worker's status. The stored form is compact because each worker writes its status every two seconds, for
-// up to thousands of slots.
+// Encodes and decodes a worker's status. The stored form is compact because each worker writes its status every two seconds, and
+// a worker may have thousands of slots.
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import type { WorkerStatus } from '@bullpen/engine/internal'
 
@@ -39,7 +39,7 @@ export function encodeStatus({ pools, ...worker }: WorkerStatus): StoredStatus {
 /**
  * Decodes a status. If `slots` is omitted, the decoded pools have no slots.
  *
- * @throws SyntaxError or TypeError if the text was not encoded by {@link encodeStatus}.
+ * @throws SyntaxError or TypeError if a string was not encoded by {@link encodeStatus}.
  */
 export function decodeStatus(status: string, slots?: string): WorkerStatus {
   const { pools, ...worker } = JSON.parse(status) as StatusWithoutSlots

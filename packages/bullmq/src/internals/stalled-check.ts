@@ -19,7 +19,7 @@ export interface StalledCheck {
  * Requeues lost tasks, which takes two checks. The first check marks the active tasks, and renewing a task's lock removes its
  * mark. The second check returns the tasks that are still marked and have no lock to the head of their queue, and stores the
  * record of each lost attempt. A task that has lost its worker more than `MAX_DEATHS` times is flagged so that the next worker
- * fails it. Atomic. Takes one round trip. O(active tasks).
+ * fails it. A check is atomic, takes one round trip, and costs Redis O(active tasks).
  */
 export async function requeueLostTasks(
   redis: Commander,

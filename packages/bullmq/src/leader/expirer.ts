@@ -8,7 +8,7 @@ import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** The maximum number of tasks that one script looks at. 20 tasks take Redis about 0.6 ms. */
+/** The maximum number of tasks that one script examines. 20 tasks take Redis about 0.6 ms. */
 const PAGE_SIZE = 20
 
 export interface Expired {
@@ -23,18 +23,21 @@ export interface Expiry {
   readonly now: () => number
   /** The name of this process, for the attempt records. */
   readonly process: string
-  /** Distinguishes this process's housekeeping from any other one. A caller expires a queue's tasks only once at a time. */
+  /**
+   * Distinguishes this process's housekeeping from other processes'. A caller must not expire the same queue's tasks twice at a
+   * time.
+   */
   readonly caller: string
-  /** Returns whether to stop after the current page. Defaults to never. */
+  /** Returns whether to stop after the current page. By default, all pages are processed. */
   readonly isOver?: () => boolean
-  /** Called for each task that was expired, once Redis has confirmed its page. */
+  /** Called for each expired task when Redis has confirmed the task's page. */
   readonly onExpired: (expired: Expired) => void
 }
 
 /**
- * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty due tasks, plus a final one. A page
- * has fewer tasks if the waiting list is long and the tasks are not near the end at which workers fetch. If a reply is lost, the
- * script is sent again, and returns the same tasks.
+ * Expires a queue's due tasks in pages of up to twenty, pausing after each page. Takes one round trip per page, plus a final one.
+ * Pages are smaller if the waiting list is long and the due tasks are far from the end at which workers fetch. If a reply is
+ * lost, the script is sent again and returns the same tasks.
  */
 export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<void> {
   const { fencing, now, process, caller, onExpired, isOver = () => false } = expiry

@@ -1,4 +1,4 @@
-// Logs failures of the housekeeping, at most once a minute for each duty and queue.
+// Logs housekeeping failures, at most once a minute for each duty and queue.
 import type { Log } from '@bullpen/contract'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
@@ -8,13 +8,13 @@ const INTERVAL_MS = 60_000
 
 export interface FailureLogOptions {
   readonly log: Pick<Log, 'warn'>
-  /** Called for each failure, also if its line is suppressed. */
+  /** Called for each failure, even if its log line is suppressed. */
   readonly onFailed?: ((failure: { readonly queue: string; readonly duty: string }) => void) | undefined
-  /** Returns the time in ms, on any clock that does not jump back. */
+  /** Returns the time in ms, by any clock that never goes back. */
   readonly now?: () => number
 }
 
-/** Returns a function that logs and reports a failure, except if the failure only means that Redis is not reachable. */
+/** Returns a function that logs and reports a failure, unless the failure is only that Redis is unreachable. */
 export function createFailureLog({
   log,
   onFailed = () => {},

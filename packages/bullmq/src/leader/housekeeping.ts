@@ -1,11 +1,11 @@
 // Does the leader's work for one queue: surveys the queue, and then does the duties that the survey names.
 //
-// A queue's duties run independently of each other. A duty that fails or takes long therefore does not delay any other duty of its
-// queue or of other queues. For example, lost tasks are found within a round even while a backlog is being expired.
+// A queue's duties run independently of each other. A duty that fails or takes long therefore does not delay any other duty, on
+// its own queue or on another. For example, lost tasks are found within a round even while a backlog is being expired.
 //
-// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: a repeated cancellation is
-// a request that any process may make, and the script that repairs an entry compares it again first. Losing the leader may
-// therefore delay these duties, but if there are briefly two leaders, they do not do anything twice.
+// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: any process may repeat a
+// cancellation, and the script that repairs an entry compares the entry again first. If the leader is lost, these duties may
+// therefore be delayed. If there are briefly two leaders, no harm is done.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
@@ -29,13 +29,13 @@ export interface HousekeepingOptions {
   readonly namespace: string
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number
-  /** The name of this process, for the records of the tasks that it ends. */
+  /** This process's name, for the records of the tasks that the process ends. */
   readonly process: string
   /** Called for each task that this process expired. The callback must not throw or block. */
   readonly onExpired: OnEnded
   /** Called for each waiting task that this process ended because of a cancellation. The callback must not throw or block. */
   readonly onCancelled: OnEnded
-  /** Called with the number of entries in a queue's status index that were repaired. */
+  /** Called with the number of entries that were repaired in a queue's status index. */
   readonly onRepaired: (queue: string, entries: number) => void
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
   readonly onFailed: (failure: HousekeepingFailure) => void
@@ -51,17 +51,17 @@ export interface HousekeepingFailure {
 
 export interface Housekeeping {
   /**
-   * Surveys a queue, and starts the duties that it needs and that are not still under way. Resolves to a newer leader's fencing
-   * number if one has worked on the queue, and otherwise to undefined. Never rejects.
+   * Surveys a queue, and starts each duty that the queue needs and that is not already in progress. If a newer leader has worked
+   * on the queue, resolves to that leader's fencing number, and otherwise to undefined. Never rejects.
    */
   visit(queue: RegisteredQueue, term: Term): Promise<number | undefined>
-  /** Resolves when no duty is under way. Never rejects. Duties stop after their current page once their term is over. */
+  /** Resolves when no duty is in progress. Never rejects. Duties stop after their current page once their term is over. */
   settled(): Promise<void>
 }
 
 /**
- * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes. A part that
- * lacks one task and has another one too many still has the right size.
+ * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes, and
+ * therefore does not notice a part that lacks one task but holds another by mistake.
  */
 const COMPARE_EVERY_MS = 600_000
 
@@ -74,7 +74,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const caller = randomUUID()
   const bulkCancellers = new Map<string, BulkCanceller>()
   const keyRemovers = new Map<string, ReturnType<typeof createKeyRemover>>()
-  /** The duties that are under way, by duty and queue. */
+  /** The duties in progress, by duty and queue. */
   const underWay = new Map<string, Promise<void>>()
 
   const bulkCanceller = (queue: string): BulkCanceller => {

@@ -1,5 +1,5 @@
-// Elects one of a namespace's processes as its leader, and repeats every registered queue's housekeeping as long as this process
-// leads.
+// Elects one of a namespace's processes as its leader. While this process leads, it repeatedly does the housekeeping of every
+// registered queue.
 //
 // Every process with a broker is a candidate, whether it is an API or a worker, because workers may be scaled to zero. The leader
 // holds a lease of 3 s and renews it every second. If the leader dies or is cut off, another process takes over when the lease
@@ -36,7 +36,7 @@ export interface LeaderOptions {
   readonly redis: Commander
   readonly redisUrl: string
   readonly namespace: string
-  /** Rejects as long as the namespace must not be used. */
+  /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
   /** Resolves once the clock that the housekeeping uses is right. Until then, this process does not lead. */
   readonly measured: Promise<void>
@@ -45,23 +45,23 @@ export interface LeaderOptions {
   readonly log: Log
 }
 
-/** The errors with which a process is not eligible until an operator has intervened. */
+/** The errors that make a process ineligible until an operator intervenes. */
 const INCOMPATIBLE: ReadonlySet<string> = new Set<ErrorCode>(['incompatible_schema', 'unsupported_redis'])
 
-/** The answer to a process that is not eligible, so that it asks again as rarely as a process that follows another one. */
+/** Returns the answer for an ineligible process, which then asks again only as often as a follower does. */
 const notEligible = ({ leaseMs }: LeaseTimes): LeaseAnswer => ({ fencing: 0, leftMs: leaseMs })
 
 /** How often the same kind of failure is logged, in ms. */
 const LOG_EVERY_MS = 60_000
 /**
- * How long a process that closes waits for its housekeeping, in ms. Without the wait, the process would not learn which tasks the
+ * How long a closing process waits for its housekeeping, in ms. Without the wait, the process would not learn which tasks its
  * last scripts have ended.
  */
 const CLOSE_MS = 1_000
 
 export interface Leader {
   isLeading(): boolean
-  /** Resigns if this process leads, and waits up to a second for the housekeeping that is under way. Never rejects. */
+  /** Resigns if this process leads, and waits up to a second for the housekeeping in progress. Never rejects. */
   close(): Promise<void>
 }
 
@@ -69,10 +69,10 @@ export interface Leader {
 export function openLeader(options: LeaderOptions): Leader {
   const { redis, redisUrl, namespace, checkSchema, measured, housekeeping, times, log } = options
   const keys = leaderKeys(namespace)
-  // The name shows which process leads. The random part makes it distinct across hosts with the same name.
+  // The name shows which process leads. Its random part keeps it unique if several hosts have the same name.
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   let leadership: Leadership = { state: 'follower', askAt: 0 }
-  /** The highest fencing number because of which a queue has refused this process. */
+  /** The highest fencing number of a newer leader that a queue has reported to this process. */
   let above = 0
   let asking: Promise<void> | undefined
   /** Whether the reply to the current request may be outdated when it arrives. */
@@ -84,7 +84,7 @@ export function openLeader(options: LeaderOptions): Leader {
   /** The surveys that are in progress, by queue. */
   const visits = new Map<string, Promise<void>>()
 
-  /** Returns a function that logs a failure, which happens at most once a minute. */
+  /** Returns a function that logs a failure at most once a minute. */
   const failureLog = (message: string): ((err: unknown) => undefined) => {
     const write = throttledLog(
       (err: unknown, suppressed) => log.warn({ err, suppressed }, message),
@@ -148,7 +148,10 @@ export function openLeader(options: LeaderOptions): Leader {
     moveTo(afterAsking(leadership, asked, times))
     if (isToAskAgain) ask()
   }
-  /** Asks for the lease now. If a request is in progress, asks again after its reply, which may be older than the reason to ask. */
+  /**
+   * Asks for the lease now. If a request is in progress, asks again after its reply, because that reply may predate the reason
+   * for asking.
+   */
   const ask = (): void => {
     if (asking === undefined) asking = askOnce()
     else isToAskAgain = true
@@ -197,7 +200,8 @@ export function openLeader(options: LeaderOptions): Leader {
       if (leadership.state !== 'closed') moveTo({ state: 'closed' })
       subscriber.close()
       await asking
-      // The last request may have been granted. If this fails, the lease expires by itself.
+      // Resign even if the last request has no reply yet, because it may have been granted. If resigning fails, the lease expires
+      // by itself.
       const resigning = resign(redis, keys, holder).catch(() => {})
       const surveys = Promise.all(visits.values())
       await Promise.all([resigning, settlesWithin(surveys.then(housekeeping.settled), CLOSE_MS)])
@@ -205,7 +209,10 @@ export function openLeader(options: LeaderOptions): Leader {
   }
 }
 
-/** Announces that a queue has work for the leader, which otherwise notices it within a round. Takes one round trip. */
+/**
+ * Announces that a queue has work for the leader, which would otherwise notice the work only in its next round. Takes one round
+ * trip.
+ */
 export async function wakeLeader(redis: Commander, namespace: string, queue: string): Promise<void> {
   await redis.publish(leaderKeys(namespace).channel, queue)
 }

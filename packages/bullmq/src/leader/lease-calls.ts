@@ -1,5 +1,5 @@
-// The lease on a namespace's leadership. The process that holds the lease leads. The lease expires by Redis's clock unless the
-// leader renews it.
+// Acquires, renews and releases the lease on a namespace's leadership. The process that holds the lease leads. The lease expires
+// by Redis's clock unless the leader renews it.
 import { type LeaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { resignScript } from '../scripts/leader/resign.ts'
 import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
@@ -18,12 +18,15 @@ export interface LeaseRequest {
   readonly above: number
 }
 
-/** Acquires or renews the lease. Atomic. Takes one round trip. */
+/** Acquires or renews the lease. The call is atomic and takes one round trip. */
 export function takeLease(redis: Commander, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseAnswer> {
   return runScript(redis, takeLeaseScript, keys, { ...request, schemaVersion: SCHEMA_VERSION })
 }
 
-/** Releases the lease if the caller holds it, and announces that the namespace has no leader. Atomic. Takes one round trip. */
+/**
+ * Releases the lease if the caller holds it, and announces that the namespace has no leader. The call is atomic and takes one
+ * round trip.
+ */
 export function resign(redis: Commander, keys: LeaderKeys, holder: string): Promise<void> {
   return runScript(redis, resignScript, keys, { holder, channel: keys.channel })
 }

@@ -38,12 +38,13 @@ export interface LeaseTimes {
 /** The delay before asking for the lease again if there was no response, in ms. */
 export const RETRY_MS = 200
 /**
- * Each follower asks at a random moment within this time after the lease has expired, in ms, so that they do not all ask at once.
+ * Each follower asks at a random moment within this time after the lease has expired, in ms, so that followers do not all ask at
+ * once.
  */
 export const SPREAD_MS = 100
 
 export interface Asked {
-  /** Undefined if Redis did not respond, or was not asked because this process's clock has not been measured. */
+  /** Undefined if Redis did not respond, or if this process did not ask because its clock has not been measured. */
   readonly answer: LeaseAnswer | undefined
   /** When the request was sent, and the current time. */
   readonly sentAt: number

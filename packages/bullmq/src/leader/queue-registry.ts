@@ -1,4 +1,4 @@
-// The registry of a namespace's queues. The leader works on every registered queue, whatever its own catalogue contains.
+// Stores the registry of a namespace's queues. The leader works on every registered queue, whatever its own catalogue contains.
 import { FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { Retention } from '@bullpen/engine/internal'
 import { z } from 'zod'
@@ -10,23 +10,23 @@ import { type Commander, runScript } from '../scripts/script.ts'
 export interface RegisteredQueue {
   readonly name: string
   /**
-   * How long the queue's ended tasks are kept. Undefined if no consumer has stored it. The leader then removes none of the queue's
-   * tasks.
+   * How long the queue's ended tasks are kept. Undefined if no consumer has stored a retention, in which case the leader does not
+   * remove any of the queue's tasks.
    */
   readonly retention?: Retention | undefined
 }
 
 export interface Registering {
   /**
-   * Whether the retentions replace stored ones. A consumer that opens replaces them. Repeated registrations do not, so that of
-   * several consumers the one that opened last decides.
+   * Whether the retentions replace those already stored. They do when a consumer opens, but not when a registration is repeated,
+   * so that the consumer that opened last decides.
    */
   readonly replaces: boolean
 }
 
 /**
- * Registers queues. Atomic and idempotent. Takes one round trip. Returns false, without writing anything, if the namespace does not
- * have this version's schema, or has lost its data.
+ * Registers queues. Returns false, without writing anything, if the namespace does not have this version's schema or has lost its
+ * data. The call is atomic and idempotent, and takes one round trip.
  */
 export async function registerQueues(
   redis: Commander,
@@ -50,7 +50,7 @@ export function encodeRetention(retention: Retention | undefined): string {
   return retention === undefined ? '' : JSON.stringify(retention)
 }
 
-/** A version of Bullpen that does not read what another one has stored removes nothing. */
+/** Returns undefined for a retention that this version of Bullpen can't read, so that no task is removed because of it. */
 function decodeRetention(text: string): Retention | undefined {
   return retentionSchema.safeParse(parseJson(text)).data
 }

@@ -1,20 +1,20 @@
 // Keeps a process's queues registered for the leader, whatever happens to the data in Redis.
 //
 // Redis may lose the registry while the process is connected: by FLUSHALL, or by a failover to a replica that lagged behind. The
-// leader then visits no queue until the queues are registered again. The registration is therefore repeated whenever a connection
-// is established, and about once a minute.
+// leader then does not visit any queue until the queues are registered again. The registration is therefore repeated whenever a
+// connection is established, and about once a minute.
 import type { Log } from '@bullpen/contract'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** How often a registration is repeated, in ms, on average. */
+/** The average time between two registrations, in ms. */
 const REPEAT_EVERY_MS = 60_000
-/** The average delay after a repetition that failed, in ms. */
+/** The average delay before a failed registration is retried, in ms. */
 const RETRY_MS = 5_000
 
 export interface RegistrationOptions {
   readonly redis: Pick<Commander, 'on' | 'off'>
-  /** Registers the queues again. Idempotent. */
+  /** Registers the queues again. Must be idempotent. */
   readonly repeat: () => Promise<void>
   readonly log: Log
   /** Defaults to 60,000. Tests set this. */
@@ -27,13 +27,13 @@ export interface Registration {
   close(): void
 }
 
-/** Starts to repeat the registration. Its timer does not keep the process alive. */
+/** Starts repeating the registration. The timer does not keep the process alive. */
 export function openRegistration(options: RegistrationOptions): Registration {
   const { redis, repeat, log, everyMs = REPEAT_EVERY_MS, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
-  // The delays vary by a quarter, so that processes which started together do not all repeat their registration together.
+  // The delays vary by a quarter, so that processes that started at the same time do not all register at the same time.
   const schedule = (averageMs: number): void => {
     clearTimeout(timer)
     if (!isClosed) timer = setTimeout(run, averageMs * (0.75 + random() / 2)).unref()

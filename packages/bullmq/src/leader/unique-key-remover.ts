@@ -1,13 +1,14 @@
-// Deletes the entries of a queue's unique keys that no task has any more, page by page.
+// Deletes the entries of unique keys that no task of the queue has any more, page by page.
 //
-// The pages follow Redis's own way to expire keys: each visit of the leader looks at one page, and goes on as long as at least a
-// quarter of a page could be deleted. The cost of a visit is therefore bounded, and only a part of the entries are out of date.
+// The method is the one by which Redis expires its own keys. Each time the leader visits the queue, it examines one page of
+// entries, and continues with the next page only if at least a quarter of the entries were deleted. A visit therefore takes more
+// than one page only if many entries are outdated.
 import type { QueueKeys } from '../keys.ts'
 import { removeUniqueKeysScript } from '../scripts/leader/remove-unique-keys.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** About how many entries one script looks at. */
+/** The approximate number of entries that one script examines. */
 const ENTRIES_AT_ONCE = 500
 const WORTHWHILE_SHARE = 0.25
 
@@ -16,7 +17,7 @@ interface RemovalOptions {
   readonly isOver: () => boolean
 }
 
-/** Returns the duty of a leader that deletes the entries of one queue. Each call goes on where the last one has ended. */
+/** Returns the leader's duty of deleting one queue's outdated entries. Each call continues where the previous one ended. */
 export function createKeyRemover(redis: Commander, keys: QueueKeys) {
   let cursor = '0'
   return async ({ fencing, isOver }: RemovalOptions): Promise<void> => {

@@ -9,8 +9,8 @@ export interface LockGroup {
   readonly lockMs: number
   readonly renewalMs: number
   /**
-   * How long the main thread's event loop may be blocked, in ms, before its locks are no longer renewed. Undefined means no
-   * limit.
+   * How long the main thread's event loop may be blocked, in ms, before the thread's locks are no longer renewed. Undefined means
+   * no limit.
    */
   readonly eventLoopStallLimitMs: number | undefined
   /** One 32-bit number: when the main thread's event loop last turned, by the machine clock. */

@@ -91,7 +91,7 @@ if (process.argv[1] === import.meta.filename) {
     },
   })
   process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
-  // Loading takes longer than a handler may block on a busy machine: a test starts the pool when it needs it.
+  // On a busy machine, loading takes longer than a handler may block, so a test starts the pool when it needs the pool.
   say({ said: 'loaded' })
   await once(process.stdin, 'data')
   process.stdin.destroy()

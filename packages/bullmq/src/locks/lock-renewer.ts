@@ -1,5 +1,5 @@
-// Renews one consumer's locks. Stores the locks in a table that the renewal thread reads, and reports a lost or overdue lock
-// before another process can start its task.
+// Keeps one consumer's locks renewed. Stores the locks in a table that the renewal thread reads, and reports a lost or overdue
+// lock before another process can start the lock's task.
 import type { Log } from '@bullpen/contract'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'

@@ -1,5 +1,5 @@
-// Runs the thread that renews locks. A process has one such thread per Redis address, shared by all consumers, as long as it has
-// consumers. If the thread dies, the main thread renews the locks until a new thread is ready.
+// Runs the thread that renews locks. A process with consumers has one renewal thread per Redis address, which all of the
+// consumers share. If the thread dies, the main thread renews the locks until a new thread is ready.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '@bullpen/contract'
@@ -47,7 +47,7 @@ class RenewalThread {
   readonly #log: Log
   readonly #onEmpty: () => void
   readonly #groups = new Map<number, LockGroup>()
-  /** The renewals that run in the main thread as long as there is no renewal thread. */
+  /** The renewals that run in the main thread while there is no renewal thread. */
   readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #backoff = createRestartBackoff()

@@ -1,4 +1,4 @@
-// Renews one consumer's locks at a fixed interval, as long as the main thread's event loop is not blocked.
+// Renews one consumer's locks at a fixed interval while the main thread's event loop is not blocked.
 import { closeConnection, nodeOfKey } from '../redis/node-of-key.ts'
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -53,7 +53,7 @@ const connections = new WeakMap<object, Map<string, Connection>>()
 export function startRenewal(redis: Commander, group: LockGroup, now: () => number = machineMs): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
-  /** Locks younger than this are left to the next round, because most of their tasks will have ended by then. */
+  /** Locks younger than this are not renewed until the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
   const ofClient = connections.get(redis) ?? new Map<string, Connection>()
   connections.set(redis, ofClient)
@@ -71,7 +71,7 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
   const currentConnection = (): Connection => {
     const node = nodeOfKey(redis, stalled)
     const connection = ofClient.get(node) ?? newConnection(node)
-    // A dead connection may take minutes to fail by itself, whereas a new connection works as soon as the network does.
+    // A dead connection may take minutes to fail, whereas a new connection works as soon as the network does.
     if (msBetween(connection.answeredAt, now()) <= group.lockMs) return connection
     closeConnection(redis, node)
     return newConnection(node)
@@ -108,9 +108,9 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
     connection.answeredAt = now()
   }
   /**
-   * Asks the server for a key of the queue if there is nothing to renew, to notice that the server does not respond before a lock
-   * depends on it. In a cluster, PING would go to any node. One command per half a lock's duration is enough for all groups on a
-   * connection.
+   * Reads one of the queue's keys if there are no locks to renew, so that an unresponsive server is noticed before a lock depends
+   * on it. PING is not used, because a cluster client would send it to any node. One command per half a lock's duration is enough
+   * for all groups on a connection.
    */
   const pingIfSilent = async (connection: Connection): Promise<void> => {
     if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return

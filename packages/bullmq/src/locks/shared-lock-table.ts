@@ -46,7 +46,7 @@ export class SharedLockTable {
     this.#text = Buffer.from(shared.memory)
   }
 
-  /** Creates a table. Each slot has room for an id and token of `units` UTF-16 units, and always for the usual length. */
+  /** Creates a table. Each slot has room for an id and token of `units` UTF-16 units, or of the usual length if that is more. */
   static of(slots: number, units = 0): SharedLockTable {
     const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MAX_BYTES_PER_UNIT) / HEAD_BYTES) * HEAD_BYTES)
     const slotBytes = HEAD_BYTES + text

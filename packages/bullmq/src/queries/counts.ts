@@ -8,12 +8,12 @@ import { remainingTasks } from '../scripts/queue/count-remaining.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { type Reads, readTogether } from './read-together.ts'
 
-/** Counts the tasks in each status, all as of the same moment. O(1). Takes one round trip. */
+/** Counts the tasks in each status, all as of the same moment. Takes constant time and one round trip. */
 export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
   return countsOf(await readTogether(redis, (reads) => addSizes(reads, keys)))
 }
 
-/** Reads a queue's totals, all as of the same moment. O(1). Takes one round trip. */
+/** Reads a queue's totals, all as of the same moment. Takes constant time and one round trip. */
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (reads) => {
     reads.hmget(keys.totals, 'accepted', 'removed', 'drift')

@@ -10,8 +10,8 @@ import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
 /**
- * Where a listing continues: after the last task shown. In a sorted set, the position includes the score that the task had. In a
- * list, it includes how many tasks there were from the right end up to and including that task. Without a position, the listing
+ * Where a listing continues: after the last task shown. In a sorted set, the position includes that task's score. In a list, the
+ * position includes the number of tasks from the right end up to and including that task. Without a position, the listing
  * continues at the start of the place.
  */
 const positionSchema = z.union([
@@ -44,8 +44,8 @@ interface PlacePage {
 /**
  * Returns the ids of one page, which is full unless it is the last. Takes one round trip for each place of the status. A page
  * costs Redis the same at any depth, except in a list that has changed at its right end since the previous page (list-page.ts).
- * No task that stays in its place is skipped, whatever happens to the others between two pages. It is listed once, except in a
- * list whose last task shown was cancelled.
+ * Every task that stays in its place is listed, whatever happens to other tasks between two pages. It is listed only once, unless
+ * the last task shown was cancelled and the place is a list.
  *
  * @throws BullpenError `invalid_cursor`.
  */

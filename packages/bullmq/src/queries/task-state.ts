@@ -62,7 +62,7 @@ export function decodeState(
     status,
     // BullMQ counts a start when a job is fetched. If the task then turned out to be expired or cancelled, it was not started.
     fencingToken: status === 'expired' ? 0 : starts - (last?.fencingToken === 0 && last.slot !== undefined ? 1 : 0),
-    // A task that ended without being started used no attempt, although BullMQ counted one.
+    // A task that ended without being started did not use an attempt, although BullMQ counted one.
     attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
     priority: count(fields['priority']),
@@ -106,7 +106,7 @@ function statusOf(facts: StatusFacts): TaskStatus {
 
 /**
  * Builds the record of a successful attempt. Bullpen stores only the output, the worker and the slot. The other fields come from
- * BullMQ's own.
+ * BullMQ's fields.
  */
 function successRecord(
   fields: Readonly<Record<string, string>>,
@@ -129,7 +129,7 @@ function successRecord(
 }
 
 /**
- * Builds the record of the attempt in which the task's worker died once too often. BullMQ fails such a job without calling the
+ * Builds the record of the attempt in which the task's worker died once too often. BullMQ then fails the job without calling the
  * processor.
  */
 function lostAttempt(
@@ -150,7 +150,7 @@ function lostAttempt(
       attempt: Math.max(1, attempts),
       counted: true,
       state: 'RECOVER_ERR',
-      // The cause is more deaths than a task may survive, or else an error between BullMQ and Bullpen.
+      // If the task's workers have not died too often, the cause is an error between BullMQ and Bullpen.
       reason: diedTooOften(fields, recorded) ? 'process_lost' : 'unexpected_error',
       message,
       worker: 'unknown',

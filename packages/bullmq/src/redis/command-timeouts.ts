@@ -2,10 +2,10 @@
 // `commandTimeout`, starts a timer for each command, which costs every enqueue about 2 µs of CPU time.
 import type { Command, Redis } from 'ioredis'
 
-/** The message of the error, which is that of ioredis. */
+/** The error's message, which is the same as in ioredis. */
 export const COMMAND_TIMED_OUT = 'Command timed out'
 
-/** How many commands that have their reply may stay at the beginning of the list until the list is copied. */
+/** The number of settled commands that may accumulate at the beginning of the list before the list is copied without them. */
 const MAX_SETTLED = 1_000
 
 interface Pending {
@@ -15,8 +15,8 @@ interface Pending {
 }
 
 /**
- * Rejects each command of this client that has no reply within `ms`. Redis may still execute the command, and ioredis discards the
- * late reply. The timer does not keep the process alive.
+ * Rejects each of this client's commands that receives no reply within `ms`. Redis may still execute the command, and ioredis
+ * discards the late reply. The timer does not keep the process alive.
  */
 export function limitCommands(redis: Redis, ms: number): void {
   const send = redis.sendCommand.bind(redis)
@@ -47,7 +47,7 @@ export function limitCommands(redis: Redis, ms: number): void {
     start()
   }
 
-  // A client that has ended has rejected its commands.
+  // A client rejects its pending commands when it ends.
   redis.on('end', () => {
     clearTimeout(timer)
     timer = undefined

@@ -1,34 +1,36 @@
-// Joins the commands that a process sends in quick succession, because each write to the socket costs the process a system call. A
-// producer with many callers sends many commands in one turn of the event loop, and so does a worker that gets many replies at once.
+// Joins the commands that a process sends in quick succession, because each write to the socket costs a system call. A producer
+// with many callers sends many commands in one turn of the event loop, as does a worker that receives many replies at once.
 //
 // Each command keeps its own reply and its own error. ioredis's automatic pipelining is different: it sends the commands as a
 // pipeline, which costs more than it saves.
 import type { Redis } from 'ioredis'
 
 /**
- * How many commands are written together. If all commands of a turn were, Redis would have nothing to do while the process prepares
- * them: with 64 callers, that was a third less throughput. Eight already save most of the system calls.
+ * The maximum number of commands that are written together. If all of a turn's commands were written together, Redis would be
+ * idle while the process prepares them, which lowered the throughput with 64 callers by a third. Joining eight commands already
+ * saves most of the system calls.
  */
 const MAX_JOINED = 8
 
 /**
- * How long commands are held back at most.
+ * The longest time for which commands are held back.
  *
  * - `turn`: until the current turn of the event loop ends, which also joins the commands of several requests.
- * - `callback`: until the current callback and the promises that it has resolved have run. The end of an attempt is therefore not
- *   held back while another callback runs, which may contain a handler that takes long.
+ * - `callback`: until the current callback and the promises that it has resolved have run. A command that ends an attempt is
+ *   therefore not held back while another callback runs a handler that takes long.
  */
 export type JoinedUntil = 'turn' | 'callback'
 
 const AT_END: Readonly<Record<JoinedUntil, (write: () => void) => void>> = {
   turn: (write) => void setImmediate(write),
-  // A tick that is scheduled while promises are settled runs once there are no more of them to settle.
+  // A tick that is scheduled by a promise's callback runs once no more such callbacks are pending.
   callback: (write) => process.nextTick(write),
 }
 
 /**
- * Holds the commands of this client back until there are eight of them or the given time has come, and then writes them in order. If the connection is lost before that, ioredis sends the commands again on the next one, as it does with all
- * commands that have no reply.
+ * Holds back this client's commands until there are eight of them or the given time has come, and then writes them in order. If
+ * the connection is lost before then, ioredis sends the commands on the next connection, as it does with every command that has
+ * no reply.
  */
 export function joinWrites(redis: Redis, until: JoinedUntil): void {
   const send = redis.sendCommand.bind(redis)

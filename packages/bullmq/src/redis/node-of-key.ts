@@ -4,7 +4,10 @@ import { Command } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
 import { isCluster, keyOfNode } from './redis-client.ts'
 
-/** Returns the node's host and port, or '' for a single server and as long as the client has no list of the cluster's nodes. */
+/**
+ * Returns the node's host and port. Returns '' for a single server, or if the client has not received the list of the cluster's
+ * nodes.
+ */
 export function nodeOfKey(redis: Commander, key: string): string {
   if (!isCluster(redis)) return ''
   return redis.slots[new Command('exists', [key]).getSlot()]?.[0] ?? ''
@@ -12,8 +15,8 @@ export function nodeOfKey(redis: Commander, key: string): string {
 
 /**
  * Closes the connection to a node, or to the single server, because the server does not respond. The commands in flight are
- * rejected or never settle. A client for a single server connects again. A cluster client asks another node which node has the
- * slot by now, with the next command, and the connections to the other nodes stay open.
+ * rejected or never settle. A client for a single server connects again. A cluster client keeps its connections to the other
+ * nodes and, with its next command, asks one of them which node has the slot now.
  */
 export function closeConnection(redis: Commander, node: string): void {
   if (!isCluster(redis)) {

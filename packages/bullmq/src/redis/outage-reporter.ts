@@ -1,5 +1,5 @@
-// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one every 30 s as
-// long as it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
+// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one every 30 s
+// while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
 import type { Log } from '@bullpen/contract'
 import type { Commander } from '../scripts/script.ts'
 import { createNodeReporter } from './cluster-nodes.ts'

@@ -35,8 +35,8 @@ export const RECONNECTING = {
 export const FOLLOWING_CLUSTER = {
   clusterRetryStrategy: retryDelay,
   enableAutoPipelining: false,
-  // The ready check asks any node for the cluster's state, and starts again if that node is down. It is not needed: a command
-  // that the cluster can't execute yet is sent again.
+  // The ready check asks any node for the cluster's state, and starts again if that node is down. The check is not needed,
+  // because a command that the cluster can't execute yet is sent again.
   enableReadyCheck: false,
   // TLS certificates contain host names, so the names must not be resolved to addresses.
   dnsLookup: (host, callback) => callback(null, host),

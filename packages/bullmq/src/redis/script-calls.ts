@@ -1,7 +1,7 @@
 // Runs one script many times on a producer's or a consumer's connection, and encodes each call in less time than ioredis does.
 //
-// ioredis encodes each argument of a command separately, as soon as one of them is binary. Adding a task and ending an attempt
-// take binary arguments, and more than twenty in total. Here, everything between two binary arguments is encoded at once.
+// If any argument of a command is binary, ioredis encodes each argument separately. The scripts that add a task or end an attempt
+// take more than twenty arguments, some of which are binary. This module encodes everything between two binary arguments at once.
 import { hash } from 'node:crypto'
 import { Command, type Redis } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
@@ -21,9 +21,9 @@ export interface CalledScript {
 export type ScriptCall = (args: readonly ScriptArgument[]) => Promise<unknown>
 
 /**
- * Returns a function that runs this script with EVALSHA. The first call on each connection, and each call whose script Redis has
- * lost, is left to ioredis, which sends the script's text if necessary. So are all calls to a cluster, which ioredis sends to the
- * node that has the keys.
+ * Returns a function that runs this script with EVALSHA. The function leaves the first call on each connection to ioredis, as
+ * well as each call whose script Redis has lost, because ioredis sends the script's text if necessary. All calls to a cluster are
+ * also left to ioredis, which sends them to the node that has the keys.
  */
 export function scriptCall(client: Commander, script: CalledScript): ScriptCall {
   const callWithText = withText(client, script)

@@ -1,4 +1,4 @@
-// Checks from a server's own description of itself whether it keeps tasks safely.
+// Checks, from what a server reports about itself, whether the server keeps tasks safely.
 import { infoField } from './server-info.ts'
 import { unsupportedServer } from './server-version.ts'
 
@@ -12,7 +12,7 @@ import { unsupportedServer } from './server-version.ts'
 export const SERVER_CHECKS = ['version', 'persistence', 'eviction', 'maxmemory', 'listpack'] as const
 export type ServerCheck = (typeof SERVER_CHECKS)[number]
 
-/** The `hash-max-listpack-value` from which most tasks' data fits into the compact encoding, in bytes. */
+/** The smallest `hash-max-listpack-value` with which most tasks' data fits into the compact encoding, in bytes. */
 const LISTPACK_BYTES = 1_024
 
 export interface ServerDescription {
@@ -28,7 +28,7 @@ export interface CheckResult {
   readonly expected: string
 }
 
-/** Returns the result of each check that the description allows. */
+/** Returns the result of each check for which the description has the necessary values. */
 export function checkServer({ info = '', listpackValue }: ServerDescription): ReadonlyMap<ServerCheck, CheckResult> {
   const field = (name: string): string | undefined => infoField(info, name)
   const version = field('valkey_version') ?? field('redis_version')

@@ -1,4 +1,4 @@
-// Checks the server's settings when a connection is established and every 5 min, and logs what puts tasks at risk.
+// Checks the server's settings when a connection is established and every 5 min, and logs settings that put tasks at risk.
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
@@ -8,7 +8,7 @@ import { type CheckResult, checkServer, type ServerCheck, type ServerDescription
 
 const CHECK_EVERY_MS = 300_000
 
-/** What each problem means. The log line has the values in its fields. */
+/** The log message for each problem. The line's fields contain the values. */
 const MESSAGES: Readonly<Record<ServerCheck, string>> = {
   version: 'redis is too old for bullpen',
   persistence: 'redis appendonly is off: a restart of redis loses tasks',
@@ -19,8 +19,8 @@ const MESSAGES: Readonly<Record<ServerCheck, string>> = {
 
 export interface ServerMonitor {
   /**
-   * Returns whether each check has found a problem. In a cluster, a check counts if it has found one on any node. Checks that Redis does
-   * not permit are missing. Takes no round trip.
+   * Returns whether each check found a problem in the last round. In a cluster, a check counts as having found a problem if it
+   * found one on any node. Checks that Redis does not permit are left out. Takes no round trip.
    */
   problems(): ReadonlyMap<ServerCheck, boolean>
   close(): void
@@ -37,8 +37,8 @@ export interface ServerMonitorOptions {
 }
 
 /**
- * Starts to check the server. A problem is logged once, when it is found. Each round takes two commands for each server. The timer does
- * not keep the process alive.
+ * Starts checking the server. Each problem is logged once, when it is found. A round sends two commands to each server. The timer
+ * does not keep the process alive.
  */
 export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor {
   const { redis, redisUrl, log, level, everyMs = CHECK_EVERY_MS } = options
@@ -67,7 +67,7 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     )
     if (!isReadable && !isUnreadableLogged) {
       isUnreadableLogged = true
-      log.info({ redis: address }, 'redis settings are not checked completely: INFO or CONFIG GET is not permitted')
+      log.info({ redis: address }, 'some redis settings are not checked: INFO or CONFIG GET is not permitted')
     }
     const results = new Map(descriptions.map(([node, description]) => [node, checkServer(description)]))
     for (const [node, checks] of results) report(node, checks)

@@ -51,7 +51,7 @@ function openConnection(redisUrl: string, log: Log, onUnused: () => void): Share
     redis
       .subscribe(...member.channels)
       .then(() => {
-        // The member may have been closed before Redis answered.
+        // The member may have been closed before Redis responded.
         if (!all.has(member)) return
         subscribed.add(member)
         member.onSubscribed()

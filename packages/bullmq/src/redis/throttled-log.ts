@@ -2,7 +2,10 @@
 
 const INTERVAL_MS = 1_000
 
-/** `intervalMs` is the minimum time between two lines, in ms. Defaults to 1,000. */
+/**
+ * Returns a function that passes an event to `write` at most once per interval. `intervalMs` is the minimum time between two
+ * lines, in ms, and defaults to 1,000.
+ */
 export function throttledLog<T>(
   write: (event: T, suppressed: number) => void,
   now: () => number = Date.now,

@@ -1,7 +1,10 @@
-// Pauses work that takes many scripts, so that other clients get their share of Redis's time.
+// Pauses between the scripts of a long piece of work, so that other clients get their share of Redis's time.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The maximum pause, in ms. A page whose reply was lost took as long as Redis was unreachable, and no longer in Redis. */
+/**
+ * The maximum pause, in ms. If a page's reply was lost, the measured time includes the outage, but the page took Redis no longer
+ * than usual.
+ */
 const MAX_PAUSE_MS = 100
 
 /**

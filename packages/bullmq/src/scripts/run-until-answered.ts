@@ -5,13 +5,13 @@ import { retryDelay } from '../redis/redis-client.ts'
 import { REPLY_KEPT_MS } from './includes/stored-reply.ts'
 import { type Commander, runScript, type Script } from './script.ts'
 
-/** The errors with which Redis refuses any command for a while. */
+/** The errors with which Redis temporarily refuses every command. */
 const NOT_YET = /^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|TRYAGAIN|BUSY) /
 
 /**
- * Runs a script, whose argument `request` is the same each time it is sent. Takes one round trip unless a reply is lost. Rejects if
- * Redis replies with an error, if the client is closed, or if Redis has not replied for {@link REPLY_KEPT_MS}. The delays between
- * two calls, of at most a second, do not keep the process alive.
+ * Runs a script, sending the same `request` argument each time. Takes one round trip unless a reply is lost. Rejects if Redis
+ * replies with an error, if the client is closed, or if Redis has not replied for {@link REPLY_KEPT_MS}. The delays between two
+ * calls, of at most a second, do not keep the process alive.
  */
 export async function runUntilAnswered<Key extends string, Arg extends string, Answer>(
   redis: Commander,

@@ -8,7 +8,7 @@ import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 export type Commander = Redis | Cluster
 
 /**
- * - `frees`: fetches, ends, requeues, renews, cancels or controls, which frees memory in the end. Redis runs the script even at
+ * - `frees`: fetches, ends, requeues, renews, cancels or controls, which eventually frees memory. Redis runs the script even at
  *   `maxmemory` (`allow-oom`). Without that flag, Redis would refuse the whole script, whatever it writes.
  * - `adds`: stores something new. At `maxmemory`, Redis refuses the script before it has written anything.
  * - `reads`: writes nothing (`no-writes`), so that it also runs on a replica.
@@ -73,8 +73,8 @@ function declare(names: readonly string[], table: 'KEYS' | 'ARGV'): string[] {
 type Values<Name extends string, Value> = Readonly<Record<Name, Value>>
 
 /**
- * Runs a script. Atomic. Takes one round trip, and a second one if Redis has lost the script. `more` contains the arguments after
- * the named ones.
+ * Runs a script atomically. Takes one round trip, or two if Redis has lost the script. `more` contains the arguments after the
+ * named ones.
  */
 export async function runScript<Key extends string, Arg extends string, Answer>(
   redis: Commander,

@@ -1,4 +1,4 @@
-// Wakes callers that are waiting for a task to end, and follows the queue's event stream as long as there are such callers.
+// Wakes callers that are waiting for a task to end. Follows the queue's event stream while any caller is waiting.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
 import { endedJob } from '../internals/event-stream.ts'
@@ -7,8 +7,8 @@ import type { Commander } from '../scripts/script.ts'
 /** How long one read of the stream may block, in ms. */
 const BLOCK_MS = 5_000
 /**
- * How often a waiting caller is woken without an event, in ms. If the stream was trimmed or the connection was lost, the caller
- * is therefore woken late, but it is always woken.
+ * How often a waiting caller is woken without an event, in ms. Even if the stream was trimmed or the connection was lost, the
+ * caller is therefore woken, although late.
  */
 export const RECHECK_MS = 1_000
 /** The maximum number of entries per read. */
@@ -18,13 +18,13 @@ const RETRY_MS = 200
 type Wake = () => void
 
 export interface Wait {
-  /** Once this promise resolves, no later event is missed. It stays pending as long as Redis is unreachable. */
+  /** Once this promise resolves, no later event is missed. The promise stays pending while Redis is unreachable. */
   readonly following: Promise<void>
   stop(): void
 }
 
 export interface CompletionListener {
-  /** Calls `wake` whenever the task may have ended, which is on the task's event and once per second, until `stop` is called. */
+  /** Calls `wake` when the task's event arrives, and once per second in case the event was missed, until `stop` is called. */
   wait(id: string, wake: Wake): Wait
   close(): void
 }

@@ -51,7 +51,7 @@ test('a task has a line for each of its fields and for each attempt', () => {
     'enqueued     2026-01-01T00:00:00.000Z (1m ago)',
     'due          2026-01-01T00:01:30.000Z (in 30s)',
     'started      2026-01-01T00:00:01.000Z (59s ago)',
-    'progress     45 % half',
+    'progress     45% half',
     'meta         order=A-1, by=ann',
     'correlation  order-7',
     'input        {"n":5}',

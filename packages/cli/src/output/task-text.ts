@@ -67,7 +67,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['due', time(task.dueAt)],
     ['started', time(task.startedAt)],
     ['ended', time(task.endedAt)],
-    ['progress', progress && plain(`${Math.floor(progress.fraction * 100)} % ${progress.note ?? ''}`)],
+    ['progress', progress && plain(`${Math.floor(progress.fraction * 100)}% ${progress.note ?? ''}`)],
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],

@@ -40,7 +40,7 @@ interface ListOptions {
 export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions | ListOptions) & {
   /**
    * Varies each delay at random, so that tasks that failed together do not retry together. A number from 0 to 1; 0.2 means
-   * ±20 %. Defaults to 0.2.
+   * ±20%. Defaults to 0.2.
    */
   readonly jitter?: number
 }
@@ -72,7 +72,7 @@ export interface RetryPolicy {
 
 const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
 
-/** 5 attempts with exponential backoff from 1 s to 5 min, ±20 %. */
+/** 5 attempts with exponential backoff from 1 s to 5 min, ±20%. */
 export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 5, backoff: { type: 'exponential', ...DEFAULT_BACKOFF } }
 
 export const MAX_ATTEMPTS = 1_000

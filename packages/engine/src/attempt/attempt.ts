@@ -25,7 +25,7 @@ import { Snooze, uncaughtOutcome } from './outcome.ts'
 import { Steps, stepKey } from './steps.ts'
 import type { Timeouts } from './timeouts.ts'
 
-/** A task whose stored envelope has been decoded and checked, as it is before its handler starts. */
+/** A task whose stored envelope has been decoded and checked. */
 export interface DecodedTask {
   readonly definition: TaskDefinition
   /** The input as parsed by the definition's schema. */
@@ -45,12 +45,12 @@ interface Isolate {
   kill(): void
 }
 
-/** The dependencies of an attempt. */
+/** What an attempt needs from its pool or processor. */
 export interface AttemptHost {
   readonly registry: { get(task: string): { readonly definition: TaskDefinition } | undefined }
   readonly clock: Clock
   readonly sink: EventSink
-  /** Aborts when the pool's drain reaches its deadline. By default, it never aborts. */
+  /** Aborts when the pool's drain reaches its deadline. Defaults to a signal that never aborts. */
   readonly poolSignal?: AbortSignal
   readonly resources: object
   /** Creates a log whose lines include these fields. */
@@ -67,9 +67,9 @@ const NEVER_ABORTED = new AbortController().signal
 const NO_STEPS: ReadonlyMap<string, string> = new Map()
 
 /**
- * The state of a running attempt, and the context that its handler receives. It is a class so that its getters can create each
- * value only when the handler reads it, and a task pays only for what it uses. The getters return free functions, so a handler
- * can destructure its context: `({ input, progress }) => …`.
+ * The state of a running attempt, and the context that its handler receives. This is a class, so that its getters create each
+ * value only when the handler reads it and a task pays only for what it uses. The getters return free functions, so a handler can
+ * destructure its context: `({ input, progress }) => …`.
  */
 export class Attempt implements TaskContext, StepStore {
   readonly fetched: FetchedTask
@@ -243,7 +243,7 @@ export class Attempt implements TaskContext, StepStore {
     return (definition, input, options) => this.enqueueChild(definition.name, input, options)
   }
 
-  /** Like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
+  /** Works like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
   async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<Enqueued> {
     const { registry, clock, enqueue, sink, sha256 } = this.#host
     if (this.#state !== 'IN_PROCESS') {
@@ -276,7 +276,7 @@ export class Attempt implements TaskContext, StepStore {
       this.#children.delete(child.id)
       throw error
     }
-    // A child that an earlier attempt has stored is not counted again.
+    // A child that an earlier attempt stored is not counted again.
     if (isStored(enqueued.action)) {
       sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
     }

@@ -3,8 +3,9 @@ import type { Backoff } from '@bullpen/contract'
 import type { Random } from '../ports/clock.ts'
 
 /**
- * Returns the delay in milliseconds between the failed attempt number `attempt` (from 1) and the next one: the policy's delay,
- * plus or minus the jitter. The result is never negative and exceeds the policy's longest delay by at most the jitter.
+ * Returns the delay, in milliseconds, between a failed attempt and the next one: the policy's delay, plus or minus the jitter.
+ * `attempt` is the failed attempt's number, starting from 1. The result is never negative, and exceeds the policy's longest delay
+ * by at most the jitter.
  */
 export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
   return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))

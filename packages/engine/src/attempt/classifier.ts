@@ -67,7 +67,7 @@ const POSTGRES_RETRYABLE = /^(08...|53...|57P0[123]|40001|40P01|55P03)$/
 /** The 4xx statuses after which a later attempt may succeed, from RFC 9110, RFC 8470 and RFC 6585. */
 const RETRYABLE_STATUS: readonly number[] = [408, 425, 429]
 
-/** The number of nested causes to examine. Fetch adds one, and the libraries around it add one or two more. */
+/** The maximum number of nested causes to examine. Fetch adds one cause, and libraries that wrap fetch add one or two more. */
 const CAUSES_AT_MOST = 5
 
 export const classifyByDefault: Classifier = (error) => {

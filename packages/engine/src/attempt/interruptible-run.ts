@@ -17,7 +17,7 @@ import { finish, type VerdictHost } from './verdict.ts'
 
 export interface InterruptibleRunHost extends VerdictHost {
   readonly context: AsyncContext
-  /** Provides the timer for one run, which closes the timer when it ends. By default, the clock creates a new timer. */
+  /** Provides the timer for one run. The run closes the timer when the run ends. By default, the clock creates a new timer. */
   readonly timer?: (onFire: () => void) => Timer
   /**
    * Called when an inline handler is still running after its attempt has ended. `returned` resolves when the handler returns.
@@ -45,16 +45,16 @@ function abortReason(interruption: Interruption): Error {
 
 /**
  * Returns whether valid output still counts if the handler returns it within the grace period. Output counts after a drain or a
- * hard stop of the slot, because the side effects have happened and a retry would repeat them. It does not count after a
- * cancellation, a timeout or an uncaught error, because the outcome was decided when the signal aborted. It does not count after
- * a lost lock either, because the lock's new owner decides.
+ * hard stop of the slot, because the side effects have happened and a retry would repeat them. Output does not count after a
+ * cancellation, a timeout or an uncaught error, because the outcome was decided when the signal aborted, nor after a lost lock,
+ * because the lock's new owner decides the outcome.
  */
 function outputCounts(interruption: Interruption): boolean {
   if (interruption.kind === 'closed') return interruption.reason !== 'lock_lost'
   return interruption.kind === 'stopped' && interruption.reason === 'slot_stopped'
 }
 
-/** One interruptible attempt. It is a class because an instance is created for every long attempt that waits. */
+/** One interruptible attempt. This is a class because an instance is created for every long attempt that waits. */
 export class InterruptibleRun {
   /** Resolves to the attempt's result. The promise never rejects. */
   readonly result: Promise<AttemptResult>
@@ -111,7 +111,7 @@ export class InterruptibleRun {
     this.#interrupt({ kind: 'closed', reason }, maxGraceMs)
   }
 
-  /** Like `close`, but for a cancellation or a hard stop of the slot. Returns false if the attempt has ended. */
+  /** Works like `close`, but for a cancellation or a hard stop of the slot. Returns false if the attempt has ended. */
   stop(cause: StopCause): boolean {
     this.#interrupt({ kind: 'stopped', reason: cause.reason, by: cause.by })
     return !this.#hasEnded

@@ -13,7 +13,7 @@ export type Middleware<R extends Resources = object> = (
 
 type Handle = (attempt: Attempt) => unknown
 
-/** Wraps a handler in the middleware. If there is no middleware, returns the handler itself to avoid any overhead. */
+/** Wraps a handler in the middleware. If there is no middleware, returns the handler itself, which avoids any overhead. */
 export function wrap(handle: Handle, middleware: readonly Middleware[]): Handle {
   return middleware.reduceRight<Handle>(
     (inner, outer) => (attempt) => outer(attempt, async () => inner(attempt)),

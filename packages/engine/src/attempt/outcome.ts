@@ -13,7 +13,7 @@ import { declareFailure, RateLimited } from '@bullpen/contract/internal'
 import type { CloseReason, Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 
-/** The error that `ctx.snooze` throws to leave the handler. It is not a failure: the task runs again later. */
+/** The error that `ctx.snooze` throws to leave the handler. A snooze is not a failure: the task runs again later. */
 export class Snooze extends Error {
   override readonly name = 'Snooze'
   readonly delayMs: number
@@ -152,7 +152,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** The maximum number of characters of an error message that are stored. A task stores up to ten messages. */
+/** The maximum number of characters that are stored of an error message. A task stores up to ten messages. */
 const MAX_MESSAGE_LENGTH = 2_000
 
 /**

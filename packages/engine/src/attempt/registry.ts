@@ -1,4 +1,5 @@
-// Defines the registry, which contains everything that a pool needs to run the tasks in a catalogue. It is prepared once.
+// Defines the registry, which contains everything that a pool needs to run the tasks in a catalogue. The registry is prepared
+// once.
 import {
   BullpenError,
   type Catalogue,

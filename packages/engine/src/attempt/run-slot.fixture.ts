@@ -8,7 +8,7 @@ import { type RunnerHost, runAttempt } from './runner.ts'
 import { emitSettled } from './verdict.ts'
 
 export class RunSlot {
-  /** The current attempt, as long as it can be interrupted. */
+  /** The current attempt, if it can be interrupted. */
   interruption: InterruptibleRun | undefined
   /** Handlers that are still running after their attempt has ended. */
   readonly stuckHandlers = new Set<Promise<unknown>>()

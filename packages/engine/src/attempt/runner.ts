@@ -2,12 +2,12 @@
 //
 //   decode → check whether it may start → begin → call the handler → check its output → finish
 //
-// `runAttempt` returns as soon as it can. If the handler has returned synchronously, `runAttempt` returns the result. If the
-// handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task. Once
-// that run is interrupted, the interruption is the outcome, whatever error the handler throws afterwards. `runAttempt`
-// never throws or rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every
-// attempt, and `attempt.late` if a handler returns after its attempt has ended. The result contains the event to emit once the
-// store has responded to the commit.
+// `runAttempt` does not wait for the handler. If the handler has returned synchronously, `runAttempt` returns the result. If the
+// handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task.
+// Once that run is interrupted, the interruption is the outcome, whatever error the handler throws afterwards. `runAttempt` never
+// throws or rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every attempt,
+// and `attempt.late` if a handler returns after its attempt has ended. The result contains the event to emit once the store has
+// responded to the commit.
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -21,7 +21,7 @@ import type { Registry } from './registry.ts'
 import { timeoutBeforeStart } from './timeouts.ts'
 import { decide, endEvent, finish, toRecord } from './verdict.ts'
 
-/** The dependencies of a run. */
+/** What the runner needs from its pool or processor. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly registry: Registry
 }
@@ -39,7 +39,7 @@ export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: Close
     : runDecoded(task, decoded, host, closedBy)
 }
 
-/** Like {@link runAttempt}, but for a task that is already decoded. */
+/** Works like {@link runAttempt}, but for a task that is already decoded. */
 export function runDecoded(
   task: FetchedTask,
   decoded: RunnableTask,
@@ -116,8 +116,8 @@ function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
 }
 
 /**
- * Returns whether a value must be awaited. It does not use `instanceof Promise`, because query builders and promises from other
- * realms must be awaited too.
+ * Returns whether a value must be awaited. An `instanceof Promise` check is not enough, because query builders and promises from
+ * other realms must be awaited too.
  */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'

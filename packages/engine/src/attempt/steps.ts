@@ -5,8 +5,8 @@ import type { Sha256 } from '../task/child-task.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
 /**
- * The length of a step's idempotency key. It is long enough that two steps never share a key, and short enough for any HTTP
- * header.
+ * The length of a step's idempotency key, in bytes. The key is long enough that two steps never share one, and short enough for
+ * any HTTP header.
  */
 const KEY_BYTES = 16
 

@@ -2,7 +2,7 @@
 //
 // Four timeouts can end an attempt. The queue timeout and the total timeout are checked before the handler starts. The run
 // timeout, the heartbeat timeout and the total timeout are checked while it runs. All decisions here depend only on the times
-// that are passed in. This module does not have a timer, because the interruptible run owns it.
+// that are passed in. The timer itself belongs to the interruptible run.
 import type { EndReason, TaskDefinition } from '@bullpen/contract'
 import { contradictionIn } from '@bullpen/contract/internal'
 

@@ -85,7 +85,7 @@ function retry(
   return { kind: 'retrying', delayMs }
 }
 
-/** The dependencies for ending an attempt. */
+/** What `finish` needs to end an attempt. */
 export interface VerdictHost {
   readonly clock: Clock
   readonly sink: EventSink
@@ -144,7 +144,7 @@ export function endEvent(
   { queue }: VerdictHost,
 ): EndEvent {
   const { id, fencingToken, attempt } = task
-  // Every short task reaches this code, so the common case creates only one object.
+  // Every short task takes this path, so the common case creates only one object.
   if (verdict.kind !== 'lost') {
     return {
       event: 'attempt.ended',

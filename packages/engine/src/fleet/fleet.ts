@@ -14,8 +14,8 @@ export function isAlive({ seenAt }: Pick<RegisteredWorker, 'seenAt'>, now: numbe
 }
 
 /**
- * Returns a command's outcome. If no worker has to respond, the outcome is `done`, because the command only changed its queue's
- * settings.
+ * Returns a command's outcome. If no worker has to respond, the outcome is `done`, because the command has only changed its
+ * queue's settings.
  */
 export function outcomeOf(responses: readonly CommandResponse[]): CommandOutcome {
   if (responses.some(({ outcome }) => outcome === 'pending')) return 'pending'

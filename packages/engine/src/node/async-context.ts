@@ -4,10 +4,10 @@ import type { Attempt } from '../attempt/attempt.ts'
 import type { AsyncContext } from '../attempt/uncaught.ts'
 
 /**
- * Creates the async context for handlers. It contains a handler's attempt and whatever the context contained when
- * `attemptContext` was called, but nothing from the code that fetched the task. Node copies the context whenever a value is added
- * to it, and this copy is the most expensive part of a short task. Entering from a fixed outer context requires one copy, whereas
- * `storage.run` requires two.
+ * Creates the async context in which handlers run. A handler sees its own attempt and the async-local values that were set when
+ * `attemptContext` was called, but none that the code that fetched the task has set. Node copies all async-local values whenever
+ * one is added, and this copy is the most expensive part of a short task. Entering from a fixed outer context requires one copy,
+ * whereas `storage.run` requires two.
  */
 export function attemptContext(): AsyncContext {
   const storage = new AsyncLocalStorage<Attempt>()

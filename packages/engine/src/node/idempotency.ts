@@ -1,4 +1,4 @@
-// Idempotency keys: the digests of a caller's key and request, which a broker stores.
+// Computes the digests of a caller's idempotency key and request, which a broker stores.
 import { hash } from 'node:crypto'
 import type { Idempotency } from '../ports/broker.ts'
 
@@ -6,7 +6,7 @@ export interface IdempotentCall {
   readonly key: string
   /** Who sent the key. Two callers may use the same key independently. */
   readonly caller: string
-  /** The whole request, as text. */
+  /** The whole request, as a string. */
   readonly request: string
   /** In seconds. */
   readonly life: number
@@ -15,7 +15,7 @@ export interface IdempotentCall {
 const KEY_CHARACTERS = 22
 const REQUEST_CHARACTERS = 11
 
-/** Returns what the broker needs to make this call idempotent. */
+/** Returns the values that a broker needs to make this call idempotent. */
 export function idempotencyOf({ key, caller, request, life }: IdempotentCall): Idempotency {
   return {
     // The length separates the caller from the key, so that two different pairs never produce the same string.

@@ -1,4 +1,5 @@
-// The parts of the engine that need Node. They have their own entry point because the engine itself imports nothing from Node.
+// Exports the parts of the engine that need Node. They have their own entry point because the engine itself does not import
+// anything from Node.
 export { attemptContext } from './async-context.ts'
 export { type IdempotentCall, idempotencyOf } from './idempotency.ts'
 export { createRandomPool } from './random-pool.ts'

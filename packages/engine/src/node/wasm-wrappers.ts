@@ -1,7 +1,7 @@
 // Works around a race in V8's cache of WebAssembly wrappers that can crash the whole process when a thread ends.
 import { setFlagsFromString } from 'node:v8'
 
-/** The largest value of the flag, which is more calls than any instance makes. */
+/** The flag's largest value, which is more calls than any instance makes. */
 const NEVER = 2 ** 30 - 1
 
 let kept = false

@@ -1,22 +1,22 @@
 // Shuts down a pool. `Drain.run` contains the whole algorithm:
 //
-//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started. Unless the drain
-//      is light, idle slots stop at once. Busy slots stop once their tasks have ended. A stop never becomes softer.
+//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started. Idle slots stop at once,
+//      unless the drain is light. Busy slots stop once their tasks have ended. A stop never becomes softer.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
 //   3. At the deadline, abort the pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the
 //      signal's reason counts as closed. Then signal every long attempt: its context closes with the reason 'drain' or
 //      'parent_closed'.
 //   4. Wait for the grace period, which is the shorter of the definition's and the drain's. If an attempt returns valid output
-//      within it, the output counts. Otherwise, the task is requeued, or becomes dead if its definition sets
-//      `onInterrupt: 'fail'`. A handler that outlasts the grace period is killed if it is isolated, and becomes stuck if it is
-//      not. An attempt that was interrupted before the drain keeps that outcome. A short attempt cannot be interrupted and is
+//      within it, the output counts. Otherwise, the task is requeued, or becomes dead if its definition sets `onInterrupt:
+//      'fail'`. A handler that outlasts the grace period is killed if it is isolated, and becomes stuck if it is not. An attempt
+//      that was interrupted before the drain keeps the outcome of that interruption. A short attempt cannot be interrupted and is
 //      abandoned if it outlasts the grace period.
-//   5. Wait until the consumer has committed every result, for as long as the limits allow.
+//   5. Wait, within the limits, until the consumer has committed every result.
 //
 // Concurrent drains merge: `tighten` may be called at any time and only makes the drain harder. A light drain can become soft, a
-// deadline can move forward, and a grace period can become shorter. Once the attempts have been signalled, their grace period no
-// longer changes. The drain itself does not abandon attempts. After `run` has resolved, the pool reports the tasks that its slots
-// are still running as abandoned.
+// deadline can become earlier, and a grace period can become shorter. Once the attempts have been signalled, their grace period
+// no longer changes. The drain itself does not abandon attempts. After `run` has resolved, the pool reports as abandoned the
+// tasks that its slots are still running.
 import type { CommitRefusal, DrainMode } from '@bullpen/contract'
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -60,8 +60,8 @@ export function drainLimits(
 }
 
 /**
- * How long the consumer may take to commit after every attempt has ended, in ms: the time left until the end of the grace period,
- * but at most `most` and at least `least`.
+ * The limits for how long the consumer may take to commit after every attempt has ended, in ms. The consumer has the time left
+ * until the end of the grace period, but at most `most` and at least `least`.
  */
 export const COMMIT_MS = { most: 1_000, least: 250 }
 
@@ -97,7 +97,7 @@ export class Drain {
     return this.#isLight
   }
 
-  /** Applies each of these limits that is stricter than the current one. */
+  /** Applies each given limit that is stricter than the current one. */
   tighten({ drainMs, graceMs, light = false, hurry }: DrainLimits): void {
     if (this.#ended.signal.aborted) return
     const now = this.#host.clock.monotonic()
@@ -152,7 +152,7 @@ export class Drain {
   #soften(): void {
     if (!this.#isLight) return
     this.#isLight = false
-    // Idle slots were waiting for tasks that were being fetched.
+    // Idle slots have been waiting for tasks that are being fetched.
     if (this.#hasBegun) this.#host.slots.end('TERMINATING_STOP_SIGNAL')
     this.#soft.resolve()
   }
@@ -254,7 +254,7 @@ export class DrainTally {
 
   settled({ record, verdict }: AttemptResult, refusal: CommitRefusal | undefined, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
-    // Another worker owns the task, so how the task ends is not part of this drain.
+    // Another worker owns the task, so the task's end is not part of this drain.
     if (refusal !== undefined || verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++

@@ -3,7 +3,7 @@ import { isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 
-/** Works like the broker's method of this name. */
+/** Works like the broker's method of the same name. */
 export type WaitUntilFinished = (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>
 
 export interface OnlineSet {

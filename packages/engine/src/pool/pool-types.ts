@@ -10,12 +10,12 @@ export interface PoolOptions {
   readonly queue: string
   /** How many tasks may run at once. */
   readonly concurrency: number
-  /** The dependencies of attempts, except for those that the pool itself provides. */
+  /** What attempts need, except for what the pool itself provides. */
   readonly host: Omit<SlotHost, 'queue' | 'poolSignal' | 'onStuckHandler'>
   readonly consumer: (run: RunTask, pool: ConsumerHost) => Consumer
   /**
-   * The maximum number of stuck handlers. A pool that has more of them does not fetch tasks. A stuck handler is one that is still
-   * running after its attempt has ended.
+   * The maximum number of stuck handlers, which are handlers that are still running after their attempts have ended. A pool with
+   * more stuck handlers does not fetch tasks.
    */
   readonly maxStuckHandlers: number
   /** When this signal aborts, the pool drains hard. A drain that is already in progress stops waiting for running attempts. */
@@ -28,7 +28,7 @@ export interface OnlineReport {
   readonly state: PoolState
   /**
    * The tasks of the set that have not ended or could not be looked up. The list is empty in ONLINE_DONE, and in SHUTDOWN if the
-   * last of them ended during a drain. It is not empty in INCOMPLETE_DONE.
+   * last tasks of the set ended during a drain. The list is not empty in INCOMPLETE_DONE.
    */
   readonly unfinished: readonly TaskId[]
 }
@@ -42,7 +42,7 @@ export interface Pool {
   stuckHandlers(): number
   state(): PoolState
   slots(): readonly SlotStatus[]
-  /** Returns why the pool is not fetching tasks, or undefined if it is fetching tasks or was paused by request. */
+  /** Returns why the pool is not fetching tasks. Returns undefined if the pool is fetching tasks or was paused by request. */
   notReady(): string | undefined
   status(): PoolStatus
   /**
@@ -53,7 +53,7 @@ export interface Pool {
   start(): Promise<void>
   /**
    * Runs until these tasks have ended, on this worker or another, and then ends as ONLINE_DONE. If the pool is drained, if its
-   * parent is closed, or if a task does not exist, it ends as INCOMPLETE_DONE and reports the unfinished tasks.
+   * parent is closed, or if a task does not exist, the pool ends as INCOMPLETE_DONE and reports the unfinished tasks.
    *
    * @throws BullpenError `wrong_state` unless the pool is NEW.
    */
@@ -66,12 +66,12 @@ export interface Pool {
   stopSlot(slot: number, how: 'wait' | 'hard'): void
   /**
    * Stops starting tasks until the pool is resumed. Running attempts continue, and tasks that are being fetched are released.
-   * Idempotent.
+   * Pausing a paused pool has no effect.
    *
    * @throws BullpenError `wrong_state` unless the pool is running.
    */
   pause(): void
-  /** Ends a pause. Idempotent. @throws BullpenError `wrong_state` unless the pool is running. */
+  /** Ends a pause. Has no effect if the pool is not paused. @throws BullpenError `wrong_state` unless the pool is running. */
   resume(): void
   /**
    * Changes the number of slots, from 1 to 10,000. New slots start working at once. Surplus slots stop: idle slots first, and busy

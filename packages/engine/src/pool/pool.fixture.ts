@@ -1,5 +1,4 @@
-// A pool without Redis for tests: its consumer gets tasks from the test, the test ends the handlers, and time comes from a fake
-// clock.
+// A pool without Redis for tests. The test provides the tasks and ends the handlers, and time comes from a fake clock.
 import {
   type CommitRefusal,
   type Duration,
@@ -46,7 +45,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 /** A running handler, which the test controls. */
 export interface Call {
   readonly context: TaskContext
-  /** Returns the reason why the handler's signal aborted, or undefined if it has not. */
+  /** Returns the reason why the handler's signal aborted, or undefined if the signal has not aborted. */
   abortReason(): Error | undefined
   finish(output?: { n: number }): void
   fail(error: unknown): void

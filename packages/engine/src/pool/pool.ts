@@ -3,9 +3,9 @@
 // Invariants:
 // - The pool's state determines which methods may be called, and POOL_TRANSITIONS determines how the state may change. A pool can
 //   be started only once.
-// - The consumer fetches as many tasks as there are slots that take tasks. It does not fetch any if the pool is not running, is
-//   paused or has too many stuck handlers. `#updateCapacity` applies every change to these conditions
-//   except a drain's, which stops the consumer.
+// - The consumer fetches as many tasks as there are slots that take tasks. The consumer does not fetch any tasks if the pool is
+//   not running, is paused or has too many stuck handlers. `#updateCapacity` applies every change to these conditions, except
+//   that a drain stops the consumer itself.
 // - If a task was fetched but no slot may take it, the task is released as if it had not been fetched.
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
 // - From any state, an error that does not belong to an attempt moves the pool to RECOVER_ERR at once. This state is final.
@@ -35,7 +35,7 @@ const ALLOWED = {
   'be resized': ['NEW', ...RUNNING],
 } as const satisfies Readonly<Record<string, readonly PoolState[]>>
 
-/** Creates a pool. It does not connect to the store until it is started. */
+/** Creates a pool. The pool does not connect to the store until it is started. */
 export function createPool(options: PoolOptions): Pool {
   return new SlotPool(options)
 }

@@ -1,4 +1,4 @@
-// One slot of a pool: its state, and the attempt that it runs.
+// Represents one slot of a pool: its state, and the attempt that the slot runs.
 import type { SlotState } from '@bullpen/contract'
 import { InterruptibleRun } from '../attempt/interruptible-run.ts'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
@@ -13,7 +13,7 @@ import { ReusableTimer } from '../time/reusable-timer.ts'
 /** What a slot passes to its attempts. The slot adds its own number and timer. */
 export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
 
-/** It is a class because a pool has many slots and every task uses one. */
+/** One slot. This is a class because a pool has many slots and every task uses one. */
 export class Slot {
   readonly number: number
   readonly #clock: Clock
@@ -23,7 +23,7 @@ export class Slot {
   /** On the monotonic clock. */
   #since: number
   #task: FetchedTask | undefined
-  /** The current attempt, as long as it can be interrupted. */
+  /** The current attempt, if it can be interrupted. */
   #run: InterruptibleRun | undefined
   /** Whether the attempt has ended and its result is being committed. */
   #isCommitting = false
@@ -41,7 +41,7 @@ export class Slot {
     return this.#state
   }
 
-  /** The task that the slot is running, or whose result it is handing over to be committed. */
+  /** The task that the slot is running, or whose result the slot is passing on to be committed. */
   get task(): FetchedTask | undefined {
     return this.#task
   }
@@ -72,13 +72,16 @@ export class Slot {
     return running.result
   }
 
-  /** Marks the attempt as ended: it can no longer be interrupted and is no longer reported as running. */
+  /** Marks the attempt as ended. The attempt can no longer be interrupted and is no longer reported as running. */
   commit(): void {
     this.#run = undefined
     this.#isCommitting = true
   }
 
-  /** Removes the task once its result has been handed over to be committed. The slot is then idle again, or TERMINATED if it was stopping. */
+  /**
+   * Removes the task once its result has been passed on to be committed. The slot is then idle again, or TERMINATED if it was
+   * stopping.
+   */
   release(): void {
     this.#task = undefined
     this.#run = undefined

@@ -16,14 +16,17 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-/** One pool's slots. As a {@link ConsumerHost}, the consumer reports lost locks, cancels and ends to it. */
+/**
+ * One pool's slots. The consumer reports lost locks, cancellations and ended tasks to this class, which is the consumer's
+ * {@link ConsumerHost}.
+ */
 export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
   readonly #onSettled: ConsumerHost['settled']
   readonly #onReleased: ConsumerHost['released']
   #slots: readonly Slot[] = []
-  /** A stack: the slot that became idle last takes the next task. */
+  /** The idle slots, as a stack: the slot that became idle last takes the next task. */
   readonly #idle: Slot[] = []
   #whenIdle: (() => void)[] = []
   #busy = 0
@@ -33,9 +36,9 @@ export class Slots implements ConsumerHost {
   #isFetching = false
 
   /**
-   * `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes.
-   * `onSettled` is called with each result that the store has committed or refused, and `onReleased` whenever the store has
-   * confirmed that a task that no slot took is back in its queue.
+   * `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes. `onSettled`
+   * is called with each result that the store has committed or refused. `onReleased` is called whenever the store has confirmed
+   * that a task is back in its queue because no slot took it.
    */
   constructor(
     size: number,
@@ -135,14 +138,14 @@ export class Slots implements ConsumerHost {
   }
 
   /**
-   * Stops every slot: idle slots at once, and busy slots after their tasks have ended. Idempotent. A later call never makes a
-   * stop softer.
+   * Stops every slot: idle slots at once, and busy slots after their tasks have ended. Can be called repeatedly. A later call can
+   * make the stop harder, but not softer.
    */
   end(state: Terminating): void {
     for (const slot of this.#slots) this.#end(slot, state)
   }
 
-  /** Like `end`, but only for slots with a task. Idle slots remain available for tasks that are being fetched. */
+  /** Works like `end`, but only for slots with a task. Idle slots remain available for tasks that are being fetched. */
   endBusy(state: Terminating): void {
     for (const slot of this.#slots) if (slot.task !== undefined) this.#end(slot, state)
   }

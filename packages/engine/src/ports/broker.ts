@@ -3,48 +3,53 @@ import type { CancelReason, Enqueued, OnConflict, QueueLimits, TaskId, TaskRecor
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
 /**
- * Which calls can enqueue a task with a given id. The broker needs this to recognise a task that it has stored for the same call
- * but whose reply was lost.
+ * Which calls can enqueue a task with a given id. If the reply to a call was lost, the broker uses this information to recognise
+ * the task that it has already stored for the same call.
  *
  * - `only`: the id was generated at random for this call, so no other call has it.
- * - `token`: the id was derived or chosen, so other calls may have it, too. The token is different for each of these callers, and
- *   is stored with the task.
+ * - `token`: the id was derived or chosen, so other calls may have it, too. Each of these callers has a different token, which is
+ *   stored with the task.
  */
 export type Caller = 'only' | { readonly token: string }
 
 /**
- * Makes an enqueue idempotent: later calls with the same `key` get the id of the first call's task, before, during and after its
- * run. Records belong to a queue.
+ * Makes an enqueue idempotent: later calls with the same `key` receive the id of the first call's task, before, during and after
+ * the task's run. A key applies only within its queue.
  */
 export interface Idempotency {
-  /** 22 characters of base64url, which a digest of the caller's key and identity gives. */
+  /** A digest of the caller's key and identity, as 22 characters of base64url. */
   readonly key: string
-  /** 11 characters of base64url, which a digest of the request gives. A different request with the same key is rejected. */
+  /** A digest of the request, as 11 characters of base64url. A different request with the same key is rejected. */
   readonly request: string
-  /** How long the first call is remembered, in seconds; it may be remembered for up to a quarter longer. */
+  /** The minimum time for which the first call is remembered, in seconds. The call may be remembered for up to a quarter longer. */
   readonly life: number
 }
 
-/** A unique key. As long as a task has the key, no other task of the same definition gets it. */
+/** A unique key. While a task has the key, no other task of the same definition can have it. */
 export interface UniqueKey {
   /** 1 to 128 characters. */
   readonly key: string
-  /** Until when the task has the key: until its first attempt starts, until it ends, or for a time from now, in ms. */
+  /**
+   * How long the task has the key: until its first attempt starts, until the task ends, or for a number of milliseconds from now.
+   */
   readonly until: 'started' | 'finished' | number
   readonly onConflict: OnConflict
-  /** How long after its own enqueue the task that has the key must start, in ms: the definition's or the call's total timeout. */
+  /**
+   * The time limit, in ms, from the enqueue of the task that has the key to that task's postponed start. The limit is the
+   * definition's or the call's total timeout.
+   */
   readonly maxDelayMs: number | undefined
 }
 
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
-  /** By default, a task that already exists counts as another caller's. */
+  /** If omitted, a task that already exists counts as another caller's. */
   readonly caller?: Caller | undefined
-  /** By default, every call stores a task of its own. */
+  /** If omitted, every call stores a task of its own. */
   readonly idempotency?: Idempotency | undefined
   readonly unique?: UniqueKey | undefined
-  /** If one of these limits of the queue is reached, the task is refused. By default, the task is never refused. */
+  /** The queue's limits. If one of them is reached, the task is refused. If omitted, the task is never refused. */
   readonly limits?: QueueLimits | undefined
   readonly task: string
   readonly version: number
@@ -62,9 +67,9 @@ export interface NewTask {
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
-  /** The caller's own queue timeout. It starts when the task becomes ready, which is its delay after it was enqueued. */
+  /** The caller's own queue timeout, which starts when the task becomes ready: at its enqueueing time plus its delay. */
   readonly queueMs: number | 'none' | undefined
-  /** The caller's own total timeout. It starts when the task is enqueued. */
+  /** The caller's own total timeout, which starts when the task is enqueued. */
   readonly totalMs: number | 'none' | undefined
   /** When the task expires unless it has been started, in ms since 1970. Used for the index of expiries. */
   readonly expiresAt: number | undefined
@@ -118,7 +123,7 @@ export interface CancelProgress {
   readonly rule: CancelRule
   /** The number of tasks that the cancellation has ended while no slot was running them. */
   readonly ended: number
-  /** When the cancellation was completed, in ms since 1970. Undefined as long as there may be matching tasks left. */
+  /** When the cancellation was completed, in ms since 1970. Undefined while there may be matching tasks left. */
   readonly doneAt: number | undefined
 }
 
@@ -159,15 +164,14 @@ export interface Broker {
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /**
-   * Enqueues each task as {@link enqueue} does, and resolves with the tasks' own results, in the same order. A task that is
-   * refused does not affect the others. The call takes two round trips, regardless of the number of tasks. The promise never
-   * rejects.
+   * Enqueues each task as {@link enqueue} does, and resolves with each task's own result, in the same order. A refused task does
+   * not affect the others. The call takes two round trips, regardless of the number of tasks. The promise never rejects.
    */
   enqueueBulk(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<Enqueued>[]>
   /**
-   * Enqueues all of these tasks or none. They belong to one queue, and have different ids and different idempotency keys. The call
-   * is atomic and takes one round trip. It is idempotent like {@link enqueue}. If the promise rejects, all tasks may nevertheless
-   * have been stored, unless the error code says that they were refused.
+   * Enqueues either all of these tasks or none of them. The tasks must belong to one queue, and have different ids and different
+   * idempotency keys. The call is atomic and takes one round trip. It is idempotent like {@link enqueue}. If the promise rejects,
+   * all tasks may nevertheless have been stored, unless the error code says that they were refused.
    *
    * @throws BullpenError like {@link enqueue}, and `payload_too_large` if there are too many tasks. If a single task is the reason,
    * the error's pointer begins with that task's index, such as `/3`.
@@ -181,16 +185,16 @@ export interface Broker {
    */
   waitUntilFinished(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
   /**
-   * Cancels a task. If no slot is running the task, the task ends at once. Otherwise, a durable request tells its worker to stop
-   * it. The call is atomic and idempotent, and takes one round trip.
+   * Cancels a task. If no slot is running the task, the task ends at once. Otherwise, a durable request tells the task's worker
+   * to stop the attempt. The call is atomic and idempotent, and takes one round trip.
    */
   cancel(id: TaskId, options: CancelOptions): Promise<CancelAnswer>
   /**
    * Cancels every task that the filter matches, except tasks that are enqueued later. The rule is stored first. Once the promise
    * has resolved, no matching task starts on any worker, and each matching task is reported as cancelled. Ending the waiting
    * tasks takes longer; see {@link cancelProgress}. Running attempts that can be stopped receive an abort signal, unless the
-   * reason is `queue_shutdown`. The others finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. It is idempotent.
-   * If the promise rejects, the rule may nevertheless have been stored.
+   * reason is `queue_shutdown`. The other running attempts finish and are not retried. The call takes a few milliseconds, or up
+   * to 2.5 s if a worker does not respond. It is idempotent. If the promise rejects, the rule may nevertheless have been stored.
    *
    * @throws BullpenError `queue_not_found`, or `too_many_cancels` if the queue has 200 rules that have not finished (210 if the reason
    * is `queue_shutdown`).

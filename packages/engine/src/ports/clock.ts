@@ -14,7 +14,7 @@ export interface Clock {
 }
 
 export interface Timer {
-  /** Makes the timer fire once, `ms` from now. This replaces an earlier setting. */
+  /** Makes the timer fire once, `ms` from now. Replaces any earlier setting. */
   set(ms: number): void
   /** Cancels the current setting. */
   clear(): void

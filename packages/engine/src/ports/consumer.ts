@@ -21,7 +21,7 @@ export interface FetchedTask {
   readonly maxAttempts: number
   /** When the task became ready (its enqueueing time plus its delay), in ms since 1970. Known only for the first attempt. */
   readonly readyAt: number | undefined
-  /** Set if the task was cancelled before it could start, in which case it must not start. */
+  /** Set if the task was cancelled before it could start. The task must then not start. */
   readonly cancelled?: CancelCause | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: StoredSteps
@@ -51,14 +51,15 @@ export interface NamedTask {
  */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
-/** Why a task is dead that the store would not start again. */
+/** Why the store declared a task dead instead of starting it again. */
 export type TaskDeath = Extract<TaskEvent, { event: 'task.dead' }>['reason']
 
 /** The methods of a pool that its consumer may call. */
 export interface ConsumerHost {
   /**
-   * Reports that the task's lock has been lost and another worker may hold it by now. `fencingToken` identifies the attempt that
-   * lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is currently running.
+   * Reports that the task's lock has been lost, and that another worker may hold the lock now. `fencingToken` identifies the
+   * attempt that lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is
+   * currently running.
    */
   lockLost(id: TaskId, fencingToken?: number): void
   /**
@@ -68,9 +69,9 @@ export interface ConsumerHost {
    */
   settled(result: AttemptResult, refusal?: CommitRefusal): void
   /**
-   * Reports that a task that no slot took has returned to its queue. The consumer calls this method when the store has confirmed
-   * the release. It does not call it if the store refuses the release, because the task has another owner by then, or if the
-   * response does not arrive.
+   * Reports that a task has returned to its queue because no slot took it. The consumer calls this method when the store has
+   * confirmed the release. If the store refuses the release because the task has another owner, or if the response does not
+   * arrive, the consumer does not call this method.
    */
   released(): void
   /**
@@ -88,8 +89,8 @@ export interface Consumer {
   /** Waits until the store is available, however long that takes. */
   open(): Promise<void>
   /**
-   * Fetches tasks until the consumer is stopped. Rejects on a failure that the consumer cannot recover from. After that, it may be
-   * opened and run again.
+   * Fetches tasks until the consumer is stopped. Rejects on a failure that the consumer cannot recover from. The consumer may
+   * then be opened and run again.
    */
   run(): Promise<void>
   /** Sets how many tasks the consumer may hold at once. 0 pauses fetching. */

@@ -1,5 +1,5 @@
 // Defines the port for telemetry.
 import type { TaskEvent } from '@bullpen/contract'
 
-/** Receives every event. It must not throw and must return without blocking. */
+/** Receives every event. A sink must not throw or block. */
 export type EventSink = (event: TaskEvent) => void

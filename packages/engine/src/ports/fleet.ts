@@ -49,7 +49,7 @@ export interface CommandRecord extends Command {
 /** Settings that apply to every worker of a queue, including workers that start later. */
 export interface QueueSettings {
   readonly paused: boolean
-  /** As long as this is set, the queue does not accept new tasks. */
+  /** While this is set, the queue does not accept new tasks. */
   readonly drain:
     | {
         readonly mode: DrainMode
@@ -63,7 +63,7 @@ export interface QueueSettings {
   /** How many tasks may run at once across all workers. */
   readonly concurrency: number | undefined
   readonly rate: { readonly max: number; readonly perMs: number } | undefined
-  /** How many tasks may be waiting, scheduled or retrying, in place of the limit of the queue's definition. */
+  /** How many tasks may be waiting, scheduled or retrying. Replaces the limit in the queue's definition. */
   readonly maxTasks: number | undefined
 }
 
@@ -79,9 +79,9 @@ export interface HeartbeatReply {
 export interface Fleet {
   /** Registers the worker, or renews its registration. Takes one round trip. */
   heartbeat(status: WorkerStatus): Promise<HeartbeatReply>
-  /** Removes the worker. The commands to which it has not responded get the outcome `gone` for this worker. */
+  /** Removes the worker. Each command to which the worker has not responded records the outcome `gone` for this worker. */
   leave(worker: string): Promise<void>
-  /** Stores a worker's response to a command. Idempotent: a worker's second response to the same command has no effect. */
+  /** Stores a worker's response to a command. A worker's second response to the same command has no effect. */
   respond(command: string, response: CommandResponse): Promise<void>
   /** Calls `wake` when a command or a setting may affect this worker, and after each loss of the connection. */
   listen(worker: string, wake: () => void): () => void
@@ -91,7 +91,7 @@ export interface Fleet {
   remaining(queue: string): Promise<number>
   /**
    * Stores the command, applies it to its queue's settings, assigns it to the workers that must execute it, and then wakes them.
-   * Idempotent by id and spec.
+   * Sending the same id and spec again has no further effect.
    *
    * @throws BullpenError `worker_not_found`, or `command_id_reused` if the id was used with a different spec.
    */

@@ -26,7 +26,7 @@ export interface IsolatedTask {
 export interface IsolateCalls extends StepStore {
   progress(progress: Progress): Promise<void>
   heartbeat(): void
-  /** Like the context's `enqueue`, but takes the name of the child's definition. */
+  /** Works like the context's `enqueue`, but takes the name of the child's definition. */
   enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued>
   readonly log: Log
 }
@@ -40,7 +40,10 @@ export interface IsolatedRun {
   readonly outcome: Promise<Outcome>
   /** Aborts the handler's signal with an error of this name and message. */
   signal(reason: Error): void
-  /** Ends the thread or process at once, whatever it is doing. The outcome follows shortly afterwards. Idempotent. */
+  /**
+   * Ends the thread or process at once, whatever it is doing. The outcome follows shortly afterwards. A second call has no
+   * effect.
+   */
   kill(): void
 }
 

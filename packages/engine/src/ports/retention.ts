@@ -1,4 +1,4 @@
-// How long a queue's ended tasks are kept.
+// Defines how long a queue's ended tasks are kept.
 import type { FinalStatus } from '@bullpen/contract'
 
 /** Which ended tasks of one status are kept. A task is removed if either limit applies to it. */

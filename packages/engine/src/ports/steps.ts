@@ -19,7 +19,7 @@ export interface StoredSteps {
   /** Reads the results by step name. Takes one round trip. */
   read(): Promise<ReadonlyMap<string, string>>
   /**
-   * Stores the result unless one is already stored, and resolves with the stored result. If this attempt no longer holds the
+   * Stores the result unless the step already has one, and resolves with the stored result. If this attempt no longer holds the
    * lock, nothing is written and the promise resolves with undefined. The call is atomic and takes one round trip.
    */
   keep(step: string, result: string): Promise<string | undefined>

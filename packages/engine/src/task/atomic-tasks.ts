@@ -1,4 +1,4 @@
-// Decides which tasks can be enqueued all or none.
+// Decides which tasks can be enqueued atomically, either all of them or none.
 import { BullpenError, QueueFullError } from '@bullpen/contract'
 import { errorAt, MAX_ATOMIC_TASKS } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -6,24 +6,25 @@ import type { NewTask } from '../ports/broker.ts'
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.
  *
- * @throws BullpenError `invalid_request` if the tasks belong to several queues or one has a unique key, and `payload_too_large` if there are too many.
+ * @throws BullpenError `invalid_request` if the tasks belong to several queues or one of them has a unique key, or
+ * `payload_too_large` if there are too many.
  */
 export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
   if (tasks.length > MAX_ATOMIC_TASKS) {
     throw new BullpenError(
       'payload_too_large',
-      `at most ${MAX_ATOMIC_TASKS} tasks can be stored all or none; got ${tasks.length}`,
+      `at most ${MAX_ATOMIC_TASKS} tasks can be enqueued atomically; got ${tasks.length}`,
     )
   }
   const unique = tasks.findIndex((task) => task.unique !== undefined)
-  if (unique !== -1) refuse(`/${unique}/unique`, 'tasks that are stored all or none cannot have a unique key')
+  if (unique !== -1) refuse(`/${unique}/unique`, 'tasks that are enqueued atomically cannot have a unique key')
   const queue = tasks[0]?.queue
   const elsewhere = tasks.findIndex((task) => task.queue !== queue)
   if (elsewhere === -1) return queue
   const { task, queue: other } = tasks[elsewhere] ?? {}
   refuse(
     `/${elsewhere}/task`,
-    `expected a task of queue '${queue}', like the first task; ${task} belongs to queue '${other}'`,
+    `all tasks must belong to the first task's queue, '${queue}'; ${task} belongs to queue '${other}'`,
   )
 }
 
@@ -32,8 +33,8 @@ function refuse(pointer: string, message: string): never {
 }
 
 /**
- * Returns the result of `map` for each task. If `map` throws because of a task, the error's pointer begins with the task's index. If
- * the queue is full, that is not because of a single task.
+ * Returns the result of `map` for each task. If `map` throws because of one task, the error's pointer begins with that task's
+ * index. If the queue is full, the error does not name a task.
  */
 export function mapTasks<T>(tasks: readonly NewTask[], map: (task: NewTask, index: number) => T): readonly T[] {
   return tasks.map((task, index) => {

@@ -1,8 +1,9 @@
-// Holds back callers whose queue is full, until there is room. Callers of one queue are released first in, first out.
+// Makes callers wait while their queue is full. The callers of one queue are served in the order in which they arrived.
 //
-// As long as callers wait for a queue, only the first of them tries to store its task, every 20 ms. When its task has been stored
-// or it has stopped waiting, the next caller tries at once, so that the callers for whom there is room follow each other after one
-// round trip each. Every try is an ordinary enqueue, so the broker decides again, together with the callers of other processes.
+// While callers wait for a queue, only the first of them tries to store its task, every 20 ms. When that task has been stored or
+// its caller has stopped waiting, the next caller tries at once. If there is room for several tasks, they are therefore stored
+// one round trip after another. Every try is an ordinary enqueue, so the broker decides each time whether the queue has room, and
+// other processes' callers compete for the same room.
 import { type Enqueued, QueueFullError } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 
@@ -11,15 +12,15 @@ const RETRY_MS = 20
 
 export interface BlockedCall {
   readonly queue: string
-  /** Tries to store the task, and rejects with QueueFullError as long as the queue is full. */
+  /** Tries to store the task. Rejects with QueueFullError if the queue is full. */
   readonly store: () => Promise<Enqueued>
-  /** Ends the wait. A try that is under way is finished, and its task may be stored. */
+  /** Ends the wait when it aborts. A try that is in progress is completed, and may store its task. */
   readonly signal: AbortSignal
 }
 
 export interface BlockedCallers {
   /**
-   * Stores the task as soon as the queue has room for it and no caller that came earlier is waiting.
+   * Stores the task as soon as the queue has room for it and no earlier caller is waiting.
    *
    * @throws QueueFullError if the signal aborts first, and any other error that `store` rejects with.
    */
@@ -36,7 +37,7 @@ interface Caller extends BlockedCall {
 /** The callers that wait for one queue. The first one tries next. */
 interface Line {
   readonly callers: Caller[]
-  /** The caller whose try is under way. It leaves the line only when the try has ended. */
+  /** The caller whose try is in progress. The caller leaves the line only when the try has ended. */
   trying: Caller | undefined
   /** The error of the last try. */
   full: QueueFullError
@@ -46,7 +47,7 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
   const lines = new Map<string, Line>()
   const pause = () => new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
 
-  /** Tries for the callers in turn, until none is left. */
+  /** Serves the callers in turn until none is left. */
   async function serve(queue: string, line: Line): Promise<void> {
     await pause()
     for (let caller = line.callers[0]; caller !== undefined; caller = line.callers[0]) {

@@ -16,8 +16,8 @@ export function matches(rule: CancelFilter, { task, tags, enqueuedAt }: CancelCa
 }
 
 /**
- * Returns whether running attempts are signalled too. They are not if the queue is shutting down, because its drain handles
- * running attempts.
+ * Returns whether running attempts are signalled too. If the queue is shutting down, they are not, because the queue's drain
+ * handles running attempts.
  */
 export function stopsRunning({ reason }: CancelFilter): boolean {
   return reason === 'cancelled'

@@ -1,14 +1,17 @@
-// Checks what a process of the fleet, or a producer beside it, wants to enqueue. The API checks requests with schemas of its own.
+// Checks tasks that a worker's handler or an in-process producer enqueues. The API checks requests with its own schemas.
 import { BullpenError, type CallOptions, type ProducerOptions, type TaskDefinition } from '@bullpen/contract'
 import { bodyErrors, callOptionsSchema, fieldErrorText, producerOptionsSchema } from '@bullpen/contract/internal'
 
-/** Checks a child task. @throws BullpenError `invalid_input` or `invalid_request`, with the place of each invalid value. */
+/** Checks a child task. @throws BullpenError `invalid_input` or `invalid_request`, which names the place of each invalid value. */
 export function checkChild(definition: TaskDefinition, input: unknown, call: CallOptions): void {
   checkOptions(callOptionsSchema, call, `child task ${definition.name}`)
   checkInput(definition, input)
 }
 
-/** Checks a task of a producer. @throws BullpenError `invalid_input` or `invalid_request`, with the place of each invalid value. */
+/**
+ * Checks a producer's task. @throws BullpenError `invalid_input` or `invalid_request`, which names the place of each invalid
+ * value.
+ */
 export function checkProduced(definition: TaskDefinition, input: unknown, call: ProducerOptions): void {
   checkOptions(producerOptionsSchema, call, `task ${definition.name}`)
   checkInput(definition, input)
@@ -27,7 +30,7 @@ function checkInput(definition: TaskDefinition, input: unknown): void {
 type OptionsSchema = typeof callOptionsSchema | typeof producerOptionsSchema
 
 function checkOptions(schema: OptionsSchema, call: ProducerOptions, what: string): void {
-  // Most calls have no options, and this check costs as much as that of an input.
+  // Most calls have no options, and checking options costs as much as checking an input.
   if (Object.keys(call).length === 0) return
   // In JSON, a Date is the string that the schema accepts.
   const { runAt } = call

@@ -1,5 +1,5 @@
-// Child tasks, which a handler enqueues. Their ids are derived from the parent's id, so that a retry of the parent does not
-// enqueue the same child twice.
+// Creates child tasks, which a handler enqueues. A child's id is derived from its parent's id, so that a retry of the parent does
+// not enqueue the same child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'

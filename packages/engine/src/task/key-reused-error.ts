@@ -1,4 +1,4 @@
-// The error of an idempotency key that was used for two different requests.
+// Defines the error for an idempotency key that was used for two different requests.
 import { BullpenError } from '@bullpen/contract'
 
 export function keyReused(queue: string): BullpenError {

@@ -17,7 +17,7 @@ export interface Origin {
   readonly enqueuedAt: number
   readonly correlationId: string | undefined
   readonly caller?: Caller | undefined
-  /** The limits of the queue, which refuse the task. By default, the task is never refused, as for a child task. */
+  /** The queue's limits, which may refuse the task. If omitted, the task is never refused; child tasks are created in this way. */
   readonly limits?: QueueLimits | undefined
 }
 
@@ -34,9 +34,9 @@ const LIMITS = [
 /**
  * Creates a new task. The input is stored as given and parsed by the worker, so validate it before calling this function.
  *
- * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout, the timeouts contradict each other,
- * the call has both a delay and a start time, it wants more attempts than the definition, or it would extend the delay of the task
- * that has its unique key but has no delay itself.
+ * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout, if the timeouts contradict each
+ * other, if the call has both a delay and a start time, if the call asks for more attempts than the definition allows, or if
+ * `onConflict` is 'extend' and the call has no delay or start time.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
   const delayMs = delayOf(call, origin.enqueuedAt)
@@ -88,7 +88,7 @@ function uniqueKeyOf(
   if (onConflict === 'extend' && delay === undefined && runAt === undefined) {
     refuse(
       '/unique/onConflict',
-      "with 'extend', set delay or runAt, which is when the task that has the key is to start",
+      "with 'extend', set delay or runAt to the time at which the task that has the key should start",
     )
   }
   return {
@@ -105,7 +105,7 @@ function maxAttemptsOf({ name, retry }: TaskDefinition, call: CallOptions): numb
   if (wanted <= retry.maxAttempts) return wanted
   return refuse(
     '/retry/maxAttempts',
-    `expected at most ${retry.maxAttempts}, the maxAttempts of ${name}; got ${wanted}`,
+    `expected at most ${retry.maxAttempts} (the maxAttempts of ${name}), got ${wanted}`,
   )
 }
 

@@ -1,4 +1,4 @@
-// Defines the error for a task that does not exist, or not any more.
+// Defines the error for a task that does not exist or no longer exists.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 
 export function taskNotFound(id: TaskId): BullpenError {

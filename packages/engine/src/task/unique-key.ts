@@ -1,7 +1,7 @@
-// Decides whether a task still has its unique key, and what happens to a new task whose key another task has.
+// Decides whether a task still has its unique key, and what happens to a new task if another task has its key.
 //
-// There is no second record of what a task does: the store keeps which task got a key last, and looks at that task when another
-// one wants the key. Nothing is therefore released when a task starts or ends. The same decisions in Lua are in packages/bullmq
+// The store records only which task last received a key, and examines that task when another task wants the key. A task that
+// starts or ends therefore does not have to release its key. The scripts in packages/bullmq make the same decisions in Lua
 // (admission/unique-steps.ts and scripts/includes/key-owner.ts).
 import { BullpenError, type TaskId, type TaskStatus } from '@bullpen/contract'
 import type { NewTask, UniqueKey } from '../ports/broker.ts'
@@ -9,7 +9,7 @@ import type { NewTask, UniqueKey } from '../ports/broker.ts'
 /** Until when a task has its key: until it has started, until it has ended, or until a time in ms since 1970. */
 export type KeySpan = 'started' | 'finished' | number
 
-/** The facts about a stored task that decide. */
+/** The facts about a stored task on which the decisions depend. */
 export interface KeyOwner {
   readonly status: TaskStatus
   /** Whether a worker has started the task. */
@@ -23,29 +23,32 @@ export interface KeyOwner {
   readonly dueAt: number | undefined
 }
 
-/** Returns when the key of a task that is enqueued now is released. */
+/** Returns when a task that is enqueued now releases its key. */
 export function keySpan({ until }: UniqueKey, now: number): KeySpan {
   return typeof until === 'number' ? now + until : until
 }
 
-/** Returns the span of a key whose owner's start is postponed now. If both tasks want the key for a time, the time begins again. */
+/**
+ * Returns a key's new span when its owner's start is postponed. If both the old and the new span are a time, the new task's time
+ * starts now.
+ */
 export function extendedSpan(span: KeySpan, { until }: UniqueKey, now: number): KeySpan {
   return typeof span === 'number' && typeof until === 'number' ? now + until : span
 }
 
-/** Returns whether a task has the key that it got with this span. `task` is undefined if the task has been deleted. */
+/** Returns whether a task still has the key that it received with this span. `task` is undefined if the task has been deleted. */
 export function hasKey(span: KeySpan, task: KeyOwner | undefined, now: number): boolean {
   if (typeof span === 'number') return now < span
   if (task === undefined || task.isEnded || task.willNotStart) return false
   return span === 'finished' || !task.hasStarted
 }
 
-/** What happens to a new task whose key another task has. `dueAt` is the other task's new start, in ms since 1970. */
+/** What happens to a new task if another task has its key. `dueAt` is the other task's new start, in ms since 1970. */
 export type KeyConflict =
   | { readonly action: 'existing' | 'replaced' | 'refused' }
   | { readonly action: 'extended'; readonly dueAt: number }
 
-/** Decides what happens to a new task whose key the other task has. `other` is undefined if the other task has been deleted. */
+/** Decides what happens to a new task if the task `other` has its key. `other` is undefined if that task has been deleted. */
 export function resolveConflict(unique: UniqueKey, startsAt: number, other: KeyOwner | undefined): KeyConflict {
   const { onConflict, maxDelayMs } = unique
   if (onConflict === 'error') return { action: 'refused' }

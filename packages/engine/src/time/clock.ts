@@ -46,8 +46,8 @@ export function clockFrom(platform: Platform): Clock {
 
 /**
  * Creates a timer that can be set repeatedly. Setting it to the same delay again, which is common for attempts with one timeout,
- * only refreshes the platform's timer. Clearing it does not cancel the platform's timer, because it is cheaper to let that timer
- * fire without effect. Closing it does.
+ * only refreshes the platform's timer. Clearing the timer does not cancel the platform's timer, because it is cheaper to let that
+ * timer fire without effect. Closing the timer cancels both.
  */
 function repeatedTimer({ setTimeout, clearTimeout }: Platform, onFire: () => void): Timer {
   let timer: ReturnType<Platform['setTimeout']> | undefined

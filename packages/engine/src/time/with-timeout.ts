@@ -2,8 +2,8 @@
 import type { Clock } from '../ports/clock.ts'
 
 /**
- * Resolves to true if the promise settles within `ms` and before `giveUp` aborts, and to false otherwise. It never rejects,
- * because a rejected promise has settled too. It does not leave a timer or a listener behind.
+ * Resolves to true if the promise settles within `ms` and before `giveUp` aborts, and to false otherwise. Never rejects, because
+ * a rejected promise has settled too. Does not leave a timer or a listener behind.
  */
 export async function settlesWithin(
   clock: Pick<Clock, 'after'>,

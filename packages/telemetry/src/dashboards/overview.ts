@@ -172,7 +172,7 @@ export const overview = dashboard({
         {
           title: 'Utilisation',
           description:
-            'Share of slots that are busy. Above 90 %, tasks have to wait. Below 10 %, the queue has too many slots or too few tasks.',
+            'Share of slots that are busy. Above 90%, tasks have to wait. Below 10%, the queue has too many slots or too few tasks.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -253,7 +253,7 @@ export const overview = dashboard({
         {
           title: 'Redis memory',
           description:
-            'The share of its memory that Redis uses. At the watermark, which is 80 % by default, new tasks are refused.',
+            'The share of its memory that Redis uses. At the watermark, which is 80% by default, new tasks are refused.',
           unit: 'percentunit',
           queries: [query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis')],
         },

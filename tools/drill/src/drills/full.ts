@@ -41,7 +41,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 export const full: Drill = {
   name: 'full',
   target: () => ({
-    text: `tasks are refused at no more than ${MOST_PERCENT} % of maxmemory, Redis refuses none of Bullpen's commands, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and all accepted tasks are done <= 10 s after memory is freed`,
+    text: `tasks are refused at no more than ${MOST_PERCENT}% of maxmemory, Redis refuses none of Bullpen's commands, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and all accepted tasks are done <= 10 s after memory is freed`,
     atMost: {
       memoryPercent: MOST_PERCENT,
       refusedByRedis: 0,

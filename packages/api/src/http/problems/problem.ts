@@ -14,7 +14,7 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   404: 'route_not_found',
   405: 'method_not_allowed',
   413: 'payload_too_large',
-  // The router's status for a parameter of the path that is longer than any id.
+  // The router's status for a path parameter that is longer than any id.
   414: 'route_not_found',
   415: 'unsupported_media_type',
 }

@@ -64,7 +64,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       summary: 'List the slots of live workers',
       description:
         'Returns each slot with its state, the time at which it entered that state, and its task. The data comes ' +
-        "from its worker's last heartbeat.",
+        "from the worker's last heartbeat.",
       query: slotQuerySchema,
       responses: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
       problems: LOOKED_UP,

@@ -37,7 +37,7 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly params?: P
   readonly query?: Q
   readonly body?: z.ZodType
-  /** What the server checks the body against, if the handler checks the rest of it. Defaults to `body`. */
+  /** The schema against which the server checks the body, if the handler checks the rest of the body. Defaults to `body`. */
   readonly checkedBody?: z.ZodType
   /** The maximum size of the body, in bytes. Defaults to the server's limit. */
   readonly bodyLimit?: number

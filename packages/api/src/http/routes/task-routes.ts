@@ -1,4 +1,4 @@
-// The routes that enqueue, look up, list and cancel tasks.
+// Defines the routes that enqueue, look up, list and cancel tasks.
 import {
   acceptedSchema,
   bulkResponseSchema,
@@ -29,7 +29,7 @@ import { showTask } from '../../handlers/show-task.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
-/** The problems that every request to enqueue may be answered with. */
+/** The problems that the API may return for any request that enqueues tasks. */
 const PROBLEMS_OF_ENQUEUE = [
   'malformed_json',
   'invalid_request',
@@ -62,14 +62,14 @@ const REQUEST_ID_HEADERS = [
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description:
-    'A quoted string of 1 to 255 printable ASCII characters, such as `"8e03978e-40d5"`. If a request with this key, API key and ' +
-    'queue was accepted before, the API returns its response again and stores nothing. Append `;life=SECONDS` to have the ' +
-    'response remembered for less time than usual.',
+    'A quoted string of 1 to 255 printable ASCII characters, such as `"8e03978e-40d5"`. If an earlier request with the same key, ' +
+    "API key and queue was accepted, the API returns that request's response again and stores nothing. Append " +
+    '`;life=SECONDS` to shorten the time for which the response is remembered.',
 }
 
 const IDEMPOTENCY_REPLAYED = {
   name: 'Idempotency-Replayed',
-  description: '`true` if the response is that of an earlier request with the same Idempotency-Key.',
+  description: '`true` if this is the response to an earlier request with the same Idempotency-Key.',
 }
 
 const PREFER_HEADER = { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' }
@@ -92,8 +92,8 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and " +
         'returns its id. If the request fails with `redis_unavailable`, the task may already have been stored, so ' +
         "look it up by the problem's `taskId` before you send it again. With `?wait=10s` or the header `Prefer: wait=10`, the API " +
-        'returns the task as soon as it has ended. If the time is up before that, the response is 202 as without a wait, with ' +
-        "the task's current `status`. If the queue is full, `whenFull` decides whether the request is rejected with " +
+        'returns the task as soon as it has ended. If the time runs out first, the response is 202, as it is without a wait, and ' +
+        "contains the task's current `status`. If the queue is full, `whenFull` decides whether the request is rejected with " +
         '`queue_full`, is dropped, or waits for room.',
       query: enqueueQuerySchema,
       body: enqueueBody,
@@ -101,7 +101,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       responses: {
         200: {
           description:
-            'The task, which has ended during the wait, so check its `status`; or `dropped`, if the queue was full.',
+            'The task, which has ended during the wait (check its `status`), or `dropped` if the queue was full.',
           schema: z.union([taskViewSchema, droppedSchema]),
           headers: [PREFERENCE_APPLIED],
         },
@@ -122,8 +122,8 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'enqueueBulk',
       summary: 'Enqueue up to 1,000 tasks',
       description:
-        'Enqueues each task as POST /v1/tasks does, and returns one result for each. With `atomic`, all tasks are stored, or the ' +
-        'request fails with the first problem and stores none. Otherwise, the tasks are independent of each other, so check ' +
+        'Enqueues each task as POST /v1/tasks does, and returns one result for each. With `atomic`, either all tasks are stored ' +
+        'or the request fails with the first problem and stores none of them. Otherwise, the tasks are independent of each other, so check ' +
         '`failed`: the response is 200 even if tasks were rejected or Redis was unavailable. If an `error` has a ' +
         '`taskId`, the task may have been stored, so look it up before you send it again. With an Idempotency-Key, repeat the ' +
         'request instead: the key and the index of a task in `tasks` together identify the task, so that only the tasks without ' +
@@ -145,7 +145,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       summary: 'Show a task, or wait for it to end',
       description:
         'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the ' +
-        "task's status is final. If the time is up before that, it returns the task's current state, so check " +
+        "task's status is final. If the time runs out first, the API returns the task's current state, so check " +
         '`status`.',
       params: idParams,
       query: z.strictObject({
@@ -171,8 +171,9 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       summary: 'Cancel a task',
       description:
         'A waiting, scheduled or retrying task ends at once and will not start. A running task receives an abort ' +
-        'signal, and its handler has the grace period to stop. An isolated handler that is still running after ' +
-        'that is killed. The request is stored, so that it also reaches a worker that is cut off or restarting. ' +
+        'signal, and its handler has the grace period to stop. If an isolated handler is still running after the ' +
+        'grace period, it is killed. The request is stored, so that it also reaches a worker that is cut off or ' +
+        'restarting. ' +
         'With `?wait=SECONDS`, the API responds when the task has ended. The request is idempotent.',
       params: idParams,
       query: cancelOneQuerySchema,
@@ -201,8 +202,8 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       description:
         "Cancels all of a queue's tasks that match every field and were enqueued before the request. Once the API " +
         'has responded, none of these tasks will start, and all of them have the status `cancelled`, although ' +
-        'moving them out of the queue takes longer. Long tasks that are running receive an abort signal, whereas ' +
-        'running short tasks finish and are not retried. The request takes up to 2.5 s if a worker does not ' +
+        'moving them out of the queue takes longer. Long tasks that are running receive an abort signal. Short tasks ' +
+        'that are running finish and are not retried. The request takes up to 2.5 s if a worker does not ' +
         'respond. With `?dryRun=true`, the API returns the number of matching tasks without cancelling them.',
       query: cancelManyQuerySchema,
       body: cancelFilterSchema,
@@ -252,7 +253,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       description:
         "Tasks are returned in the order of the Redis structure that stores this status. If a task's status " +
         'changes between two pages, the task leaves this listing and appears in the listing for its new status. If ' +
-        'it returns to its previous status, it may appear twice. Follow `next` until it is absent.',
+        'the task returns to its previous status, it may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },

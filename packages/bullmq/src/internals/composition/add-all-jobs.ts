@@ -7,7 +7,7 @@ import { ARGUMENTS_OF_ADD, addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { enqueuedBy, sendAdd } from './add-job.ts'
 
-/** `data` and `expectedStarts` contain for each task, in the same order, what an `AddJob` takes. */
+/** `data` and `expectedStarts` contain the arguments that an `AddJob` takes for each task, in the same order. */
 export type AddAllJobs = (
   tasks: readonly NewTask[],
   data: readonly string[],
@@ -15,8 +15,8 @@ export type AddAllJobs = (
 ) => Promise<readonly Enqueued[]>
 
 /**
- * Returns the function that adds tasks to one queue, all or none. `redis` is the backend's connection. Apart from that, the
- * function does what that of `jobAdder` does. Takes one round trip.
+ * Returns a function that adds several tasks to one queue, either all of them or none. `redis` is the backend's connection. In
+ * every other respect, the function works like the one that `jobAdder` returns. A call takes one round trip.
  */
 export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddAllJobs {
   return async (tasks, data, expectedStarts) => {
@@ -27,7 +27,7 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
     const [any = ''] = first.keys
     const more = adds.flatMap((add) => [add.script, ...add.args])
     const replies = await runScript(redis, addAll, { any }, { base: first.base, keys }, more)
-    // If a task was refused, its reply throws, whatever the replies of the tasks before it.
+    // If a task was refused, decoding its reply throws, whatever the replies for the tasks before it.
     return mapTasks(tasks, (task, i) => enqueuedBy(task, replies[i] ?? '', expectedStarts[i]))
   }
 }
@@ -40,7 +40,7 @@ interface Add {
   readonly base: string
 }
 
-/** Returns what BullMQ's backend would send to add this task. The task is encoded as for an add of its own. */
+/** Returns what BullMQ's backend would send to add this task. The task is encoded as if it were added alone. */
 function collectAdds(
   backend: RedisQueueBackend,
   task: NewTask,
@@ -60,7 +60,7 @@ function collectAdds(
       })
     },
   }
-  // BullMQ's backend adds a job with nothing but `runCommand`, which a test pins.
+  // To add a job, BullMQ's backend calls only `runCommand`. A test pins this.
   void sendAdd(collector as unknown as RedisClient, backend, task, data, expectedStartAt)
   return adds
 }

@@ -11,13 +11,13 @@ import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
 import { ADDED } from './composed-scripts.ts'
 
-/** `data` is the task's stored string, and `expectedStartAt` is when it is expected to start, in ms since 1970. */
+/** `data` is the task's stored string, and `expectedStartAt` is when the task is expected to start, in ms since 1970. */
 export type AddJob = (task: NewTask, data: string, expectedStartAt: number | undefined) => Promise<Enqueued>
 
 /**
- * Returns the function that adds tasks to one queue. `redis` is the backend's connection. The function
- * stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes, and
- * the action depends on who has stored it. Takes one round trip.
+ * Returns a function that adds a task to one queue. `redis` is the backend's connection. The function stores the job, its tags
+ * and its queue timeout atomically. If the job already exists, the function changes nothing, and the returned action depends on
+ * which call stored the job. A call takes one round trip.
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
@@ -25,7 +25,7 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
     sendAdd(commands, backend, task, data, expectedStartAt).then((reply) => enqueuedBy(task, reply, expectedStartAt))
 }
 
-/** Passes the add of a task to `commands`, before anything is awaited. Resolves with Redis's reply. */
+/** Sends a task's add through `commands` before awaiting anything. Resolves with Redis's reply. */
 export function sendAdd(
   commands: RedisClient,
   backend: RedisQueueBackend,
@@ -47,7 +47,7 @@ export function sendAdd(
   return withExtras(backend, extras, () => backend.addJobToTransaction(commands, job, task.id)) as Promise<AddReply>
 }
 
-/** Decodes the reply of an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken` or `queue_full`. */
+/** Decodes the reply to an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken` or `queue_full`. */
 export function enqueuedBy(task: NewTask, reply: AddReply, expectedStartAt: number | undefined): Enqueued {
   if (typeof reply === 'string') return replayed(task, reply)
   if (typeof reply === 'object' && reply[0] === 'full') throw decodeFull(reply, task.queue)
@@ -67,7 +67,7 @@ function added({ id, caller }: NewTask, reply: number): Enqueued {
 function replayed({ id, queue }: NewTask, reply: string): Enqueued {
   const first = decodeReplay(reply, queue)
   if (first === undefined) throw keyReused(queue)
-  // If the reply to this very call was lost and the call was sent again, the record is its own.
+  // The record is this call's own if its reply was lost and the call was sent again.
   return first.id === id ? { id, action: first.action, expectedStartAt: first.expectedStartAt } : first
 }
 

@@ -3,8 +3,8 @@
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
 // has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
 //
-// A composed script takes arguments that BullMQ does not know. They are set before BullMQ is asked to run the script, and are
-// stored by script and job until then (`ExtraValues`).
+// A composed script takes arguments that BullMQ does not know. Bullpen sets these arguments before it asks BullMQ to run the
+// script. Until the script runs, they are stored by script and job (`ExtraValues`).
 import type { FinalStatus } from '@bullpen/contract'
 import type { Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
@@ -20,8 +20,8 @@ export interface ComposeOptions {
   /** How long ended tasks are kept. By default, this backend does not remove them. */
   readonly retention?: Retention | undefined
   /**
-   * Sends the scripts that fetch and end tasks, at less cost than BullMQ's own client: see {@link commandsOf}. It must belong to the
-   * same connection.
+   * The client that sends the scripts that fetch and end tasks, at less cost than BullMQ's own client (see {@link commandsOf}).
+   * Both clients must use the same connection.
    */
   readonly commands?: RedisClient | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
@@ -69,7 +69,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
     composeBackend(createRedisBackend(name, queueOptions, connections), options)
 }
 
-/** Replaces a backend's scripts with the composed ones. Idempotent: a backend that is already composed is returned unchanged. */
+/** Replaces a backend's scripts with the composed ones. A backend that is already composed is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
   { now, retention = NO_LIMITS, commands, onWoken }: ComposeOptions,
@@ -191,7 +191,10 @@ function keyOf(script: string, id: string): string {
 
 const clientsWithScripts = new WeakSet<object>()
 
-/** Returns a client that runs the composed scripts on our own connection. BullMQ's own client resolves only after a round trip. */
+/**
+ * Returns a client that runs the composed scripts on Bullpen's own connection. BullMQ's own client is available only after a
+ * round trip.
+ */
 export function commandsOf(redis: Commander): RedisClient {
   // Of BullMQ's client, `defineScripts` uses only `defineCommand`, and `execCommand` uses only `runCommand`.
   defineScripts(redis as unknown as RedisClient)

@@ -2,9 +2,9 @@
 //
 // A commit is settled, as either confirmed or refused, once Redis has replied to its script. If the connection is lost before the
 // reply arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of
-// the connection. Both may repeat a script that Redis has already run, in which case the lock is gone and BullMQ's script refuses
-// the commit. The composed script then looks for what this attempt stored, and confirms the commit (resent-commit.ts). A commit
-// is therefore settled only once, however often it is sent.
+// the connection. Either of them may repeat a script that Redis has already run. In that case the lock is gone, and BullMQ's
+// script refuses the commit. The composed script then looks for what this attempt stored, and confirms the commit
+// (resent-commit.ts). A commit is therefore settled only once, however often it is sent.
 import type { CommitRefusal } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
 
@@ -13,7 +13,7 @@ export interface Commit {
   readonly id: string
   readonly fencingToken: number
   readonly verdict: Verdict['kind']
-  /** The id of the cancel rule that ends the task, in whose progress the end is counted. */
+  /** The id of the cancel rule that ends the task. The end is counted in this rule's progress. */
   readonly rule?: string | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
   readonly settled: (refusal?: CommitRefusal) => void
@@ -55,7 +55,7 @@ export const REFUSALS: ReadonlyMap<unknown, CommitRefusal> = new Map<unknown, Co
 export type PendingCommits = Map<string, Commit>
 
 /**
- * Removes and returns the commit that this script carries out, if any. Every short task gets here, so the function does not
+ * Removes and returns the commit that this script carries out, if any. Every short task takes this path, so the function does not
  * allocate anything. If the Worker moves the task in another way, the commit is refused.
  */
 export function takeCommit(pending: PendingCommits, script: string, args: readonly unknown[]): Commit | undefined {

@@ -7,11 +7,12 @@
 // Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
-// ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take it out of `wait` with RPOPLPUSH or out
-// of `prioritized` with ZPOPMIN, and in no other way. There is no step yet that decides whether a task is fetched, and which one. Such
-// a step belongs to these two commands: one function, called in their place, as the index's functions are. It would run after the
-// same script has committed the end of the previous attempt, so that it sees what that end has released, and before the job's data
-// is read. If it returned nothing, BullMQ would continue as if the list or set were empty.
+// ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
+// RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. No step yet decides whether a task is fetched, or which task. A step
+// that does should replace these two commands with one function, which the script calls in their place, like the index's
+// functions. The step would run after the same script has committed the previous attempt's end, so that it sees what that end has
+// released, and before the script reads the job's data. If the step returned nothing, BullMQ would continue as if the list or set
+// were empty.
 import { createRequire } from 'node:module'
 import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
 import { LIMIT } from '../../admission/limit-steps.ts'
@@ -51,17 +52,18 @@ export interface Steps {
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 
 /**
- * How many ends of attempts there are for each one that also removes old tasks. That one removes up to twice as many tasks, so that
- * their number falls. The leader removes the rest. Looking for old tasks at every end would cost Redis 1 µs more for each task.
+ * How many attempts end between two removals of old tasks. Each removal deletes up to twice as many tasks, so that the number of
+ * old tasks falls. The leader removes the rest. Looking for old tasks at every end would cost Redis 1 µs more for each task.
  */
 export const ENDS_PER_REMOVAL = 8
 
-/** The bits of the number that a broker gets if its task is stored. Without any, another call has stored the task. */
+/** The bits of the number that a broker receives if its task is stored. If no bit is set, another call has stored the task. */
 export const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
 
 /**
- * The names of a queue's keys, each between spaces. A job with such an id would have the same key. BullMQ would take the key for a
- * job that already exists, and not add the job, or would write the job's fields into it.
+ * The names of a queue's own keys, with a space before and after each. A job whose id is one of these names would share its key
+ * with the queue's own data: BullMQ would either mistake that data for an existing job and not add the new one, or overwrite the
+ * data with the job's fields.
  */
 const { base: BASE, ...KEYS } = queueKeys('n', 'q')
 const NAMES = Object.values(KEYS).flatMap((key) => (typeof key === 'string' ? [key.slice(BASE.length)] : []))
@@ -78,12 +80,12 @@ end`
 
 /**
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
- * may return without running BullMQ's script, in which case no task has been added. A broker gets a number, which takes Redis
- * 0.6 µs less than a list: the bits of {@link ADDED}, which are the same if the call is sent again. A call with an idempotency key
- * that an earlier call has used gets a string, and a call whose unique key another task has, or whose queue is full, gets a list. A
- * Queue's own `add` does not set `id`, and gets BullMQ's return value, which is the id.
+ * may return without running BullMQ's script, in which case no task has been added. A broker usually receives a number: the bits
+ * of {@link ADDED}, which are the same if the call is sent again. A number takes Redis 0.6 µs less than a list. The broker
+ * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key or if the
+ * queue is full. A Queue's own `add` does not set `id`, and receives BullMQ's return value, which is the job's id.
  *
- * The limits are checked last, so that a repeated call is answered as before, although the queue may be full by now.
+ * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
  */
 export const ADD = {
   /**
@@ -130,15 +132,15 @@ if ${SUCCEEDED} then
 end`
 
 /**
- * Returns the task `id`, which was released before its first start, to the index of queue timeouts. It has left the index if the
- * leader looked at the index while a worker had the task (../../scripts/leader/expire-tasks.ts).
+ * Returns the task `id`, which was released before its first start, to the index of queue timeouts. The task has left the index
+ * if the leader examined the index while a worker had the task (../../scripts/leader/expire-tasks.ts).
  */
 const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
     if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`
 
 /**
- * Wakes a Worker if the job `id` has returned to the prioritized set, for which BullMQ adds no marker. Without it, an idle Worker
- * would find the job only when its own wait ends.
+ * Wakes a Worker if the job `id` has returned to the prioritized set, for which BullMQ adds no marker. Without the marker, an
+ * idle Worker would find the job only when its own wait ends.
  */
 const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) then call('ZADD', base .. 'marker', 0, '0') end`
 
@@ -151,9 +153,10 @@ const STEPS: Readonly<Record<string, Steps>> = {
 
   moveToFinished: {
     /**
-     * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among those
-     * with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the newest
-     * `keptCount`. Both are '' except at every {@link ENDS_PER_REMOVAL}th end of a backend. `attempt`: the fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
+     * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among
+     * those with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the
+     * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
+     * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
      */
     extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule'],
     before: `if part ~= '' then index.into.failed = part end`,
@@ -181,8 +184,8 @@ end`,
   moveJobFromActiveToWait: {
     /** `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted. */
     extra: ['stacks', 'uncount'],
-    // If the job is not active, BullMQ moves nothing and answers like after a move. Bullpen then answers -3, as BullMQ's other
-    // transitions do.
+    // If the job is not active, BullMQ does not move it, but replies as if it had. The composed script then returns -3, as
+    // BullMQ's other transitions do.
     before: `local active = call('LLEN', KEYS[1])`,
     after: `${confirmResentStacks('ARGV[3]')}
 if ${SUCCEEDED} then
@@ -199,7 +202,7 @@ end`,
 
   removeOrphanedJobs: {
     extra: [],
-    // BullMQ would delete Bullpen's keys, because it treats every key of the queue that it does not know as a job in no place.
+    // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place.
     before: `
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok
@@ -210,7 +213,7 @@ end`,
   moveStalledJobsToWait: {
     /** `at`: when the lost attempts were found (ms since 1970). `fencing`: the leader's number, unless a Worker runs the script. */
     extra: ['at', 'fencing'],
-    // BullMQ's key that prevents two checks at once lasts for an interval. The leader does not need such a key.
+    // BullMQ prevents two simultaneous checks with a key that lasts for one check interval. The leader does not need that key.
     before: `
 if fencing ~= '' then
   if is_deposed(base .. 'leader', fencing) then return {} end
@@ -229,7 +232,7 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
 
 /**
  * BullMQ's scripts that read, and those of another product in the same package. They run unchanged. The scripts that renew and
- * release locks are composed although they move no job, because a full Redis would refuse to renew a lock without `allow-oom`.
+ * release locks do not move jobs either, but are composed because a full Redis would refuse to renew a lock without `allow-oom`.
  */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 

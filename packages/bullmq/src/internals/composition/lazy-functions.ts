@@ -1,14 +1,17 @@
-// Makes BullMQ's scripts create the functions that they seldom call only when they call one.
+// Makes BullMQ's scripts create their rarely called functions only when one of them is called.
 //
-// A script's text defines up to fifty functions, and Redis creates all of them anew in every run, although most of them are about
-// parents, deduplication and the removal of old jobs. The functions that nearly every run calls stay where they are. The
-// others move, with their text unchanged, into one function, which creates them when the first of them is called. This saves Redis
-// about 3 µs for each task.
+// A script's text defines up to fifty functions, and Redis creates all of them again in every run, although most of them only
+// handle parents, deduplication and the removal of old jobs. The functions that nearly every run calls stay where they are. The
+// others are moved, with their text unchanged, into one function, which creates them when the first of them is called. This saves
+// Redis about 3 µs for each task.
 //
-// The text is only rearranged if all of its functions stand together, so that each one still sees the same variables. Tests check
-// the assumptions about how BullMQ writes its scripts (watched-commands.test.ts).
+// The text is rearranged only if nothing stands between its functions, so that each function still sees the same variables. Tests
+// check the assumptions about how BullMQ writes its scripts (watched-commands.test.ts).
 
-/** The functions that nearly every add calls. A name that is missing from these lists costs time, but changes nothing else. */
+/**
+ * The functions that nearly every add calls. If a name is missing from these lists, the scripts take longer, but nothing else
+ * changes.
+ */
 const ADDS = [
   'addBaseMarkerIfNeeded',
   'addDelayedJob',
@@ -24,7 +27,7 @@ const ADDS = [
   'storeJob',
 ]
 
-/** The functions that nearly every fetch and every end of an attempt calls, also if the queue is empty. */
+/** The functions that nearly every fetch and every end of an attempt calls, even if the queue is empty. */
 const ENDS = [
   'addBaseMarkerIfNeeded',
   'fetchNextJob',
@@ -48,10 +51,13 @@ function commonOf(script: string): readonly string[] {
   return script === 'moveToDelayed' ? DELAYS : ENDS
 }
 
-/** A function at the outermost level of a script. BullMQ indents everything inside. */
+/** Matches a function at the outermost level of a script. BullMQ indents everything inside a function. */
 const FUNCTION = /^local (?:function (\w+)\s*\(|(\w+)\s*=\s*function\s*\()[\s\S]*?^end$\n?/gm
 
-/** Returns the script with its seldom called functions in one function, or unchanged if there are only a few of them. */
+/**
+ * Returns the script's text with its rarely called functions moved into one function. If there are only a few of them, returns
+ * the text unchanged.
+ */
 export function withLazyFunctions({ name, content }: { readonly name: string; readonly content: string }): string {
   const common = commonOf(name)
   const text = withoutComments(content)
@@ -81,7 +87,7 @@ function nameOf([, declared, assigned]: RegExpExecArray): string {
   return declared ?? assigned ?? ''
 }
 
-/** Whether there is nothing between the functions. */
+/** Returns whether nothing stands between the functions. */
 function standTogether(text: string, functions: readonly RegExpExecArray[]): boolean {
   return functions.every((each, i) => {
     const next = functions[i + 1]
@@ -97,7 +103,7 @@ function withSeldomCalls(lua: string, names: readonly string[]): string {
   )
 }
 
-/** Scripts are text that Redis compiles, so the comments cost nothing there, but a comment may look like code. */
+/** Removes a script's comments, because a comment may look like code. */
 function withoutComments(script: string): string {
   return script.replaceAll(/--\[\[[\s\S]*?\]\]/g, '').replaceAll(/--.*$/gm, '')
 }

@@ -66,7 +66,7 @@ describe('an enqueue whose reply is lost', () => {
     proxy.cutAnswers()
     await expect(broker.enqueue(wanted)).rejects.toMatchObject({
       code: 'redis_unavailable',
-      message: expect.stringContaining('did not answer within 800 ms'),
+      message: expect.stringContaining('did not respond within 800 ms'),
     })
     proxy.mend()
     expect(await broker.enqueue(wanted)).toEqual({ id: wanted.id, action: 'created' })

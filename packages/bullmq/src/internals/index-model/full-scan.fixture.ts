@@ -19,7 +19,10 @@ const UNDIVIDED = {
 
 const STRUCTURES = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), ...Object.values(PARTS).flat(), 'paused']
 
-/** Answers, as JSON, the members and scores of each structure, the fields of each job, and the totals. Not bounded: for tests. */
+/**
+ * Returns, as JSON, the members and scores of each structure, the fields of each job, and the totals. The scan is unbounded, so
+ * only tests may use it.
+ */
 const SCAN = `
 local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {} }
 for i = 2, #ARGV do

@@ -1,5 +1,5 @@
-// A TCP proxy in front of Redis that acts when a client sends one of the given scripts: before Redis gets it, or when Redis has
-// run it and before the client gets the answer.
+// A TCP proxy in front of Redis that acts when a client sends one of the given scripts: either before Redis receives the script,
+// or after Redis has run it but before the client receives the reply.
 import { createHash } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 

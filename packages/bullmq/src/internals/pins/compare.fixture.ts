@@ -28,7 +28,7 @@ export function pinned({ version, scripts, arguments: sent, methods }: Interior)
   }
 }
 
-/** Returns the differences, in the order of the tables. A difference in the version alone is none. */
+/** Returns the differences, in the order of the tables. A different version alone does not count. */
 export function differences(before: PinnedInterior, after: PinnedInterior): Difference[] {
   return [
     ...changedNames(before.scripts, after.scripts).map((name) => scriptDifference(name, before, after)),
@@ -76,7 +76,7 @@ function changedNames(before: Readonly<Record<string, unknown>>, after: Readonly
   return [...names].filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
 }
 
-/** Enough digits that two texts do not share them by accident. */
+/** Returns enough digits of a text's hash that two texts do not share them by accident. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BackendModule, sentArguments } from './sent-arguments.fixture.ts'
 
-/** Each entry is by name. */
+/** Each table has an entry per name. */
 export interface Interior {
   readonly version: string
   readonly scripts: Readonly<Record<string, { readonly keys: number; readonly text: string }>>
@@ -92,7 +92,7 @@ function methodText(prototype: object, method: string): string {
   return value === undefined ? '' : withoutComments(String(value))
 }
 
-/** Drops the lines that are only a comment. */
+/** Drops the lines that contain only a comment. */
 function withoutComments(text: string): string {
   return text
     .split('\n')

@@ -76,8 +76,8 @@ export const RELIANT_FILES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * `name` is a script, or a method with its class. A script that is not composed is of no concern as long as it moves and deletes no
- * job, which the list of the composed scripts assumes.
+ * `name` is a script, or a method with its class. A script that is not composed matters only if it moves or deletes jobs, and the
+ * list of the composed scripts assumes that it does not.
  */
 export function reliantFiles(kind: 'script' | 'method', name: string): readonly string[] {
   if (kind === 'script') return BY_SCRIPT[name] === undefined ? others(name) : [...BY_SCRIPT[name], ...others(name)]

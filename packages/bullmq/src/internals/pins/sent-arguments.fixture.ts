@@ -68,7 +68,7 @@ const CALLS: Readonly<Record<string, (backend: Backend) => unknown>> = {
   extendLocks: (to) => to['extendLocks']?.(['<id>'], ['<token>'], 5),
 }
 
-/** What BullMQ reads as success. */
+/** The replies that BullMQ interprets as success. */
 const ANSWERS: Readonly<Record<string, unknown>> = { reprocessJob: 1, getMetrics: [] }
 
 const clients = new WeakMap<object, object>()
@@ -79,7 +79,7 @@ function client(backend: object): unknown {
 
 /**
  * Returns the keys and arguments of each call in CALLS as text: a key as its type (`:wait`), a packed value as its content, and
- * what the caller gave as a placeholder. A call that fails, or that sends another script, is described by that instead.
+ * what the caller gave as a placeholder. If a call fails or sends another script, the text says so instead.
  */
 export async function sentArguments(module: BackendModule, unpack: Unpack): Promise<Record<string, readonly string[]>> {
   const sent: Record<string, readonly string[]> = {}

@@ -1,16 +1,15 @@
 // Repairs a queue's status index and totals after a BullMQ Queue or Worker that is not attached has used the queue.
 //
 // A pass compares each divided set with its parts, page by page, in both directions. It finds each entry of the set that is in no
-// part, in several parts, or in a part with another score, and each entry of a part that is not in the set. The right part for
-// the task is then decided from the task's own fields, as on every broker. A move by BullMQ changes the score, because scores
-// contain the time. A task that is in one part with the right score is therefore in the right part, and its fields need not be
-// read.
+// part, in several parts, or in a part with another score, and each entry of a part that is not in the set. The task's own fields
+// then determine the right part, as they do on every broker. A move by BullMQ changes the score, because scores contain the time.
+// A task that is in exactly one part with the right score is therefore in the right part, and its fields do not have to be read.
 //
-// Each page is read by one script and repaired by another, which skips an entry whose score has changed in the meantime. An entry
-// that two processes find is counted once.
+// Each page is read by one script and repaired by another, which skips an entry whose score has changed in the meantime. If two
+// processes find the same entry, it is counted only once.
 //
-// Correcting the totals does not require counting single tasks, because the number of tasks in each status is the size of a
-// structure: one script compares the sum of the sizes with the counters.
+// The totals are corrected without counting individual tasks, because the number of tasks in each status is the size of a
+// structure. One script compares the sum of these sizes with the counters.
 import { statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
 import { decodeStack, parseJson } from '../../codec.ts'
 import type { QueueKeys } from '../../keys.ts'
@@ -45,7 +44,7 @@ export interface RepairedPage {
   readonly next: RepairPosition | undefined
 }
 
-/** The approximate number of entries that one script looks at. 100 entries take Redis about 0.2 ms. */
+/** The approximate number of entries that one script examines. 100 entries take Redis about 0.2 ms. */
 const PAGE_SIZE = 100
 
 /** Repairs one page. The last page of a pass also corrects the totals. Takes one round trip, or two if any entry is wrong. */
@@ -64,10 +63,10 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 }
 
 /**
- * Repairs a queue's whole index and its totals, with a pause after each page. Stops after the current page if `isOver` returns
- * true, which it never does by default. Returns the number of entries that were repaired plus the number of tasks by
- * which the totals were corrected, which is also added to `drift` in the queue's totals. Takes two round trips for every 100
- * delayed or failed tasks, and about ten more.
+ * Repairs a queue's whole index and its totals, pausing after each page. Stops after the current page if `isOver` returns true;
+ * by default, the repair always runs to the end. Returns the number of repaired entries plus the number of tasks by which the
+ * totals were corrected, and adds this number to `drift` in the queue's totals. Takes two round trips for every 100 delayed or
+ * failed tasks, and about ten more.
  */
 export async function repairIndex(
   redis: Commander,

@@ -1,7 +1,7 @@
 // The places of a queue: the structures that can hold a job, and the status of the tasks in each of them.
 //
-// Counts, listings and the end of a task that never ran follow this table. A place need not be one of BullMQ's. To add one of
-// Bullpen's own lists or sets in which tasks wait:
+// This table determines how tasks are counted and listed, and how a task that never ran is ended. A place does not have to be one
+// of BullMQ's. To add a list or set of Bullpen's own in which tasks wait:
 //
 // 1. Give it a key in ../../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted, listed,
 //    cancelled and expired.
@@ -49,7 +49,7 @@ export function placesOf(status: TaskStatus): readonly PlaceName[] {
 /** BullMQ stores the due time of a delayed job in the upper bits of its score, and a counter in the lower twelve. */
 export const DELAYED_SCORE_STEP = 0x1000
 
-/** The structures that hold jobs: the name of each after the prefix of the queue's keys, in kebab case as in ../../keys.ts. */
+/** The structures that hold jobs, by their keys without the queue's prefix, in kebab case as in ../../keys.ts. */
 const STRUCTURES: ReadonlyMap<string, Place> = new Map(
   Object.entries<Place>(PLACES).map(([name, place]) => [
     (place.partOf ?? name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
@@ -57,10 +57,13 @@ const STRUCTURES: ReadonlyMap<string, Place> = new Map(
   ]),
 )
 
-/** How many of the newest tasks in a list are looked at first. The search takes Redis about 3 µs. */
+/** How many of a list's newest tasks are searched first. This search takes Redis about 3 µs. */
 const NEWEST = 250
 
-/** Lua lines that return if this structure holds the task, after they have removed the task if it waits there. */
+/**
+ * Returns Lua lines that check whether this structure holds the task. If it does, the lines return, and first remove the task if
+ * it waits there.
+ */
 function lookIn(name: string, { type, waits }: Place): string {
   const key = `base .. '${name}'`
   if (type === 'list') {
@@ -78,7 +81,7 @@ function lookIn(name: string, { type, waits }: Place): string {
  * A Lua function, `take_out(id)`, which removes a task from the list or set in which it waits. Returns the name of that list or
  * set, or nil if the task is in none. The function needs the local variables `call` and `base`.
  *
- * A list is searched last, and from both ends, because the search looks at every task on its way: removing a task from the middle
+ * A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle
  * of a list of 200,000 takes Redis about 1 ms. A task that is in any sorted set is found without such a search.
  */
 export const TAKE_OUT = `

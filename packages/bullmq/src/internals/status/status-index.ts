@@ -1,11 +1,11 @@
-// The status index: which tasks of BullMQ's delayed set are scheduled and which are retrying, and which tasks of its failed set
-// are dead, cancelled and expired.
+// Maintains the status index, which records which tasks of BullMQ's delayed set are scheduled or retrying, and which tasks of its
+// failed set are dead, cancelled or expired.
 //
 // BullMQ has one set for each of these two groups. Bullpen divides each set into parts, which are sorted sets with the same
-// scores, so that counts are sizes and listings are ranges. BullMQ moves jobs in about twenty scripts, and the parts must follow
-// each move. Instead of changing each of these scripts, the index watches commands: it runs each command that can change a
-// divided set or that adds or deletes a job, and does to the parts what the command does to the set. BullMQ's scripts are
-// composed with the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
+// scores, so that counting reads a set's size and listing reads a range. BullMQ moves jobs in about twenty scripts, and the parts
+// must follow each move. Instead of changing each of these scripts, the index watches commands: it runs each command that can
+// change a divided set or that adds or deletes a job, and makes the same change to the parts. BullMQ's scripts are composed with
+// the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept; everything else is the
 // size of a set. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts).
@@ -24,7 +24,7 @@ export const LUA_PARTS = Object.entries(PARTS)
   .join(', ')
 
 /**
- * What the index does in place of each watched command, as Lua functions that take the command's arguments.
+ * The Lua functions that run in place of the watched commands. Each function takes the command's arguments.
  *
  * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
  *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
@@ -88,9 +88,9 @@ export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (ke
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `added`: the key of the last job that was added.
  *
- * Most of the commands that are watched concern a lock, a marker or the completed tasks. `watch` passes these on at once, and
- * creates the functions for the others when it first needs one. Redis creates the functions of a script anew in every run, and
- * creating all of them for each task that completes would cost 1 µs.
+ * Most of the watched commands concern a lock, a marker or the completed tasks. `watch` passes these commands on at once, and
+ * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
+ * run, and creating all of these functions for each completed task would cost 1 µs.
  */
 export const STATUS_INDEX = `
 local function status_index(base)

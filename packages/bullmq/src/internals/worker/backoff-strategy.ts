@@ -50,9 +50,9 @@ export function limitStacks(job: Job, most: number): void {
 }
 
 /**
- * Returns the error that has the same effect in a Worker without Bullpen's strategy, whatever backoff the job was added with.
- * BullMQ decides whether to retry from the job's options and the error's class. The stored options do not change. `attempts` is
- * the job's maximum number of attempts.
+ * Returns an error that has the same effect as `failed` in a Worker without Bullpen's strategy, whatever backoff the job was
+ * added with. BullMQ decides from the job's options and the error's class whether to retry, so this function sets the options of
+ * the job in memory. The stored options do not change. `attempts` is the job's maximum number of attempts.
  */
 export function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error {
   const { message, stack = '', cause, delayMs } = failed

@@ -19,7 +19,7 @@ export interface JobLocks {
 export class ConsumerWorker extends Worker {
   /** Called when the fetch loop ends with an error. */
   onFetchingFailed: (error: unknown) => void = () => {}
-  /** Must be set before `run`. BullMQ's constructor does not fetch a job yet. */
+  /** Must be set before `run`. BullMQ's constructor does not fetch any jobs. */
   locks: JobLocks | undefined
   /** Called before BullMQ fails a job without calling the processor. */
   onRefusedStart: (job: Job) => void = () => {}

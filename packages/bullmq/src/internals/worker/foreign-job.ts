@@ -11,7 +11,7 @@ import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
 /**
  * Returns whether Bullpen enqueued the job. Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data
- * alone would not prove it.
+ * would not be enough proof.
  */
 export function isBullpenJob({ opts, data }: Job): boolean {
   const { backoff } = opts

@@ -62,7 +62,10 @@ async function redisOf(job: Job): Promise<RedisClient> {
   )
 }
 
-/** Returns the job's backend. `backend` is protected in BullMQ's types. BullMQ's own scripts also get the client from it. */
+/**
+ * Returns the job's backend. The property `backend` is protected in BullMQ's types. BullMQ's own scripts also get their client
+ * from this backend.
+ */
 export function backendOf(job: Job): IQueueBackend {
   return (job as unknown as { backend: IQueueBackend }).backend
 }
@@ -71,7 +74,7 @@ function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (backendOf(job) as { client?: Promise<RedisClient> }).client
 }
 
-/** Returns the Worker that fetched the job. Its property, `queue`, is protected in BullMQ's types. */
+/** Returns the Worker that fetched the job. The property that holds the Worker, `queue`, is protected in BullMQ's types. */
 export function workerOf(job: Job): Worker {
   return (job as unknown as { queue: Worker }).queue
 }

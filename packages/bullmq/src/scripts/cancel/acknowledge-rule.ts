@@ -1,7 +1,12 @@
 // Records that a consumer has read a cancel rule.
 import { defineScript } from '../script.ts'
 
-/** KEYS: the consumers that know the rule. ARGV: this consumer, how long to keep the set (ms). Returns nothing. */
+/**
+ * - KEYS: the consumers that know the rule.
+ * - ARGV: this consumer, how long to keep the set (ms).
+ *
+ * Returns nothing.
+ */
 export const acknowledgeRule = defineScript({
   name: 'acknowledge-rule',
   kind: 'frees',

@@ -7,9 +7,11 @@ import { defineScript } from '../script.ts'
 const RULES_PER_PASS = 50
 
 /**
- * KEYS: the queue's fencing number, the rules, the tasks that have returned from `active` during a pass, the current pass. ARGV: the
- * leader's number, an id of the new pass. Returns Redis's time in ms and up to {@link RULES_PER_PASS} rules as JSON, or undefined
- * if there are no rules or if there is a newer leader. If there are more rules, each pass selects a random subset.
+ * - KEYS: the queue's fencing number, the rules, the tasks that have returned from `active` during a pass, the current pass.
+ * - ARGV: the leader's number, an id of the new pass.
+ *
+ * Returns Redis's time in ms and up to {@link RULES_PER_PASS} rules as JSON, or undefined if there are no rules or if there is a
+ * newer leader. If there are more rules, each pass selects a random subset.
  */
 export const beginPass = defineScript({
   name: 'begin-pass',

@@ -17,11 +17,12 @@ export interface CancelPage {
 }
 
 /**
- * KEYS: the queue's fencing number, active, delayed, prioritized, wait, the caller's last reply. ARGV: the leader's number, the
- * prefix of the queue's keys, the prefix of the rules' progress, the rules, the place to look at, the position to start at, the id
- * before that position, how many tasks to look at, the id of this request. Returns the page, or undefined if there is a newer
- * leader. If the script ended tasks, a second call with the same request returns the same page, also after a newer leader has
- * taken over.
+ * - KEYS: the queue's fencing number, active, delayed, prioritized, wait, the caller's last reply.
+ * - ARGV: the leader's number, the prefix of the queue's keys, the prefix of the rules' progress, the rules, the place to scan,
+ *   the position to start at, the id before that position, how many tasks to examine, the id of this request.
+ *
+ * Returns the page, or undefined if there is a newer leader. If the script ended tasks, a second call with the same request
+ * returns the same page, even after a newer leader has taken over.
  *
  * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `reason` and `record` are those of `endOf`.
  *

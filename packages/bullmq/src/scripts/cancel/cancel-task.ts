@@ -4,7 +4,7 @@ import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
-/** How long the reply to a cancel is kept for a repeated request, in ms. */
+/** How long the reply to a cancellation is kept for a repeated request, in ms. */
 export const CANCEL_REPLY_KEPT_MS = 60_000
 
 export interface CancelReply {
@@ -14,10 +14,13 @@ export interface CancelReply {
 }
 
 /**
- * KEYS: the job, its lock, completed, failed, cancelling, the reply to this request. ARGV: the prefix of the queue's keys, the
- * task's id, now in ms since 1970, '1' if a worker that runs the task can stop it, the reason and the record of `endOf`, the channel
- * on which workers are asked, who requested the cancellation ('' if unknown), the id of this request. Returns what the script did.
- * Idempotent. If the script ended the task or stored the request, a second call with the same request returns the same reply.
+ * - KEYS: the job, its lock, completed, failed, cancelling, the reply to this request.
+ * - ARGV: the prefix of the queue's keys, the task's id, the current time (ms since 1970), '1' if a worker that runs the task can
+ *   stop it, the reason and the record of `endOf`, the channel on which workers are asked, who requested the cancellation ('' if
+ *   unknown), the id of this request.
+ *
+ * Returns what the script did. If the script ended the task or stored the request, a second call with the same request changes
+ * nothing and returns the same reply.
  *
  * A task with a lock is running, so the waiting list is not searched for that task.
  */

@@ -5,18 +5,21 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * A task may have been fetched before the pass reached it where it waited, and have returned from `active` before the pass reached
- * it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. It records each rule that
- * matches a task in the set, in the hash of the current pass. Once the set is empty, the script deletes the other rules.
+ * A pass misses a task that was fetched before the pass reached the place where the task waited, and that returned from `active`
+ * before the pass reached `active`. The set `cancelReturned` holds these tasks, and this script empties it page by page. In the
+ * current pass's hash, the script records each rule that matches a task in the set. Once the set is empty, the script deletes the
+ * other rules.
  *
  * The script may be sent again if its reply is lost. The recorded rules are kept until the next pass begins, so a repeated call
- * does not delete a rule because the first call has emptied the set. A call of an earlier pass, whose records are gone, does
- * nothing.
+ * does not delete a rule because the first call has emptied the set. A call that belongs to an earlier pass, whose records are
+ * gone, does nothing.
  *
- * KEYS: the queue's fencing number, the rules, the set, the current pass. ARGV: the leader's number, the id of the pass, the prefix
- * of the queue's keys, the prefix of the rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks
- * to look at. Returns whether nothing is left to do. If the result is false, there are more tasks in the set, and the caller runs
- * the script again. If there is a newer leader or a newer pass, no rule is deleted.
+ * - KEYS: the queue's fencing number, the rules, the set, the current pass.
+ * - ARGV: the leader's number, the id of the pass, the prefix of the queue's keys, the prefix of the rules' progress, the rules
+ *   as JSON, how long to keep the progress (ms), how many tasks to examine.
+ *
+ * Returns whether nothing is left to do. If the result is false, there are more tasks in the set, and the caller runs the script
+ * again. If there is a newer leader or a newer pass, no rule is deleted.
  */
 export const forgetRules = defineScript({
   name: 'forget-rules',

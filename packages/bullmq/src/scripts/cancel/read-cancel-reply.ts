@@ -5,8 +5,10 @@ import { defineScript } from '../script.ts'
 import type { CancelReply } from './cancel-task.ts'
 
 /**
- * KEYS: the reply to the request. ARGV: the id of the request. Returns the reply, or undefined if the script `cancel-task` has not
- * stored one for this request.
+ * - KEYS: the reply to the request.
+ * - ARGV: the id of the request.
+ *
+ * Returns the reply, or undefined if the script `cancel-task` has not stored one for this request.
  */
 export const readCancelReply = defineScript({
   name: 'read-cancel-reply',

@@ -3,8 +3,10 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Returns the rules as
- * JSON.
+ * - KEYS: the consumers, the rules.
+ * - ARGV: this consumer, the silence after which a consumer is forgotten (ms).
+ *
+ * Returns the rules as JSON.
  */
 export const readRules = defineScript({
   name: 'read-rules',

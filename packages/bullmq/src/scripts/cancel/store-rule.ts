@@ -3,11 +3,13 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how many
- * rules the queue may then have, how long a consumer may start tasks without reading the rules (ms), the channel. Returns the
- * stored rule, whose time is Redis's, and the consumers that may still start tasks without knowing it. Returns undefined if the
- * queue has too many rules; the script has then written nothing. A second call with the same id stores nothing and returns the same
- * rule, also after the rule has been deleted.
+ * - KEYS: the rules, the consumers, the rule's progress.
+ * - ARGV: the rule's id, the rule as JSON without its closing brace, how many rules the queue may then have, how long a consumer
+ *   may start tasks without reading the rules (ms), the channel.
+ *
+ * Returns the stored rule, whose time is Redis's, and the consumers that may still start tasks without knowing it. Returns
+ * undefined if the queue has too many rules; the script has then written nothing. A second call with the same id stores nothing
+ * and returns the same rule, even after the rule has been deleted.
  */
 export const storeRuleScript = defineScript({
   name: 'store-rule',

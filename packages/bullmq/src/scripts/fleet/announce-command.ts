@@ -2,9 +2,10 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the unapplied commands, the revision of the queue settings. ARGV: the command's id, '1' if it has changed the settings of
- * a queue, the channel, the message. Returns nothing. Workers read the settings again when the revision has changed. Also runs in
- * a full Redis.
+ * - KEYS: the unapplied commands, the revision of the queue settings.
+ * - ARGV: the command's id, '1' if it has changed the settings of a queue, the channel, the message.
+ *
+ * Returns nothing. Workers read the settings again when the revision has changed. The script runs even if Redis is full.
  */
 export const announceCommand = defineScript({
   name: 'announce-command',

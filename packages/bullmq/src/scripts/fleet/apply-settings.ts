@@ -2,9 +2,11 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's sequence number, the mark of a
- * throttle, the step of a delayed score, and then the names and values of the settings, where '' removes a setting. Answers
- * nothing.
+ * - KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter.
+ * - ARGV: the command's sequence number, the mark of a throttle, the step of a delayed score, and then the names and values of
+ *   the settings, where '' removes a setting.
+ *
+ * Returns nothing.
  *
  * An older command never overwrites a newer one, whichever is applied first. Pause and resume have the same effect as BullMQ's
  * own. A change that may let tasks start adds BullMQ's wake marker, because workers that were refused a task are waiting for it.

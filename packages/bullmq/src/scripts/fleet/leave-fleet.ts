@@ -4,8 +4,11 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: heartbeats. ARGV: the prefix of the fleet's keys, the worker's id. Returns whether the worker was removed. If the worker
- * has more pending commands than one script responds to, the caller runs the script again.
+ * - KEYS: heartbeats.
+ * - ARGV: the prefix of the fleet's keys, the worker's id.
+ *
+ * Returns whether the worker was removed. If the worker has more pending commands than one script responds to, the caller runs
+ * the script again.
  */
 export const leave = defineScript({
   name: 'leave-fleet',

@@ -5,7 +5,7 @@ import { defineScript } from '../script.ts'
 export interface CommandPage {
   /** The time by Redis's clock, in ms since 1970. */
   readonly now: number
-  /** The position of the last command that was looked at; '' if there was none. */
+  /** The position of the last command that was examined; '' if there was none. */
   readonly last: string
   readonly commands: readonly {
     readonly id: string
@@ -17,9 +17,12 @@ export interface CommandPage {
 }
 
 /**
- * KEYS: all commands, heartbeats. ARGV: the prefix of the fleet's keys, either an id or '', and for a page the position before
- * which it begins ('+inf' at first) and how many commands to read. Returns the time, the position of the last command, and for
- * each command its id, its fields, and the last heartbeat of each worker whose response is pending.
+ * - KEYS: all commands, heartbeats.
+ * - ARGV: the prefix of the fleet's keys, either an id or '', and for a page the position before which it begins ('+inf' at
+ *   first) and how many commands to read.
+ *
+ * Returns the time, the position of the last command, and for each command its id, its fields, and the last heartbeat of each
+ * worker whose response is pending.
  */
 export const readCommandPage = defineScript({
   name: 'read-commands',

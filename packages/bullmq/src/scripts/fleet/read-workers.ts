@@ -17,9 +17,12 @@ interface WorkerPage {
 }
 
 /**
- * KEYS: heartbeats. ARGV: the prefix of the fleet's keys, the silence after which a worker is forgotten (ms), 'slots' or '', the
- * cursor of ZSCAN ('0' at first), and about how many workers to read. Returns the next cursor, the time, and the id, last
- * heartbeat, status and slots of each worker. A worker that is registered throughout the scan is on at least one page.
+ * - KEYS: heartbeats.
+ * - ARGV: the prefix of the fleet's keys, the silence after which a worker is forgotten (ms), 'slots' or '', the cursor of ZSCAN
+ *   ('0' at first), and about how many workers to read.
+ *
+ * Returns the next cursor, the time, and the id, last heartbeat, status and slots of each worker. A worker that is registered
+ * throughout the scan is on at least one page.
  */
 export const readWorkerPage = defineScript({
   name: 'read-workers',

@@ -3,8 +3,11 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the command, the worker's inbox. ARGV: the channel of responses, the command's id, the worker, and the outcome and detail
- * as a JSON object without the closing brace. Only a worker's first response is stored. Returns nothing.
+ * - KEYS: the command, the worker's inbox.
+ * - ARGV: the channel of responses, the command's id, the worker, and the outcome and detail as a JSON object without the closing
+ *   brace.
+ *
+ * Only a worker's first response is stored. Returns nothing.
  */
 export const respondToCommand = defineScript({
   name: 'respond-to-command',

@@ -3,10 +3,12 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the command, all commands, the unapplied commands. ARGV: the prefix of the fleet's keys, the command's id, its spec as
- * JSON, who sent it, '1' if it changes the settings of a queue, how long to keep it (ms), how many commands to keep, and then the
- * workers that it concerns. Returns the command's position in the order of all commands and its time, or undefined if the id was
- * used with another spec. Also removes up to 200 old commands.
+ * - KEYS: the command, all commands, the unapplied commands.
+ * - ARGV: the prefix of the fleet's keys, the command's id, its spec as JSON, who sent it, '1' if it changes the settings of a
+ *   queue, how long to keep it (ms), how many commands to keep, and then the workers that it concerns.
+ *
+ * Returns the command's position in the order of all commands and its time, or undefined if the id was used with another spec.
+ * Also removes up to 200 old commands.
  */
 export const storeCommandScript = defineScript({
   name: 'store-command',

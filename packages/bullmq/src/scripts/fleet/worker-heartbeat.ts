@@ -15,9 +15,11 @@ export interface HeartbeatReply {
 }
 
 /**
- * KEYS: heartbeats, the worker, its inbox, the unapplied commands, the revision of the queue settings. ARGV: the prefix of the fleet's keys, the worker's id, its
- * status and slots as text, the silence after which a worker is forgotten (ms), the maximum number of commands to return. Also
- * forgets up to twenty silent workers.
+ * - KEYS: heartbeats, the worker, its inbox, the unapplied commands, the revision of the queue settings.
+ * - ARGV: the prefix of the fleet's keys, the worker's id, its status and slots as strings, the silence after which a worker is
+ *   forgotten (ms), the maximum number of commands to return.
+ *
+ * Also forgets up to twenty silent workers.
  */
 export const heartbeat = defineScript({
   name: 'worker-heartbeat',

@@ -1,11 +1,11 @@
 // Defines a Lua function that ends tasks that no worker is running. It is used to cancel tasks by id or by filter, and to expire
 // tasks.
 //
-// BullMQ itself ends the task: the task is moved from the place where it waits to `active`, and moveToFinished of the pinned
-// version fails it, with the token that does not require a lock. Parents, deduplication keys and BullMQ's metrics are therefore
-// updated as at any other end. Four things are different, because no attempt has run: an attempt is not counted, a job is not
-// fetched, the event `failed` names the place where the task waited, and `drained` is added only if the script has emptied the
-// queue.
+// BullMQ itself ends the task: the task is moved from the place where it waits to `active`, and the pinned version's
+// moveToFinished fails it, with the token that does not require a lock. Parents, deduplication keys and BullMQ's metrics are
+// therefore updated as at any other end. Four things differ, because no attempt has run: the end does not count as an attempt,
+// the script does not fetch another job, the event `failed` names the place where the task waited, and the event `drained` is
+// added only if the script has emptied the queue.
 import type { CancelReason } from '@bullpen/contract'
 import { endWithoutStart } from '@bullpen/engine/internal'
 import { MetricsTime } from 'bullmq'
@@ -28,7 +28,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  *   of queue timeouts, and the request to cancel it.
  * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call
  *   `close` once.
- * - `call(command, ...)`: use it in place of `redis.call` on the places.
+ * - `call(command, ...)`: replaces `redis.call` for every command on a place.
  *
  * BullMQ does not store how many data points its metrics have. If there are any metrics, the ends are therefore counted with
  * BullMQ's highest limit, and a Worker with a lower limit removes the rest.

@@ -1,8 +1,8 @@
 // Defines a Lua function that fences a queue. A queue stores the highest fencing number of any leader that has worked on it, and
 // rejects older leaders.
 //
-// A leader that was paused or cut off may come back after another process has taken over. Every script of the leader therefore
-// compares the leader's fencing number with the queue's, in the same script that does the work.
+// A leader that was paused or cut off may come back after another process has taken over. Each of the leader's scripts therefore
+// compares the leader's fencing number with the queue's before it does its work.
 
 /**
  * A Lua function: `is_deposed(leader, fencing)` returns whether a newer leader has worked on the queue, and otherwise stores this

@@ -6,8 +6,8 @@
 // leader deletes (../leader/remove-unique-keys.ts).
 
 /**
- * `key_owner(base, entry, now)` returns the id of the task that has the key, or nil if none has. `base` is the prefix of the
- * queue's keys; `now` is in ms since 1970. The same decision in TypeScript is `hasKey` (engine, task/unique-key.ts).
+ * `key_owner(base, entry, now)` returns the id of the task that has the key, or nil if no task has it. `base` is the prefix of
+ * the queue's keys; `now` is in ms since 1970. In TypeScript, `hasKey` makes the same decision (engine, task/unique-key.ts).
  */
 export const KEY_OWNER = `
 local function key_owner(base, entry, now)

@@ -3,7 +3,7 @@ import { DECODE_JSON } from './decode-json.ts'
 
 /**
  * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name. Returns nil
- * if no rule matches. `rules` is a table of `{task?, tag?, before}`. The same decision in TypeScript is `matches` (engine,
+ * if no rule matches. `rules` is a table of `{task?, tag?, before}`. In TypeScript, `matches` makes the same decision (engine,
  * task/cancel-filter.ts).
  */
 export const MATCHING_RULE = `${DECODE_JSON}

@@ -1,16 +1,17 @@
-// A Lua function that removes ended tasks that are no longer kept. The ends of tasks and the leader use it.
+// Defines a Lua function that removes ended tasks that are no longer kept. The scripts that end tasks use the function, and so
+// does the leader.
 
 /**
- * `remove_ended(index, base, status, since, count, limit)` removes tasks of one final status, those that ended first, until only
- * tasks remain that ended at `since` (ms since 1970) or later, and at most `count` of them, but at most `limit` tasks. `since` and
- * `count` are '' for no limit. Returns the number of tasks that were removed. `index` is that of `status_index(base)`
- * (../../internals/status/status-index.ts), which counts the removed tasks.
+ * `remove_ended(index, base, status, since, count, limit)` removes up to `limit` tasks with one final status, those that ended
+ * first, until every remaining task ended at `since` (ms since 1970) or later, and at most `count` tasks remain. If `since` or
+ * `count` is '', that limit does not apply. Returns the number of tasks that were removed. `index` is that of
+ * `status_index(base)` (../../internals/status/status-index.ts), which counts the removed tasks.
  *
  * A failed child of a flow remains among the dependencies of its parent, unless the child's options say otherwise. When BullMQ
  * removes such a child, the parent no longer waits for it. The function does the same, because the parent would otherwise wait
  * forever for a task that no longer exists.
  *
- * Takes O(log n), apart from the tasks that are removed.
+ * Takes O(log n) time, plus the time to remove the tasks.
  */
 export const REMOVE_ENDED = `
 local function remove_ended(index, base, status, since, count, limit)

@@ -4,12 +4,12 @@
 // call would find nothing to end. Each call therefore has an id, the request. A second call with the same id returns the stored
 // reply.
 
-/** How long a reply to the leader is kept, in ms, and how long the leader sends a script again. */
+/** How long a reply to the leader is kept, in ms. The leader stops resending a script after this time. */
 export const REPLY_KEPT_MS = 600_000
 
 /**
  * - `stored_reply(key, request)`: returns the reply that was stored for this request, or nil.
- * - `store_reply(key, request, reply, keepMs)`: stores a reply for a time, in place of the one before.
+ * - `store_reply(key, request, reply, keepMs)`: stores a reply for `keepMs`, replacing the previous one.
  */
 export const STORED_REPLY = `
 local function stored_reply(key, request)

@@ -1,9 +1,8 @@
 // Adds several tasks to one queue, all or none.
 //
-// Redis does not undo what a script has written before it failed. The script therefore prepares every task before it adds the
-// first one: the step before the add decides whether the task may be added, and writes nothing as long as the task has no unique
-// key. BullMQ's three adds, with
-// Bullpen's steps, are functions whose parameters hide Redis's KEYS and ARGV.
+// If a script fails, Redis does not undo what the script has already written. This script therefore prepares every task before it
+// adds the first one: the step before the add decides whether the task may be added, and writes nothing if the task has no unique
+// key. BullMQ's three adds, together with Bullpen's steps, are functions whose parameters hide Redis's KEYS and ARGV.
 
 import type { AddReply } from '../../internals/composition/add-job.ts'
 import {
@@ -48,9 +47,12 @@ const LIMITS_AT = ADD.own + ADD.extra.indexOf('limits') + 1
 const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
 
 /**
- * KEYS: any key of the queue. ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script that is used, by
- * its name, and for each task, the name of its BullMQ script and the script's arguments. Returns the reply of each add, in the
- * order of the tasks. If a task is refused, nothing is added, and the reply of each task that would have been added is ''.
+ * - KEYS: any key of the queue.
+ * - ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script that is used, by its name, and for each
+ *   task, the name of its BullMQ script and the script's arguments.
+ *
+ * Returns the reply of each add, in the order of the tasks. If a task is refused, nothing is added, and the reply of each task
+ * that would have been added is ''.
  */
 export const addAll = defineScript({
   name: 'add-all',

@@ -2,11 +2,13 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the job, its lock. ARGV: the lock's token, the fencing token of the attempt, the step's field in the job's hash, its
- * result as JSON. Returns the step's stored result, which is the first one that was stored. Returns undefined if nothing was
- * written because the task now has another owner.
+ * - KEYS: the job, its lock.
+ * - ARGV: the lock's token, the fencing token of the attempt, the step's field in the job's hash, its result as JSON.
  *
- * The script also runs in a full Redis, because the step's side effect has already happened. Checking the lock's token is not
+ * Returns the step's stored result, which is the first one that was stored. Returns undefined if nothing was written because the
+ * task now has another owner.
+ *
+ * The script runs even if Redis is full, because the step's side effect has already happened. Checking the lock's token is not
  * enough, because a plain BullMQ Worker may use the same token for the next attempt.
  */
 export const keepStep = defineScript({

@@ -4,7 +4,12 @@ import { defineScript } from '../script.ts'
 /** The prefix of a finished step's field in the job's hash. The field holds the step's result as JSON. */
 export const STEP_FIELD = 'once:'
 
-/** KEYS: the job. ARGV: the prefix of the steps' fields. Returns the result of each step, by the step's name. */
+/**
+ * - KEYS: the job.
+ * - ARGV: the prefix of the steps' fields.
+ *
+ * Returns the result of each step, by the step's name.
+ */
 export const readSteps = defineScript({
   name: 'read-steps',
   kind: 'reads',

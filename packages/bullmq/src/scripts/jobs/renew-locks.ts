@@ -5,8 +5,11 @@ import { defineScript } from '../script.ts'
  * Does the same as BullMQ's own extendLocks: renews the locks and removes the jobs from the set of jobs that may have lost their
  * process.
  *
- * KEYS: stalled. ARGV: the prefix of jobs, the lock's duration in ms, then the id and token of each lock. Returns the positions,
- * counted from 1, of the locks that this process no longer holds. The caller limits how many locks one script renews.
+ * - KEYS: stalled.
+ * - ARGV: the prefix of jobs, the lock's duration in ms, then the id and token of each lock.
+ *
+ * Returns the positions, counted from 1, of the locks that this process no longer holds. The caller limits how many locks one
+ * script renews.
  */
 export const renewLockScript = defineScript({
   name: 'renew-locks',

@@ -6,8 +6,8 @@ import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * How far a task may be from the end of the waiting list at which workers fetch, for its removal to be cheap. Tasks with the same
- * queue timeout expire at that end.
+ * The number of tasks, counted from the end of the waiting list at which workers fetch, that are cheap to remove. Tasks with the
+ * same queue timeout expire at that end.
  */
 const NEAR = 1_000
 /** How many entries of the waiting list one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms. */
@@ -20,11 +20,13 @@ interface ExpiredPage {
 }
 
 /**
- * KEYS: expiries, the waiting list, the leader's fencing number, the caller's last reply. ARGV: the prefix of the queue's keys, now
- * in ms since 1970, how many tasks to look at, the reason and the record of `endOf`, the leader's fencing number, the id of this
- * request. Returns the tasks that the script expired, or undefined if there is a newer leader. If the script expired tasks, a second
- * call with the same request returns the same tasks. A task that was fetched or has ended is only removed from the index, because
- * the worker that fetches a task checks its queue timeout. If that worker releases the task without starting it, the task returns to
+ * - KEYS: expiries, the waiting list, the leader's fencing number, the caller's last reply.
+ * - ARGV: the prefix of the queue's keys, the current time (ms since 1970), how many tasks to examine, the reason and the record
+ *   of `endOf`, the leader's fencing number, the id of this request.
+ *
+ * Returns the tasks that the script expired, or undefined if there is a newer leader. If the script expired tasks, a second call
+ * with the same request returns the same tasks. A task that was fetched or has ended is only removed from the index, because the
+ * worker that fetches a task checks its queue timeout. If that worker releases the task without starting it, the task returns to
  * the index at the time that this script stores in the field `expiresAt` (../../internals/composition/composed-scripts.ts).
  */
 export const expireTasksScript = defineScript({

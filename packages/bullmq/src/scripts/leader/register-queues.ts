@@ -2,10 +2,12 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: schema, registry. ARGV: the caller's schema version; '1' to replace stored retentions, '' to store only missing ones; then
- * for each queue its name and its retention as JSON ('' if the caller does not consume the queue). Returns
- * whether the namespace has the caller's schema version. Otherwise nothing is written, because the namespace has to be checked
- * again. Also runs in a full Redis, because a worker that starts then ends tasks.
+ * - KEYS: schema, registry.
+ * - ARGV: the caller's schema version; '1' to replace stored retentions, '' to store only missing ones; then for each queue its
+ *   name and its retention as JSON ('' if the caller does not consume the queue).
+ *
+ * Returns whether the namespace has the caller's schema version. Otherwise nothing is written, because the namespace has to be
+ * checked again. The script runs even if Redis is full, because a worker that starts will end tasks.
  */
 export const registerQueuesScript = defineScript({
   name: 'register-queues',

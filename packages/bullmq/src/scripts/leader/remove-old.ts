@@ -5,10 +5,13 @@ import { REMOVE_ENDED } from '../includes/remove-ended.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: leader. ARGV: the leader's fencing number, now in ms, the queue's retention as JSON, the prefix of the queue's keys, how
- * many tasks to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer leader. Some of
- * the ends of attempts also remove old tasks with the same status (ENDS_PER_REMOVAL), so this script has to remove tasks only when
- * few attempts end, and when tasks end without an attempt.
+ * - KEYS: leader.
+ * - ARGV: the leader's fencing number, the current time (ms since 1970), the queue's retention as JSON, the prefix of the queue's
+ *   keys, the maximum number of tasks to remove.
+ *
+ * Returns the number of tasks that were removed, which is 0 if there is a newer leader. Some ends of attempts also remove old tasks
+ * with the same status (ENDS_PER_REMOVAL), so this script has to remove tasks only when few attempts end, and when tasks end
+ * without an attempt.
  */
 export const removeOldScript = defineScript({
   name: 'remove-old',

@@ -7,15 +7,17 @@ import { defineScript } from '../script.ts'
 interface KeyPage {
   /** Where the next page begins; '0' at the end. */
   readonly cursor: string
-  /** How many entries the script has looked at, and how many of them it has deleted. */
+  /** The number of entries that the script has examined, and how many of them it has deleted. */
   readonly seen: number
   readonly removed: number
 }
 
 /**
- * KEYS: the queue's fencing number, the entries of unique keys. ARGV: the leader's number, the prefix of the queue's keys, the
- * cursor of HSCAN, about how many entries to look at. Returns a {@link KeyPage}, or undefined if there is a newer leader. A look at
- * 500 entries takes Redis about 1 ms. The entries are not needed: without this script, they would only take memory.
+ * - KEYS: the queue's fencing number, the entries of unique keys.
+ * - ARGV: the leader's number, the prefix of the queue's keys, the cursor of HSCAN, the approximate number of entries to examine.
+ *
+ * Returns a {@link KeyPage}, or undefined if there is a newer leader. Examining 500 entries takes Redis about 1 ms. Outdated
+ * entries do no harm except that they take memory.
  */
 export const removeUniqueKeysScript = defineScript({
   name: 'remove-unique-keys',

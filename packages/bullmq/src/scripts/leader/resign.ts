@@ -2,8 +2,10 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: lease. ARGV: the caller, the leader's channel. Returns nothing. If the caller holds the lease, the script announces on
- * the channel that the namespace has no leader.
+ * - KEYS: lease.
+ * - ARGV: the caller, the leader's channel.
+ *
+ * Returns nothing. If the caller holds the lease, the script announces on the channel that the namespace has no leader.
  */
 export const resignScript = defineScript({
   name: 'resign',

@@ -20,22 +20,24 @@ export interface Survey {
 }
 
 /**
- * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle, the queue's retention as JSON (''
- * if no consumer has registered one), how often the index is compared entry by entry in ms. Returns a {@link Survey}. O(1), except
- * that finding a due task is O(log n).
+ * - KEYS: the names below.
+ * - ARGV: the leader's fencing number, the current time (ms since 1970), the mark of a throttle, the queue's retention as JSON
+ *   ('' if no consumer has registered one), how often the index is compared entry by entry in ms.
+ *
+ * Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
- * conservation law does not hold: accepted = the tasks in all structures + removed. It is also compared entry by entry from time to
- * time. When that was last done is stored with the totals, by Redis's clock, so that a comparison becomes due whichever process
- * leads, and remains due until a leader has completed it (repair-totals.ts). A queue that was never compared counts as compared at
- * its first survey.
+ * conservation law does not hold: accepted = the tasks in all structures + removed. The index is also compared entry by entry at
+ * intervals. The time of the last comparison, by Redis's clock, is stored with the totals, so that a comparison becomes due
+ * whichever process leads, and remains due until a leader has completed it (repair-totals.ts). A queue that was never compared
+ * counts as compared at its first survey.
  *
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too
  *   (unthrottle.ts).
  * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
- *   task ends in a process that does not fetch another task because it is paused, is draining or was resized, and if a process is
- *   killed, the marker that it has just received is lost. Idle workers otherwise look for tasks only every 10 s.
+ *   task ends in a process that does not fetch another task because the process is paused, is draining or was resized. If a
+ *   process is killed, a marker that it has just received is lost. Without a marker, idle workers look for tasks only every 10 s.
  */
 export const surveyQueueScript = defineScript({
   name: 'survey-queue',

@@ -2,9 +2,11 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: lease, fencing, schema. ARGV: the caller, the duration of the lease in ms, the caller's schema version, and the highest
- * fencing number that the caller has seen. Returns the caller's fencing number (0 if the caller does not lead) and the lease's
- * remaining time in ms.
+ * - KEYS: lease, fencing, schema.
+ * - ARGV: the caller, the duration of the lease in ms, the caller's schema version, and the highest fencing number that the
+ *   caller has seen.
+ *
+ * Returns the caller's fencing number (0 if the caller does not lead) and the lease's remaining time in ms.
  *
  * The number grows with each new leader. If a failover has lost the newest numbers, the lease's holder gets a number above those
  * that the queues have stored. A caller whose schema version is older than the namespace's never leads.

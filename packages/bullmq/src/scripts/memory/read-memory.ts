@@ -7,13 +7,15 @@ export interface MemoryReply {
   readonly info: string
   /** How many producers have called this script within the last `silence` ms, including this one. */
   readonly producers: number
-  /** Whether this producer had not called the script within the last `silence` ms. */
+  /** Whether this is the producer's first call within the last `silence` ms. */
   readonly isNew: boolean
 }
 
 /**
- * KEYS: the producers, a sorted set. ARGV: this producer's id, the silence after which a producer no longer counts (ms). Stores that
- * this producer is alive. In a cluster, the reply is about the node that holds the key.
+ * - KEYS: the producers, a sorted set.
+ * - ARGV: this producer's id, the silence after which a producer no longer counts (ms).
+ *
+ * Records that this producer is alive. In a cluster, the reply describes the node that holds the key.
  */
 export const readMemory = defineScript({
   name: 'read-memory',

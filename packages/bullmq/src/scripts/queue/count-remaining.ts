@@ -3,8 +3,10 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (internals/status/places.ts). Returns the number of tasks
- * in the first three places, plus the number of delayed tasks that are due by Redis's clock.
+ * - KEYS: wait, prioritized, active, delayed.
+ * - ARGV: the step of a delayed score (internals/status/places.ts).
+ *
+ * Returns the number of tasks in the first three places, plus the number of delayed tasks that are due by Redis's clock.
  */
 export const remainingTasks = defineScript({
   name: 'count-remaining',

@@ -9,8 +9,11 @@ export interface ListPage {
 }
 
 /**
- * KEYS: the list. ARGV: the id of the task after which the page begins ('' to begin at the right end), how many tasks there were
- * from the right end up to and including that task, and how many tasks to read. Returns that many tasks, or fewer at the left end.
+ * - KEYS: the list.
+ * - ARGV: the id of the task after which the page begins ('' to begin at the right end), how many tasks there were from the right
+ *   end up to and including that task, and how many tasks to read.
+ *
+ * Returns that many tasks, or fewer at the left end.
  *
  * BullMQ takes jobs from the right end. If the given task has been taken, so have all tasks to its right, and the page begins at
  * the right end. The same happens if the given task was cancelled, so that tasks are then listed again, but none is skipped. If

@@ -2,8 +2,10 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the key of the first command; those of the others share its hash slot. ARGV: for each command, how many words it has, and
- * the words. Returns the commands' replies.
+ * - KEYS: the key of the first command; those of the others share its hash slot.
+ * - ARGV: for each command, how many words it has, and the words.
+ *
+ * Returns the commands' replies.
  *
  * A transaction would do the same, but a full Redis refuses every command of a transaction.
  */

@@ -7,8 +7,11 @@ export interface ScoredId {
 }
 
 /**
- * KEYS: the set. ARGV: the score and the id of the task after which the page begins ('' for both to begin at the start), and how
- * many tasks to read. Returns that many tasks with their scores, or fewer at the end of the set.
+ * - KEYS: the set.
+ * - ARGV: the score and the id of the task after which the page begins ('' for both to begin at the start), and how many tasks to
+ *   read.
+ *
+ * Returns that many tasks with their scores, or fewer at the end of the set.
  *
  * Redis orders the members of a sorted set by score, and members with the same score by their bytes. The page begins after the
  * place that the given task has in this order, whether or not the task is still there. It therefore contains exactly the tasks

@@ -2,8 +2,10 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: limiter, meta. ARGV: the duration in ms, the mark of a throttle, '1' if the worker has a rate limit of its own. Answers
- * nothing.
+ * - KEYS: limiter, meta.
+ * - ARGV: the duration in ms, the mark of a throttle, '1' if the worker has a rate limit of its own.
+ *
+ * Returns nothing.
  *
  * BullMQ reads the counter only if the queue has a rate, so a queue without one is given a maximum that is never reached.
  */

@@ -1,7 +1,12 @@
 // Removes the placeholder rate of a throttle that has ended, because that rate would otherwise cost two commands per job.
 import { defineScript } from '../script.ts'
 
-/** KEYS: limiter, meta. ARGV: the mark of a throttle. Returns nothing. A throttle that has not ended is not changed. */
+/**
+ * - KEYS: limiter, meta.
+ * - ARGV: the mark of a throttle.
+ *
+ * Returns nothing. A throttle that has not ended is not changed.
+ */
 export const unthrottle = defineScript({
   name: 'unthrottle',
   kind: 'frees',

@@ -4,8 +4,10 @@ import { defineScript } from '../script.ts'
 /**
  * Stores the current version, unless the namespace already has a version or holds data of 0.1.0.
  *
- * KEYS: the schema key, a key that only 0.1.0 wrote. ARGV: the current version, '1' if 0.1.0 wrote one of the queues. Returns the
- * version of the namespace.
+ * - KEYS: the schema key, a key that only 0.1.0 wrote.
+ * - ARGV: the current version, '1' if 0.1.0 wrote one of the queues.
+ *
+ * Returns the version of the namespace.
  */
 export const claimNamespace = defineScript({
   name: 'claim-namespace',

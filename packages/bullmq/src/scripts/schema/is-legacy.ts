@@ -5,8 +5,10 @@ import { defineScript } from '../script.ts'
  * Version 0.1.0 did not store a schema version, so its data is recognised by keys that only that version wrote, or by one of its
  * jobs at either end of a place.
  *
- * KEYS: two keys that only 0.1.0 wrote, then wait, active, prioritized, delayed, completed, failed. ARGV: the prefix of jobs,
- * Bullpen's backoff type. Returns whether 0.1.0 wrote the queue. Looks at twelve jobs at most.
+ * - KEYS: two keys that only 0.1.0 wrote, then wait, active, prioritized, delayed, completed, failed.
+ * - ARGV: the prefix of jobs, Bullpen's backoff type.
+ *
+ * Returns whether 0.1.0 wrote the queue. Examines at most twelve jobs.
  */
 export const isLegacy = defineScript({
   name: 'is-legacy',

@@ -3,14 +3,15 @@ import { LUA_PARTS } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: `place`, the sorted set to scan: a divided set or one of its parts. ARGV: `base`, the prefix of the queue's keys; `set`, the
- * divided set without the prefix; `cursor`, '0' for the first page; `count`, about how many members to look at.
+ * - KEYS: `place`, the sorted set to scan: a divided set or one of its parts.
+ * - ARGV: `base`, the prefix of the queue's keys; `set`, the divided set's name without the prefix; `cursor`, '0' for the first
+ *   page; `count`, the approximate number of members to examine.
  *
  * Returns the next cursor ('0' after the last page), and then four values for each entry that is wrong: the task's id, its score
  * in the divided set, and its fields `atm` and `stacktrace`. An entry of a divided set is right only if exactly one part contains
  * it, with the same score. An entry of a part is wrong if the divided set doesn't have it; the other three values are then ''.
  *
- * Looks at every member that is in the place during the whole scan. Takes one command for each member and part.
+ * Examines every member that is in the place throughout the scan. Takes one command for each member and part.
  */
 export const findDrift = defineScript({
   name: 'find-drift',

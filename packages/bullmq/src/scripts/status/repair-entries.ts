@@ -3,8 +3,9 @@ import { LUA_PARTS } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: `divided`, the divided set; `totals`. ARGV: `base`, the prefix of the queue's keys; then for each entry the task's id, its
- * score in the divided set when the entry was found ('' if it was not in the set), and the part that it belongs to ('' for none).
+ * - KEYS: `divided`, the divided set; `totals`.
+ * - ARGV: `base`, the prefix of the queue's keys; then, for each entry, the task's id, its score in the divided set when the
+ *   entry was found ('' if it was not in the set), and the part that it belongs to ('' for none).
  *
  * Returns the number of entries that were repaired, which the script also adds to the field `drift` of the totals. An entry is
  * skipped if its score has changed since it was found: either the script that moved the task has indexed it, or the next pass

@@ -3,12 +3,13 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: `totals`, and every structure that holds tasks. No ARGV.
+ * - KEYS: `totals`, and every structure that holds tasks.
+ * - ARGV: none.
  *
  * Tasks that are counted as accepted but are not in any structure were removed without being counted, and are added to `removed`.
  * Tasks that are in a structure without being counted are added to `accepted`. Totals never decrease. Returns the number of tasks
- * by which a total was corrected, which the script also adds to `drift`. Also stores that the index has been compared now, by
- * Redis's clock. O(1), because the number of tasks in each status is the size of a structure.
+ * by which a total was corrected, which the script also adds to `drift`. Also stores the current time, by Redis's clock, as the
+ * time of the last comparison. O(1), because the number of tasks in each status is the size of a structure.
  */
 export const repairTotals = defineScript({
   name: 'repair-totals',
