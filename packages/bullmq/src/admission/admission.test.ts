@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
 import { setup, short, silent } from '../setup.fixture.ts'
 import { openAdmission } from './admission.ts'
 
@@ -76,19 +77,44 @@ describe('the admission of a queue', () => {
   it('costs no round trip while it is known', async () => {
     const server = await privateRedis()
     await server.start()
-    const { enqueue, redis } = await drained(server.url)
+    const { enqueue, redis, namespace } = await drained(server.url)
     await enqueue(short)
     const asked: string[] = []
     const monitor = await redis.monitor()
     onTestFinished(() => monitor.disconnect())
-    monitor.on('monitor', (_time: string, [name = '']: string[], source: string) => {
-      if (source !== 'lua') asked.push(name.toLowerCase())
+    monitor.on('monitor', (_time: string, [name = '', key = '']: string[], source: string) => {
+      if (source !== 'lua') asked.push(`${name.toLowerCase()} ${key}`)
     })
     for (let i = 0; i < 500; i++) await enqueue(short)
     await redis.publish('over', '')
-    await eventually(() => asked.includes('publish'))
-    // The maintenance reads it every two seconds.
-    expect(asked.filter((name) => name === 'hget').length).toBeLessThan(10)
+    await eventually(() => asked.includes('publish over'))
+    // The settings are also read after the connection is opened and by the check every two seconds.
+    const settingsKey = queueKeys(namespace, 'rig').settings
+    expect(asked.filter((command) => command === `hmget ${settingsKey}`).length).toBeLessThan(100)
+  })
+
+  it('applies the limit that it read last while the settings are read again', async () => {
+    const { command, namespace, redisUrl, redis } = await drained()
+    await command({ action: 'limit', queue: 'rig', maxTasks: 1 })
+    let answering = Promise.resolve()
+    const hmget = async (key: string, ...fields: string[]) => {
+      await answering
+      return redis.hmget(key, ...fields)
+    }
+    // The admission uses only these commands.
+    const slow = { get: redis.get.bind(redis), hmget } as unknown as Commander
+    const options = { redis: slow, redisUrl, namespace, queues: ['rig'], checkSchema: () => undefined, log: silent }
+    const admission = openAdmission(options)
+    onTestFinished(() => admission.close())
+    await eventually(() => admission.admit('rig') === undefined)
+    const answers = Promise.withResolvers<void>()
+    answering = answers.promise
+    await command({ action: 'limit', queue: 'rig', maxTasks: 2 })
+    await eventually(() => admission.admit('rig') !== undefined)
+    expect(admission.limitsOf('rig', undefined)).toEqual({ maxTasks: 1 })
+    answers.resolve()
+    await admission.admit('rig')
+    expect(admission.limitsOf('rig', undefined)).toEqual({ maxTasks: 2 })
   })
 
   it('is found out by the maintenance if a notification was lost', async () => {

@@ -56,8 +56,10 @@ export interface AdmissionOptions {
 /** Opens an admission check. Its timer does not keep the process alive. */
 export function openAdmission(options: AdmissionOptions): Admission {
   const { redis, redisUrl, namespace, queues, checkSchema, log } = options
-  /** The known settings. If a queue is not in the map, its settings must be read. */
-  const known = new Map<string, ProducerSettings>()
+  /** The settings as they were last read. */
+  const settings = new Map<string, ProducerSettings>()
+  /** The queues whose settings have not changed since, as far as is known. Those of any other queue must be read. */
+  const known = new Set<string>()
   /** Incremented with each notification about a queue, so that the result of an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
@@ -72,7 +74,9 @@ export function openAdmission(options: AdmissionOptions): Admission {
       names.map((queue) => redis.hmget(queueKeys(namespace, queue).settings, 'drain', 'maxTasks')),
     )
     names.forEach((queue, i) => {
-      if (revisions.get(queue) === revisionsBefore[i]) known.set(queue, decode(answers[i] ?? []))
+      if (revisions.get(queue) !== revisionsBefore[i]) return
+      settings.set(queue, decode(answers[i] ?? []))
+      known.add(queue)
     })
   }
 
@@ -112,12 +116,13 @@ export function openAdmission(options: AdmissionOptions): Admission {
 
   return {
     admit(queue) {
-      if (!known.has(queue)) return readUntilKnown(queue).then(() => assertOpen(queue, known.get(queue)?.drain))
-      assertOpen(queue, known.get(queue)?.drain)
+      if (!known.has(queue)) return readUntilKnown(queue).then(() => assertOpen(queue, settings.get(queue)?.drain))
+      assertOpen(queue, settings.get(queue)?.drain)
       return undefined
     },
     limitsOf(queue, defined) {
-      const maxTasks = known.get(queue)?.maxTasks
+      // The settings may have changed since the queue was admitted. Until they have been read, the limit stays as it was.
+      const maxTasks = settings.get(queue)?.maxTasks
       return maxTasks === undefined ? defined : { maxAgeMs: defined?.maxAgeMs, maxTasks }
     },
     close() {
