@@ -144,3 +144,30 @@ describe('a memory broker', () => {
     expect(clock.pending()).toBe(0)
   })
 })
+
+it('a scheduled task that is due starts by its priority, although its timer fires late', async () => {
+  const clock = fakeClock()
+  let lateMs = 0
+  const broker = memoryBroker({ clock: { ...clock, now: () => clock.now() + lateMs } })
+  const started: number[] = []
+  const over = Promise.withResolvers<void>()
+  const handlers = {
+    'test.echo': defineHandler(echo, import.meta.url, async ({ input }) => {
+      started.push(input)
+      await over.promise
+      return input
+    }),
+  }
+  const pool = memoryPool(broker, { catalogue, handlers, clock, queue: 'q', concurrency: 1 })
+  await pool.start()
+  await broker.add(echo, 0)
+  await clock.advance(0)
+  await broker.add(echo, 5, { priority: 5 })
+  await broker.add(echo, 4, { priority: 4, delay: '50ms' })
+  lateMs = 50
+  over.resolve()
+  await clock.advance(0)
+  expect(started).toEqual([0, 4, 5])
+  await clock.advance(50)
+  expect(clock.pending()).toBe(0)
+})

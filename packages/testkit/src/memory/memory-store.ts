@@ -123,9 +123,9 @@ export class MemoryStore {
   }
 
   take(owner: Owner): StoredTask | undefined {
-    if (this.#clock.now() < this.#throttledUntil) return undefined
-    const task = this.#waiting.shift()
+    const task = this.#next()
     if (task === undefined) return undefined
+    this.#removeWaiting(task)
     task.place = 'active'
     task.owner = owner
     task.fencingToken++
@@ -201,8 +201,8 @@ export class MemoryStore {
 
   /** Ends the next task if its owner has died too often for the task to be started again. Returns that task. */
   endPoisoned(): StoredTask | undefined {
-    const [task] = this.#waiting
-    if (task === undefined || task.deaths <= MAX_DEATHS || this.#clock.now() < this.#throttledUntil) return undefined
+    const task = this.#next()
+    if (task === undefined || task.deaths <= MAX_DEATHS) return undefined
     this.#removeWaiting(task)
     task.attemptsMade++
     this.#end(task, 'failed')
@@ -270,6 +270,19 @@ export class MemoryStore {
     this.#timers.clear()
   }
 
+  /**
+   * Returns the task that starts next, unless the queue is throttled. A scheduled task that is due counts as waiting, as in the Redis
+   * broker, although its timer may not have fired yet on a busy machine.
+   */
+  #next(): StoredTask | undefined {
+    const now = this.#clock.now()
+    if (now < this.#throttledUntil) return undefined
+    for (const task of this.in('delayed')) {
+      if (task.dueAt !== undefined && task.dueAt <= now) this.#wait(task, 'last', { wake: false })
+    }
+    return this.#waiting[0]
+  }
+
   /** Throttles the queue. A throttle that would end before the current one has no effect. */
   #throttle(ms: number): void {
     this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
@@ -310,8 +323,9 @@ export class MemoryStore {
     const dueAt = this.#clock.now() + delayMs
     task.dueAt = dueAt
     this.#after(delayMs, () => {
-      // The task may have been postponed in the meantime.
+      // The task may have been postponed in the meantime. If a consumer has already found it due, other consumers may still be idle.
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#wait(task, 'last')
+      else if (task.place === 'waiting') this.wake()
     })
   }
 

@@ -34,7 +34,7 @@ export function priorities(open: OpenBackend): void {
     const late = await enqueue(long, {}, { priority: 4, delay: '50ms' })
     const { dueAt = 0 } = await find(late)
     const first = await enqueue(long, {}, { priority: 3 })
-    // The memory broker's timer fires a little after this time.
+    // A store's clock may be a little behind this one.
     await eventually(() => Date.now() > dueAt + 5)
     release()
     for (const id of [running, first, late, last]) await settled(id)
