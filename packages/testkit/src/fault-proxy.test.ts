@@ -57,6 +57,19 @@ it('holds only answers back while its answers are cut', async () => {
   await eventually(() => answers.join('') === 'one')
 })
 
+it('forwards what it held back, but not the answers, if its answers are cut after it was cut', async () => {
+  const { proxy, client, answers, received } = await echoThroughProxy()
+  proxy.cut()
+  await new Promise<void>((resolve) => client.write('one', () => resolve()))
+  proxy.cutAnswers()
+  await eventually(() => received.join('') === 'one')
+  client.write('two')
+  await eventually(() => received.join('') === 'onetwo')
+  expect(answers).toEqual([])
+  proxy.mend()
+  await eventually(() => answers.join('') === 'onetwo')
+})
+
 it('closes every connection when it is reset, loses what it held back, and forwards on new connections', async () => {
   const { proxy, client, answers, received } = await echoThroughProxy()
   proxy.cutAnswers()

@@ -8,7 +8,8 @@ export interface FaultProxy {
   /** Stops forwarding in both directions, including on connections that are opened later. */
   cut(): void
   /**
-   * Stops forwarding only what the server sends. The server still receives and executes commands, but its replies do not arrive.
+   * Stops forwarding only what the server sends. The server still receives and executes commands, including those that were held back,
+   * but its replies do not arrive.
    */
   cutAnswers(): void
   /** Resumes forwarding, starting with the data that was held back. */
@@ -46,6 +47,10 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
     held.add(sockets)
     for (const socket of sockets) socket.pause()
   }
+  const release = (sockets: ReadonlySet<Socket>): void => {
+    held.delete(sockets)
+    for (const socket of sockets) socket.resume()
+  }
   const closeAll = (): void => {
     for (const socket of [...clients, ...servers]) socket.destroy()
   }
@@ -56,10 +61,13 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
       hold(clients)
       hold(servers)
     },
-    cutAnswers: () => hold(servers),
+    cutAnswers() {
+      hold(servers)
+      release(clients)
+    },
     mend() {
-      held.clear()
-      for (const socket of [...clients, ...servers]) socket.resume()
+      release(clients)
+      release(servers)
     },
     reset() {
       held.clear()

@@ -14,6 +14,7 @@ describe.each([
   { pair: ['cancel', 'receipts'] },
   { pair: ['kill-cluster', 'leader'] },
   { pair: ['idempotent', 'full'] },
+  { pair: ['limit'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -41,5 +42,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'idempotent',
     'receipts',
     'full',
+    'limit',
   ])
 })

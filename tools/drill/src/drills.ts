@@ -10,6 +10,7 @@ import { full } from './drills/full.ts'
 import { idempotent } from './drills/idempotent.ts'
 import { kill, killCluster } from './drills/kill.ts'
 import { leader } from './drills/leader.ts'
+import { limit } from './drills/limit.ts'
 import { receipts } from './drills/receipts.ts'
 import { deploy, long } from './drills/rolling.ts'
 
@@ -29,6 +30,7 @@ export const DRILLS = named([
   idempotent,
   receipts,
   full,
+  limit,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

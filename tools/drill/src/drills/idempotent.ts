@@ -1,22 +1,18 @@
 // Drill `idempotent`: many callers send the same request with one idempotency key to several API processes, while some of these
 // are killed and others lose Redis's replies.
-import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
-import type { Accepted, Log, TaskId } from '@bullpen/contract'
-import { catalogue, mathFactorial } from '@bullpen/tasks'
+import type { BullmqBroker } from '@bullpen/bullmq'
+import type { Accepted, TaskId } from '@bullpen/contract'
+import { mathFactorial } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
-import { openRedis } from '../drill-setup.ts'
-import { type ApiProcess, startApis } from '../idempotent/api-processes.ts'
+import { holdsWithin } from '../holds-within.ts'
 import { type Calls, startCallers } from '../idempotent/callers.ts'
 import { idempotentFigures, type KeyResult } from '../idempotent/idempotent-figures.ts'
 import type { Figures } from '../ledger/figures.ts'
-import { type Random, randomFrom } from '../ledger/random.ts'
-import { followQueue } from '../programs/queue-events.ts'
-import { openPrograms } from '../programs/shipped-programs.ts'
+import { type Random, randomFrom, shuffled } from '../ledger/random.ts'
+import { type ApiProcess, startApis } from '../programs/api-processes.ts'
+import { withPrograms } from '../programs-setup.ts'
 
 /** Every key is used by all callers, first while the task is scheduled or running, and again after it has completed. */
 const PLANS = {
@@ -33,9 +29,6 @@ const FAULT_WITHIN_MS = 300
 const STATE_WITHIN_MS = 30_000
 /** How long a fault waits for a request that it can hit. */
 const PENDING_WITHIN_MS = 2_000
-const POLL_MS = 10
-
-const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 
 export const idempotent: Drill = {
   name: 'idempotent',
@@ -48,6 +41,8 @@ export const idempotent: Drill = {
   run: (scale, seed) => callWithKeys(PLANS[scale], randomFrom(seed)),
 }
 
+type FourApis = readonly [ApiProcess, ApiProcess, ApiProcess, ApiProcess]
+
 interface Setting {
   readonly apis: readonly ApiProcess[]
   readonly broker: BullmqBroker
@@ -56,35 +51,11 @@ interface Setting {
   readonly random: Random
 }
 
-async function callWithKeys({ keys, callers }: Plan, random: Random): Promise<Figures> {
-  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-idempotent-'))
-  const log = join(dir, 'programs.log')
-  const redis = await openRedis()
-  const apiKey = randomBytes(16).toString('hex')
-  const programs = openPrograms({
-    log,
-    env: {
-      REDIS_URL: redis.url,
-      BULLPEN_API_KEYS: apiKey,
-      BULLPEN_API_PORT: '0',
-      BULLPEN_API_METRICS_PORT: '0',
-      BULLPEN_WORKER_PORT: '0',
-      BULLPEN_WORKER_POOLS: `${mathFactorial.queue}=5`,
-    },
-  })
+function callWithKeys({ keys, callers }: Plan, random: Random): Promise<Figures> {
   const { queue } = mathFactorial
-  const events = followQueue(redis.url, `{bullpen.${queue}}:${queue}:events`)
-  // This broker is connected to Redis directly, so that the drill sees what is stored while the APIs get no replies.
-  const broker = openBroker({
-    redisUrl: redis.url,
-    namespace: 'bullpen',
-    queues: catalogue.queues,
-    sizeLimit: 10_000,
-    log: silent,
-    leads: false,
-  })
-  try {
-    const [apis] = await Promise.all([startApis(programs, redis.url, PROCESSES), programs.start('worker')])
+  const env = { BULLPEN_WORKER_POOLS: `${queue}=5` }
+  return withPrograms({ drill: 'idempotent', queue, env }, async ({ redisUrl, apiKey, programs, broker, events }) => {
+    const [apis] = await Promise.all([startApis(programs, redisUrl, PROCESSES), programs.start('worker')])
     try {
       const setting = { apis: apis.all, broker, apiKey, callers, random }
       const results: KeyResult[] = []
@@ -94,16 +65,7 @@ async function callWithKeys({ keys, callers }: Plan, random: Random): Promise<Fi
     } finally {
       await apis.close()
     }
-  } catch (error) {
-    console.error(readFileSync(log, 'utf8').slice(-20_000))
-    throw error
-  } finally {
-    await programs.close()
-    await events.close()
-    await broker.close()
-    await redis.end()
-    rmSync(dir, { recursive: true, force: true })
-  }
+  })
 }
 
 /** Makes the calls with the n-th key, and injects the faults. */
@@ -122,7 +84,7 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
   const call = () => startCallers({ apis, callers, request })
   let faultsWithoutEffect = 0
   const untilHit = async (calls: Calls, api: ApiProcess): Promise<void> => {
-    const isHit = await holdsWithin(PENDING_WITHIN_MS, async () => calls.pendingAt(api) > 0)
+    const isHit = await holdsWithin(PENDING_WITHIN_MS, () => calls.pendingAt(api) > 0)
     if (!isHit) faultsWithoutEffect++
   }
 
@@ -131,7 +93,8 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
   const first = call()
   const isStored = await holdsWithin(STATE_WITHIN_MS, async () => (await stored(broker)) > n)
   if (!isStored) throw new Error(`no task was stored within ${STATE_WITHIN_MS} ms`)
-  const [killed, killedToo, reset, held] = shuffled(apis, random)
+  // The drill always starts four API processes, which the type of the list cannot express.
+  const [killed, killedToo, reset, held] = shuffled(apis, random) as unknown as FourApis
   await Promise.all([
     ...[killed, killedToo].map(async (api) => {
       await sleep(random() * FAULT_WITHIN_MS)
@@ -178,22 +141,4 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
 /** Returns how many tasks are stored, whatever their status. */
 async function stored(broker: BullmqBroker): Promise<number> {
   return Object.values(await broker.counts(mathFactorial.queue)).reduce((sum, count) => sum + count, 0)
-}
-
-/** Returns whether the condition became true in time. */
-async function holdsWithin(withinMs: number, holds: () => Promise<boolean>): Promise<boolean> {
-  const deadline = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > deadline) return false
-    await sleep(POLL_MS)
-  }
-  return true
-}
-
-type FourApis = readonly [ApiProcess, ApiProcess, ApiProcess, ApiProcess]
-
-function shuffled(apis: readonly ApiProcess[], random: Random): FourApis {
-  const drawn = apis.map((api) => ({ api, at: random() })).toSorted((a, b) => a.at - b.at)
-  // The drill always starts four API processes, which the type of a mapped array cannot express.
-  return drawn.map(({ api }) => api) as unknown as FourApis
 }

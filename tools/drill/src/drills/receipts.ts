@@ -1,17 +1,11 @@
 // Drill `receipts`: delivers receipts over HTTP while workers are restarted, first with SIGTERM, then with SIGKILL.
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createClient, http } from '@bullpen/client'
 import type { TaskView } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
-import { openRedis } from '../drill-setup.ts'
 import type { Exit, Figures } from '../ledger/figures.ts'
 import { randomFrom } from '../ledger/random.ts'
-import { followQueue } from '../programs/queue-events.ts'
-import { openPrograms } from '../programs/shipped-programs.ts'
+import { withPrograms } from '../programs-setup.ts'
 import { openReceiptEndpoint } from '../receipts/receipt-endpoint.ts'
 import { sendReceipts, settled } from '../receipts/receipt-load.ts'
 import { failuresOf, RECEIPT_PLANS, type ReceiptPlan } from '../receipts/receipt-plans.ts'
@@ -50,22 +44,18 @@ export const receipts: Drill = {
 
 async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
   const random = randomFrom(seed)
-  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-receipts-'))
-  const log = join(dir, 'programs.log')
-  const redis = await openRedis()
   const endpoint = await openReceiptEndpoint({
     answerMs: plan.answerMs,
     failures: (orderId) => failuresOf(orderId, plan),
   })
-  const key = randomBytes(16).toString('hex')
-  const programs = openPrograms({ log, env: settings(redis.url, key, plan) })
-  const events = followQueue(redis.url, '{bullpen.mail}:mail:events')
-  try {
+  const { queue } = receiptSend
+  const env = { BULLPEN_WORKER_POOLS: `${queue}=${plan.concurrency}` }
+  const delivered = withPrograms({ drill: 'receipts', queue, env }, async ({ apiKey, programs, events }) => {
     const [api, workers] = await Promise.all([
       programs.start('api'),
       startReceiptWorkers(programs, endpoint, { ...plan, exitAtMostMs: EXIT_AT_MOST_MS }),
     ])
-    const client = createClient({ transport: http(api.url, key) })
+    const client = createClient({ transport: http(api.url, apiKey) })
     const accepted: Receipt[] = []
     const exits: Exit[] = []
     const views = new Map<string, TaskView>()
@@ -82,25 +72,6 @@ async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
     const { completions } = events
     const { deliveries } = endpoint
     return receiptFigures({ receipts: accepted, views, deliveries, completions, exits, policy: receiptSend.retry })
-  } catch (error) {
-    console.error(readFileSync(log, 'utf8').slice(-20_000))
-    throw error
-  } finally {
-    await programs.close()
-    await events.close()
-    await endpoint.close()
-    await redis.end()
-    rmSync(dir, { recursive: true, force: true })
-  }
-}
-
-function settings(redisUrl: string, key: string, { concurrency }: ReceiptPlan) {
-  return {
-    REDIS_URL: redisUrl,
-    BULLPEN_API_KEYS: key,
-    BULLPEN_API_PORT: '0',
-    BULLPEN_API_METRICS_PORT: '0',
-    BULLPEN_WORKER_PORT: '0',
-    BULLPEN_WORKER_POOLS: `mail=${concurrency}`,
-  }
+  })
+  return delivered.finally(() => endpoint.close())
 }

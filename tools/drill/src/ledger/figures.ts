@@ -109,8 +109,23 @@ export interface Figures {
   readonly unanswered?: number
   /** Requests after which the caller did not know whether the task was stored. */
   readonly unknownOutcomes?: number
-  /** Faults of an API process that had no pending request. */
+  /** Faults of an API process that had no pending request, or that stored no task while it got no replies. */
   readonly faultsWithoutEffect?: number
+  /** The highest number of tasks that were waiting or scheduled at the same time. */
+  readonly mostTasks?: number
+  /** Tasks that were rejected or dropped because the queue was full. */
+  readonly refused?: number
+  /** Stored tasks whose callers did not learn whether they are stored. */
+  readonly storedUnknown?: number
+  /** Stored tasks whose callers had a response that says something else. */
+  readonly storedUnexplained?: number
+  /** Stored tasks whose callers had a response that leaves open whether they are stored, and does not name their id. */
+  readonly storedUnnamed?: number
+  /** Callers whose task was stored after that of a caller who had come later to the same process. */
+  readonly overtaken?: number
+  /** Time from the request that made room to the response of the caller that got the room. Infinite if nobody got it in time. */
+  readonly roomP50Ms?: number | undefined
+  readonly roomP99Ms?: number | undefined
   /** The largest share of `maxmemory` that Redis has used before something other than Bullpen filled it, in percent. */
   readonly memoryPercent?: number
   /** Bullpen's commands that Redis refused because it was full. */

@@ -26,3 +26,8 @@ export function pick<T>(from: readonly T[], random: Random): T {
   if (picked === undefined) throw new RangeError('cannot pick from an empty list')
   return picked
 }
+
+export function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
+  const drawn = list.map((value) => ({ value, at: random() })).toSorted((a, b) => a.at - b.at)
+  return drawn.map(({ value }) => value)
+}

@@ -7,6 +7,8 @@ import { ChildProcesses, type RunningProgram } from './child-process.ts'
 export interface Program extends RunningProgram {
   /** The address on which the program listens. */
   readonly url: string
+  /** The address of an API's metrics. A worker has only one address. */
+  readonly metricsUrl: string | undefined
 }
 
 export interface Programs {
@@ -17,7 +19,7 @@ export interface Programs {
 }
 
 const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../apps/worker/src/main.ts' } as const
-/** The log message with which each program reports its address. */
+/** The log message with which each program reports its addresses. */
 const READY = { api: 'API ready', worker: 'worker ready' } as const
 const EXIT_WITH_PARENT = new URL('./exit-with-parent.ts', import.meta.url).href
 
@@ -38,15 +40,19 @@ export function openPrograms({ log, env: common }: { log: string; env: Readonly<
         if (child.stdout === null) return
         createInterface({ input: child.stdout }).on('line', (line) => {
           out.write(`${line}\n`)
-          if (line.includes(READY[program])) resolve(/"url":"([^"]+)"/.exec(line)?.[1] ?? '')
+          if (line.includes(READY[program])) resolve(line)
         })
       })
-      const { ready: url, ...running } = await children.add(`${program}-${child.pid}`, child, listening)
-      return { ...running, url }
+      const { ready: line, ...running } = await children.add(`${program}-${child.pid}`, child, listening)
+      return { ...running, url: addressIn(line, 'url') ?? '', metricsUrl: addressIn(line, 'metricsUrl') }
     },
     async close() {
       await children.killAll()
       out.end()
     },
   }
+}
+
+function addressIn(line: string, field: 'url' | 'metricsUrl'): string | undefined {
+  return new RegExp(`"${field}":"([^"]+)"`).exec(line)?.[1]
 }

@@ -1,12 +1,14 @@
 // Runs several API processes, each connected to Redis through its own fault proxy.
 import { type FaultProxy, faultProxy } from '@bullpen/testkit'
-import type { Program, Programs } from '../programs/shipped-programs.ts'
+import type { Program, Programs } from './shipped-programs.ts'
 
 export interface ApiProcess {
   /** The proxy between this process and Redis. */
   readonly proxy: FaultProxy
   /** Returns the address of the process, or undefined while it is down. */
   url(): string | undefined
+  /** Returns the address of the process's metrics, or undefined while it is down. */
+  metricsUrl(): string | undefined
   /** Kills the process with SIGKILL, and starts another one in its place. Resolves when the new process is ready. */
   replace(): Promise<void>
 }
@@ -28,6 +30,7 @@ export async function startApis(programs: Programs, redisUrl: string, count: num
     return {
       proxy,
       url: () => running?.url,
+      metricsUrl: () => running?.metricsUrl,
       async replace() {
         const killed = running
         running = undefined
