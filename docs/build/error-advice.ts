@@ -21,7 +21,8 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Read `errors` and fix the input.',
   },
   payload_too_large: {
-    meaning: 'The body is larger than the limit.',
+    meaning:
+      "The body is larger than the limit, or the task alone is larger than the queue's `maxBytes`. `detail` says which.",
     action:
       'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },
@@ -117,7 +118,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   queue_full: {
     meaning: 'The queue has reached one of its limits, so the task was not stored. `detail` names the limit.',
     action:
-      'Retry after the time in `Retry-After`. If the queue stays full, add workers or raise the limit: see [Backpressure](../how-to/backpressure.md).',
+      'Retry after the time in `Retry-After`. If the queue stays full, add workers or raise the limit, which is `BULLPEN_API_QUEUE_MEMORY_SHARE` for a queue without a `maxBytes` of its own: see [Backpressure](../how-to/backpressure.md).',
   },
   shutting_down: {
     meaning: 'This process is shutting down.',

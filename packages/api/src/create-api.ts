@@ -87,6 +87,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,
+      queueMemoryShare: settings.queueMemoryShare,
       allowEviction: settings.allowEviction || isDevelopment,
       serverProblems: isDevelopment ? 'info' : 'warn',
     }),

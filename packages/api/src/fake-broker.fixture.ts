@@ -4,6 +4,7 @@ import {
   BullpenError,
   isFinal,
   QueueFullError,
+  type ReachedLimit,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
@@ -19,6 +20,8 @@ export interface FakeBroker extends Broker {
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'limited' | 'hangs' | 'breaks'
+  /** The limit that the queue has reached if the trouble is 'queue full'. */
+  reached: ReachedLimit
   /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number
   readonly firstWaiter: Promise<void>
@@ -36,9 +39,7 @@ export function fakeBroker(): FakeBroker {
   async function answer<T>(value: () => T): Promise<T> {
     if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
     if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
-    if (broker.trouble === 'queue full') {
-      throw new QueueFullError({ queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 })
-    }
+    if (broker.trouble === 'queue full') throw new QueueFullError(broker.reached)
     if (broker.trouble === 'full') throw new BullpenError('redis_full', 'Redis is full')
     if (broker.trouble === 'limited') throw new BullpenError('too_many_cancels', 'the queue has 200 cancellations')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)
@@ -51,6 +52,7 @@ export function fakeBroker(): FakeBroker {
     cancels: [],
     cancelledBy: [],
     trouble: 'none',
+    reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
     waiting: 0,
     firstWaiter: firstWaiter.promise,
     put(given) {
@@ -139,7 +141,7 @@ export function fakeBroker(): FakeBroker {
         return { tasks: all.slice(Number(cursor), end), next: end < all.length ? String(end) : undefined }
       }),
     counts: () => answer(() => ({}) as Record<TaskStatus, number>),
-    totals: () => answer(() => ({ accepted: 0, removed: 0, drift: 0, unaccounted: 0 })),
+    totals: () => answer(() => ({ bytes: 0, accepted: 0, removed: 0, drift: 0, unaccounted: 0 })),
     ping: () => answer(() => undefined),
     close: async () => {},
   }

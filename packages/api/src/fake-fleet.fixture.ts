@@ -26,6 +26,8 @@ const OPEN: QueueSettings = {
   concurrency: undefined,
   rate: undefined,
   maxTasks: undefined,
+  maxBytes: undefined,
+  maxAgeMs: undefined,
 }
 
 export function fakeFleet(now: () => number): FakeFleet {

@@ -63,13 +63,14 @@ export function queueKeys(namespace: string, queue: string) {
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
     /**
-     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many repairs the index has needed (`drift`),
-     * and when the index was last compared entry by entry (`comparedAt`, in ms since 1970).
+     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the tasks take that have not ended
+     * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when they were last compared with the tasks
+     * (`comparedAt`, in ms since 1970).
      */
     totals: `${base}:totals`,
     /**
-     * Hash: the drain of the queue's whole fleet, the maximum number of tasks if a command has set one, and the sequence number
-     * of the last command for each setting.
+     * Hash: the drain of the queue's whole fleet, the limits that commands have set, and the sequence number of the last command
+     * for each setting.
      */
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */

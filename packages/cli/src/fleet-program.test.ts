@@ -78,6 +78,15 @@ describe('a fleet command', () => {
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
     [['limit', '--queue', 'cpu', '--max-tasks', '500'], { action: 'limit', queue: 'cpu', maxTasks: 500 }],
     [['limit', '--queue', 'cpu', '--max-tasks', 'none'], { action: 'limit', queue: 'cpu', maxTasks: 'none' }],
+    [
+      ['limit', '--queue', 'cpu', '--max-bytes', '64MiB', '--max-age', '10m'],
+      { action: 'limit', queue: 'cpu', maxBytes: '64MiB', maxAge: '10m' },
+    ],
+    [['limit', '--queue', 'cpu', '--max-bytes', '500000'], { action: 'limit', queue: 'cpu', maxBytes: 500_000 }],
+    [
+      ['limit', '--queue', 'cpu', '--max-bytes', 'none', '--max-age', 'none'],
+      { action: 'limit', queue: 'cpu', maxBytes: 'none', maxAge: 'none' },
+    ],
   ])('%j is sent as a command', async (args, order) => {
     await using api = await fakeApi({
       [SEND]: done({ responses: [{ worker: P1, outcome: 'done' }] }),
@@ -144,12 +153,17 @@ describe('a fleet command', () => {
       ['resize', '--queue', 'cpu', '--concurrency', 'many'],
       "--concurrency is 'many'; expected a whole number from 1 to 10000",
     ],
-    [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate or --max-tasks'],
+    [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
       "--rate is '100'; expected a number of starts per period, such as 100/1s, or none",
     ],
     [['limit', '--queue', 'cpu', '--rate', '100/1'], '--rate is "1"'],
+    [
+      ['limit', '--queue', 'cpu', '--max-bytes', '64MB'],
+      '--max-bytes is "64MB"; expected a whole number with MiB or GiB',
+    ],
+    [['limit', '--queue', 'cpu', '--max-age', '10'], '--max-age is "10"'],
     [
       ['drain', '--queue', 'cpu', '--mode', 'sotf'],
       "--mode is 'sotf'; expected one of light, soft, soft_timeout, hard; did you mean soft?",

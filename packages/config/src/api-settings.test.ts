@@ -26,6 +26,7 @@ describe('the settings of the API', () => {
       bulkBodyLimit: 4_194_304,
       idempotencyLife: '24h',
       memoryWatermark: 80,
+      queueMemoryShare: 50,
       allowEviction: false,
       corsOrigins: [],
     })

@@ -105,6 +105,11 @@ export const API_SETTINGS = {
     ...wholeNumberOr(80, 1, 95),
     help: "The percentage of Redis's memory at which the API stops accepting tasks. The memory is maxmemory or, if maxmemory is 0, the machine's memory. The rest is reserved for the workers, which need it to finish the accepted tasks. See [Redis is full](../runbook/redis-full.md).",
   },
+  queueMemoryShare: {
+    env: 'BULLPEN_API_QUEUE_MEMORY_SHARE',
+    ...wholeNumberOr(50, 1, 100),
+    help: "What the unfinished tasks of one queue may take, as a percentage of Redis's memory, so that no queue takes the room of all others. It applies to queues for which neither the definition nor a command sets `maxBytes`. See [Backpressure](../how-to/backpressure.md).",
+  },
   allowEviction: {
     env: 'BULLPEN_API_ALLOW_EVICTION',
     ...trueOrFalse(false),

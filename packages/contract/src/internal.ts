@@ -2,6 +2,7 @@
 
 export { type CallOutcome, type ClientErrorCode, ProblemError } from './client/problem-error.ts'
 export type { EnqueuedTask, TaskTransport, TransportCancel, TransportEnqueue, Try } from './client/task-transport.ts'
+export { bytes, formatBytes } from './definition/bytes.ts'
 export { limitMs } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'
 export { handlerLog, LOG_LEVELS } from './definition/log.ts'

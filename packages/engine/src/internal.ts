@@ -61,6 +61,7 @@ export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { type BacklogReading, createStartEstimator, type StartEstimator } from './task/start-estimator.ts'
+export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './task/task-bytes.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export {

@@ -257,7 +257,7 @@ function usedTelemetry(): Telemetry {
   })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
-    telemetry.queueTotals('mail', { unaccounted: 0, drift: 2 })
+    telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2 })
     telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)

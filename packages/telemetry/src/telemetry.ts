@@ -31,8 +31,11 @@ export interface Telemetry {
    * is omitted from the scrape instead of showing an outdated value.
    */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
-  /** Sets the gauges for `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
-  queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
+  /** Sets the gauges for `bytes`, `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
+  queueTotals(
+    queue: string,
+    totals: { readonly bytes: number; readonly unaccounted: number; readonly drift: number },
+  ): void
   /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
@@ -67,6 +70,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const tasks = taskMetrics()
   const http = httpMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
+  const queueBytes = gauge(registry, 'bullpen_queue_bytes')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
@@ -82,7 +86,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, unaccounted, repairs, blocked, unsafe]) each.reset()
+    for (const each of [queueTasks, queueBytes, unaccounted, repairs, blocked, unsafe]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -105,6 +109,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
       }
     },
     queueTotals(queue, totals) {
+      queueBytes.set({ queue }, totals.bytes)
       unaccounted.set({ queue }, totals.unaccounted)
       repairs.set({ queue }, totals.drift)
     },

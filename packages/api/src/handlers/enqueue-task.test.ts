@@ -279,6 +279,22 @@ describe('with a full queue', () => {
     ])
   })
 
+  test('the answer to a task for which there are too few bytes left says how many there are', async () => {
+    const { post, broker } = await testApi()
+    broker.trouble = 'queue full'
+    broker.reached = { queue: 'cpu', limit: 'maxBytes', max: 67_108_864, found: 67_108_000 }
+    const answer = await post(SQUARE)
+    expect(problemIn(answer)).toMatchObject({
+      status: 429,
+      detail:
+        "queue 'cpu' is full: its unfinished tasks take 67108000 bytes, and this task would exceed maxBytes, which is 64MiB; the task was not stored, so try again later",
+    })
+    expect(answer.headers).toMatchObject({
+      'ratelimit-policy': '"queue-bytes";q=67108864;qu="content-bytes"',
+      ratelimit: '"queue-bytes";r=864;t=1',
+    })
+  })
+
   test('the broker gets the limits of the definition', async () => {
     const { post, broker } = await testApi()
     await post(SQUARE)

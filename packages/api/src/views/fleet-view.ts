@@ -83,7 +83,7 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, drain, concurrency, rate, maxTasks } = settings
+  const { paused, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
@@ -95,6 +95,8 @@ export function queueView(queue: string, settings: QueueSettings, live: readonly
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
     ...(maxTasks === undefined ? {} : { maxTasks }),
+    ...(maxBytes === undefined ? {} : { maxBytes }),
+    ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
     pools: pools.length,
     slots: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),

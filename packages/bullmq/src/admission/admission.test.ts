@@ -156,6 +156,23 @@ describe('a limit that a command has set', () => {
     expect((await broker.counts('rig')).waiting).toBe(5)
   })
 
+  it('replaces only the limit that the command names, and applies to bytes and to the age as well', async () => {
+    const { command, broker } = await drained()
+    const limits = { maxTasks: 3, maxBytes: 100_000, maxAgeMs: 60_000 }
+    await broker.enqueue({ ...aTask(limits), enqueuedAt: Date.now() - 30_000 })
+    await command({ action: 'limit', queue: 'rig', maxAge: '10s' })
+    const reached = () =>
+      broker.enqueue(aTask(limits)).then(
+        () => undefined,
+        ({ reached }) => `${reached.limit} ${reached.max}`,
+      )
+    await eventually(async () => (await reached()) === 'maxAge 10000', 1_000)
+    await command({ action: 'limit', queue: 'rig', maxAge: 'none', maxBytes: 1_000 })
+    await eventually(async () => (await reached()) === 'maxBytes 1000', 1_000)
+    await command({ action: 'limit', queue: 'rig', maxBytes: 'none', maxTasks: 1 })
+    await eventually(async () => (await reached()) === 'maxTasks 1', 1_000)
+  })
+
   it('applies to a queue whose definition has none, but not to child tasks', async () => {
     const { command, namespace, redisUrl, broker } = await drained()
     await command({ action: 'limit', queue: 'rig', maxTasks: 1 })

@@ -7,14 +7,17 @@
 import { BullpenError, type Log, type QueueLimits } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
-import { decodeDrain } from '../fleet/queue-settings.ts'
+import { decodeDrain, decodeLimits, LIMIT_FIELDS } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 
+/** What almost every queue has. An enqueue then compares nothing else. */
+const NO_LIMITS: QueueLimits = Object.freeze({})
+
 interface ProducerSettings {
   readonly drain: QueueSettings['drain']
-  /** The maximum number of tasks, if a command has set one. */
-  readonly maxTasks: number | undefined
+  /** The limits that commands have set. */
+  readonly limits: QueueLimits
 }
 
 export interface Admission {
@@ -71,7 +74,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
   const read = async (names: readonly string[]): Promise<void> => {
     const revisionsBefore = names.map((queue) => revisions.get(queue))
     const answers = await Promise.all(
-      names.map((queue) => redis.hmget(queueKeys(namespace, queue).settings, 'drain', 'maxTasks')),
+      names.map((queue) => redis.hmget(queueKeys(namespace, queue).settings, 'drain', ...LIMIT_FIELDS)),
     )
     names.forEach((queue, i) => {
       if (revisions.get(queue) !== revisionsBefore[i]) return
@@ -121,9 +124,9 @@ export function openAdmission(options: AdmissionOptions): Admission {
       return undefined
     },
     limitsOf(queue, defined) {
-      // The settings may have changed since the queue was admitted. Until they have been read, the limit stays as it was.
-      const maxTasks = settings.get(queue)?.maxTasks
-      return maxTasks === undefined ? defined : { maxAgeMs: defined?.maxAgeMs, maxTasks }
+      // The settings may have changed since the queue was admitted. Until they have been read, the limits stay as they were.
+      const set = settings.get(queue)?.limits
+      return set === undefined || set === NO_LIMITS ? defined : { ...defined, ...set }
     },
     close() {
       clearInterval(timer)
@@ -132,8 +135,8 @@ export function openAdmission(options: AdmissionOptions): Admission {
   }
 }
 
-function decode([drain, maxTasks]: readonly (string | null)[]): ProducerSettings {
-  return { drain: decodeDrain(drain), maxTasks: maxTasks == null ? undefined : Number(maxTasks) }
+function decode([drain, ...stored]: readonly (string | null)[]): ProducerSettings {
+  return { drain: decodeDrain(drain), limits: stored.some((each) => each != null) ? decodeLimits(stored) : NO_LIMITS }
 }
 
 function assertOpen(queue: string, drain: QueueSettings['drain']): void {

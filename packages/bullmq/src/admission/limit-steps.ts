@@ -1,20 +1,29 @@
 // Defines the step of an enqueue that checks the queue's limits. The step runs in the script that adds the task, so that
-// concurrent producers cannot exceed a limit together. The script receives the limits as arguments and reads only one task and
-// the sizes of Redis's structures, so the check takes constant time.
-import { QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
+// concurrent producers cannot exceed a limit together. The script receives the limits as arguments and reads only one task, one
+// counter and the sizes of Redis's structures, so the check takes constant time.
+import { type BullpenError, QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
+import { TASK_OVERHEAD_BYTES, tooLargeForQueue } from '@bullpen/engine/internal'
+import { bytesOf } from '../internals/status/task-charge.ts'
 
 /**
  * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains both scheduled and retrying tasks. BullMQ stores
  * a task's delay in the job's options, and sets the job's `delay` field to 0 when the task becomes ready. If the new task
- * replaces another one (./unique-steps.ts), the replaced task is not counted.
+ * replaces another one (./unique-steps.ts), the replaced task is not counted. `pending_tasks` and `pending_bytes` are what the
+ * same script adds before this task. `ARGV[2]` is the task's stored string.
  */
 export const LIMIT = `
 if limits ~= '' then
-  local max_tasks, max_age = string.match(limits, '^(%d*) (%d*)$')
+  local max_tasks, max_bytes, max_age = string.match(limits, '^(%d*) (%d*) (%d*)$')
   if max_tasks ~= '' then
     local found = call('LLEN', base .. 'wait') + call('ZCARD', base .. 'prioritized') + call('ZCARD', base .. 'delayed')
       - (replaced and 1 or 0)
-    if found >= tonumber(max_tasks) then return { 'full', 'maxTasks', found, tonumber(max_tasks) } end
+    if found + pending_tasks >= tonumber(max_tasks) then return { 'full', 'maxTasks', found, tonumber(max_tasks) } end
+  end
+  if max_bytes ~= '' then
+    local found = tonumber(call('HGET', base .. 'totals', 'bytes') or '0')
+    if replaced then found = found - call('HSTRLEN', base .. replaced, 'data') - ${TASK_OVERHEAD_BYTES} end
+    local own, max = ${bytesOf('ARGV[2]')}, tonumber(max_bytes)
+    if found + pending_bytes + own > max then return { 'full', 'maxBytes', found, max, own } end
   end
   local first = max_age ~= '' and (call('LINDEX', base .. 'wait', -1) or call('ZRANGE', base .. 'prioritized', 0, 0)[1])
   if first and first ~= replaced then
@@ -28,14 +37,16 @@ if limits ~= '' then
   end
 end`
 
-/** The reply of {@link LIMIT} if the task is refused. */
-export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number]
+/** The reply of {@link LIMIT} if the task is refused. `own` is how many bytes the task would take, if `limit` is `maxBytes`. */
+export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number, own?: number]
 
-export function encodeLimits({ maxTasks, maxAgeMs }: QueueLimits): string {
-  return `${maxTasks ?? ''} ${maxAgeMs ?? ''}`
+export function encodeLimits({ maxTasks, maxBytes, maxAgeMs }: QueueLimits): string {
+  return `${maxTasks ?? ''} ${maxBytes ?? ''} ${maxAgeMs ?? ''}`
 }
 
-/** Returns the error for a refused task. */
-export function decodeFull([, limit, found, max]: FullReply, queue: string): QueueFullError {
-  return new QueueFullError({ queue, limit, found, max })
+/** Returns the error for a refused task: `payload_too_large` if the task would not have room in an empty queue either. */
+export function decodeFull([, limit, found, max, own = 0]: FullReply, queue: string): BullpenError {
+  return limit === 'maxBytes' && own > max
+    ? tooLargeForQueue(queue, own, max)
+    : new QueueFullError({ queue, limit, found, max })
 }

@@ -1,5 +1,6 @@
 // Admission by Redis's memory: producers stop at the watermark, so that Redis never refuses a write of theirs.
 import { randomBytes } from 'node:crypto'
+import type { QueueLimits } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
@@ -50,10 +51,22 @@ async function server() {
   }
 }
 
-function enqueue(broker: BullmqBroker, dataBytes = 100) {
+function enqueue(broker: BullmqBroker, dataBytes = 100, limits?: QueueLimits) {
   const now = Date.now()
-  const origin = { id: createTaskId(QUEUE, now, randomBytes(10)), enqueuedAt: now, correlationId: undefined }
+  const origin = { id: createTaskId(QUEUE, now, randomBytes(10)), enqueuedAt: now, correlationId: undefined, limits }
   return broker.enqueue(newTask(short, { text: randomBytes(dataBytes / 2).toString('hex') }, {}, origin))
+}
+
+/** Calls `store` until it rejects, and returns what it resolved to, and the error. */
+async function fillUp<T>(store: () => Promise<T>): Promise<readonly [stored: readonly T[], error: unknown]> {
+  const stored: T[] = []
+  for (;;) {
+    try {
+      stored.push(await store())
+    } catch (error) {
+      return [stored, error]
+    }
+  }
 }
 
 const isRefused = (code: string) => (broker: BullmqBroker) =>
@@ -67,7 +80,7 @@ describe('producers', () => {
   it('stop at the watermark, and Redis refuses no write, while many of them store tasks as fast as they can', async () => {
     const { redis, usedShare, open } = await server()
     await redis.config('SET', 'maxmemory', '30mb')
-    const producers = await Promise.all(Array.from({ length: 4 }, () => open()))
+    const producers = await Promise.all(Array.from({ length: 4 }, () => open({ queueMemoryShare: 100 })))
     let accepted = 0
     const highest: number[] = []
     await Promise.all(
@@ -114,6 +127,23 @@ describe('producers', () => {
     expect(asked.filter(storesTask)).toEqual([])
     expect(await redis.llen(wait)).toBe(before)
     expect(refused).toContainEqual({ queue: QUEUE, code: 'redis_full' })
+  })
+
+  it('refuse tasks of a queue that has taken its share of the memory, unless a limit of its own replaces the share', async () => {
+    const { redis, open } = await server()
+    await redis.config('SET', 'maxmemory', '100mb')
+    const broker = await open({ queueMemoryShare: 1 })
+    const max = 2 ** 20
+    const [{ length: accepted }, error] = await fillUp(() => enqueue(broker, 50_000))
+    expect(error).toMatchObject({ code: 'queue_full', reached: { limit: 'maxBytes', max } })
+    expect(accepted).toBe(20)
+    expect((await broker.totals(QUEUE)).bytes).toBeGreaterThan(max - 51_000)
+    expect(await enqueue(broker, 50_000, { maxBytes: 2 * max })).toMatchObject({ action: 'created' })
+    await expect(enqueue(broker, 100, { maxTasks: 1_000 })).rejects.toMatchObject({ reached: { limit: 'maxBytes' } })
+    // Handlers enqueue child tasks through such a broker.
+    expect(await enqueue(await open({ admission: 'open' }), 50_000)).toMatchObject({ action: 'created' })
+    const other = await open()
+    expect(await enqueue(other, 50_000)).toMatchObject({ action: 'created' })
   })
 
   it('accept tasks again soon after room is made', async () => {

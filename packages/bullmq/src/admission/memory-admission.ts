@@ -15,6 +15,8 @@ import { createMemoryMeter, type MemoryMeter, READ_EVERY_MS, type ServerMemory }
 
 /** The default of the watermark, in percent of Redis's memory. */
 export const DEFAULT_WATERMARK = 80
+/** The default of what the unfinished tasks of one queue may take, in percent of Redis's memory. */
+export const DEFAULT_QUEUE_SHARE = 50
 /** The minimum time between two log lines about refused tasks, in ms. */
 const LOG_EVERY_MS = 30_000
 
@@ -28,6 +30,11 @@ export interface MemoryAdmission {
    * The promise rejects with the same errors.
    */
   admit(queue: string, dataBytes: number): Promise<void> | undefined
+  /**
+   * Returns how many bytes a queue's unfinished tasks may take if nothing else limits them: the queue's share of its server's memory.
+   * Returns undefined if the memory is not known. Takes no round trip.
+   */
+  maxBytesOf(queue: string): number | undefined
   /**
    * Reads the memory of each server that has not been read yet. Takes up to one round trip for each server.
    *
@@ -49,6 +56,8 @@ export interface MemoryAdmissionOptions {
   readonly queues: readonly string[]
   /** The percentage of the memory at which admission stops. */
   readonly watermark: number
+  /** What the unfinished tasks of one queue may take, in percent of the memory. */
+  readonly queueShare: number
   readonly allowsEviction: boolean
   /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
@@ -57,7 +66,7 @@ export interface MemoryAdmissionOptions {
 
 /** Opens the memory-based admission check. Its timer does not keep the process alive. */
 export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmission {
-  const { redis, redisUrl, namespace, queues, watermark, allowsEviction, checkSchema, log } = options
+  const { redis, redisUrl, namespace, queues, watermark, queueShare, allowsEviction, checkSchema, log } = options
   const address = addressOf(redisUrl)
   const producer = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   const meterFor = (key: string, meters: number): MemoryMeter =>
@@ -109,6 +118,11 @@ export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmi
       if (typeof isAdmitted !== 'boolean') return isAdmitted.then((admitted) => settle(meter, admitted))
       settle(meter, isAdmitted)
       return undefined
+    },
+    maxBytesOf(queue) {
+      const memory = byQueue.get(queue)?.latest()
+      if (memory === undefined || memory === 'unknown') return undefined
+      return Math.floor((memory.limitBytes * queueShare) / 100)
     },
     async check() {
       for (const meter of meters) {

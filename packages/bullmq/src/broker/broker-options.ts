@@ -35,6 +35,11 @@ export interface BrokerOptions {
    */
   readonly memoryWatermark?: number | undefined
   /**
+   * What the unfinished tasks of one queue may take, as a percentage of Redis's memory. It applies to queues for which neither the
+   * definition nor a command sets `maxBytes`, unless the memory is unknown. Defaults to 50.
+   */
+  readonly queueMemoryShare?: number | undefined
+  /**
    * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
    * false.
    */

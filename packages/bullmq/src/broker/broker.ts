@@ -2,7 +2,7 @@
 // (./cancelling.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
 // (../leader/leader.ts).
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
-import { DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
+import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
@@ -80,10 +80,11 @@ function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuar
   }
   const shared = { redis, redisUrl, namespace, queues, checkSchema: schema.check, log }
   const { memoryWatermark: watermark = DEFAULT_WATERMARK, allowEviction: allowsEviction = false } = options
+  const { queueMemoryShare: queueShare = DEFAULT_QUEUE_SHARE } = options
   const { serverProblems: level = 'warn', checkServerEveryMs: everyMs } = options
   return {
     admission: openAdmission(shared),
-    memory: openMemoryAdmission({ ...shared, watermark, allowsEviction }),
+    memory: openMemoryAdmission({ ...shared, watermark, queueShare, allowsEviction }),
     starts: openStartEstimates({ redis, namespace, everyMs: options.readBacklogEveryMs }),
     server: openServerMonitor({ redis, redisUrl, log, level, everyMs }),
   }

@@ -1,5 +1,5 @@
 // Stores tasks for a broker: checks their size and whether they are admitted, and sends one script.
-import { BullpenError, type ErrorCode } from '@bullpen/contract'
+import { BullpenError, type ErrorCode, type QueueLimits } from '@bullpen/contract'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
@@ -46,6 +46,14 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     return memory?.admit(queue, bytes)
   }
 
+  /** Returns the limits of an admitted task. Every queue has a limit of bytes, unless Redis does not report its memory. */
+  function limitsOf({ queue, limits: defined }: NewTask): QueueLimits | undefined {
+    const limits = admission.limitsOf(queue, defined)
+    if (limits?.maxBytes !== undefined) return limits
+    const maxBytes = memory?.maxBytesOf(queue)
+    return maxBytes === undefined ? limits : { ...limits, maxBytes }
+  }
+
   function noteRefused(queue: string, error: unknown): void {
     if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
   }
@@ -71,7 +79,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       noteRefused(task.queue, error)
       throw error
     }
-    const limits = admission.limitsOf(task.queue, task.limits)
+    const limits = limitsOf(task)
     return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data, starts?.expect(task)))
   }
 
@@ -97,7 +105,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
         noteRefused(queue, error)
         throw error
       }
-      const limited = tasks.map((task) => ({ ...task, limits: admission.limitsOf(queue, task.limits) }))
+      const limited = tasks.map((task) => ({ ...task, limits: limitsOf(task) }))
       const data = stored.map((each) => each.data)
       const expectedStarts = tasks.map((task) => starts?.expect(task))
       return withSingleTimeout(addAllJobs(limited, data, expectedStarts))

@@ -50,6 +50,11 @@ export interface RedisOptions {
   /** The percentage of Redis's memory at which tasks are refused with `redis_full`. Defaults to 80. */
   readonly memoryWatermark?: number
   /**
+   * What the unfinished tasks of one queue may take, as a percentage of Redis's memory, if neither the queue's definition nor a command
+   * sets `maxBytes`. If they take more, tasks are refused with `queue_full`. Defaults to 50.
+   */
+  readonly queueMemoryShare?: number
+  /**
    * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
    * false.
    */
@@ -90,8 +95,8 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   const skew = openSkewMonitor({ redisUrl: url, namespace, log })
   const { queues } = catalogue
   const { now } = skew
-  const { memoryWatermark, allowEviction } = options
-  const admission = { memoryWatermark, allowEviction }
+  const { memoryWatermark, queueMemoryShare, allowEviction } = options
+  const admission = { memoryWatermark, queueMemoryShare, allowEviction }
   const broker = openBroker({
     redisUrl: url,
     namespace,

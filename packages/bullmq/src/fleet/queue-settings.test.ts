@@ -22,27 +22,32 @@ async function worked(options: Parameters<typeof setup>[0] = {}) {
 describe('the settings of a queue', () => {
   it('are read as they were set, also in the reply to a heartbeat', async () => {
     const { fleet } = await fleetRig()
-    const none = { paused: false, drain: undefined, concurrency: undefined, rate: undefined, maxTasks: undefined }
+    const unlimited = { concurrency: undefined, rate: undefined, maxTasks: undefined }
+    const none = { paused: false, drain: undefined, ...unlimited, maxBytes: undefined, maxAgeMs: undefined }
     expect(await fleet.queueSettings('cpu')).toEqual(none)
     let sent = 0
     const command = (order: CommandSpec) => fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
     await command({ action: 'limit', queue: 'cpu', concurrency: 3 })
     await command({ action: 'limit', queue: 'cpu', rate: { max: 20, per: '1s' } })
-    await command({ action: 'limit', queue: 'cpu', maxTasks: 7 })
+    await command({ action: 'limit', queue: 'cpu', maxTasks: 7, maxBytes: 5_000 })
+    await command({ action: 'limit', queue: 'cpu', maxBytes: '64MiB', maxAge: '10m' })
     await command({ action: 'pause', queue: 'cpu' })
     const { at } = await command({ action: 'drain', queue: 'cpu', mode: 'soft_timeout', timeout: '9s' })
     const all = {
       paused: true,
-      drain: { mode: 'soft_timeout', timeoutMs: 9_000, since: at, command: 'c5' },
+      drain: { mode: 'soft_timeout', timeoutMs: 9_000, since: at, command: 'c6' },
       concurrency: 3,
       rate: { max: 20, perMs: 1_000 },
       maxTasks: 7,
+      maxBytes: 67_108_864,
+      maxAgeMs: 600_000,
     }
     expect(await fleet.queueSettings('cpu')).toEqual(all)
     expect(await fleet.queueSettings('io')).toEqual(none)
     expect((await fleet.heartbeat(status('a'))).queueSettings).toEqual(new Map([['cpu', all]]))
     await command({ action: 'resume', queue: 'cpu' })
     await command({ action: 'limit', queue: 'cpu', concurrency: 'none', rate: 'none', maxTasks: 'none' })
+    await command({ action: 'limit', queue: 'cpu', maxBytes: 'none', maxAge: 'none' })
     expect(await fleet.queueSettings('cpu')).toEqual(none)
   })
 

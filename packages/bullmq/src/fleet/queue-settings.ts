@@ -1,8 +1,8 @@
-// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and maximum number
-// of tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits of what
+// may wait. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts
 // apply them.
-import { milliseconds } from '@bullpen/contract'
-import type { CommandSpec } from '@bullpen/contract/internal'
+import { milliseconds, type QueueLimits } from '@bullpen/contract'
+import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
@@ -49,11 +49,13 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
       return ['drain', JSON.stringify({ mode, timeoutMs, since: at, command: id })]
     }
     case 'limit': {
-      const { concurrency, rate, maxTasks } = spec
+      const { concurrency, rate, maxTasks, maxBytes, maxAge } = spec
       const settings: string[] = []
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
       if (rate !== undefined) settings.push('rate', rate === 'none' ? '' : `${rate.max}/${milliseconds(rate.per)}`)
       if (maxTasks !== undefined) settings.push('maxTasks', maxTasks === 'none' ? '' : `${maxTasks}`)
+      if (maxBytes !== undefined) settings.push('maxBytes', maxBytes === 'none' ? '' : `${byteCount(maxBytes)}`)
+      if (maxAge !== undefined) settings.push('maxAgeMs', maxAge === 'none' ? '' : `${milliseconds(maxAge)}`)
       return settings
     }
     default:
@@ -61,22 +63,42 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
   }
 }
 
+function byteCount(given: string | number): number {
+  return typeof given === 'number' ? given : bytes(given, 'maxBytes')
+}
+
+/** The fields of the settings that limit what may wait. */
+export const LIMIT_FIELDS = ['maxTasks', 'maxBytes', 'maxAgeMs'] as const satisfies readonly (keyof QueueLimits)[]
+
+/** Decodes the values of {@link LIMIT_FIELDS}. Returns only the limits that a command has set. */
+export function decodeLimits(stored: readonly (string | null | undefined)[]): QueueLimits {
+  return Object.fromEntries(
+    LIMIT_FIELDS.flatMap((field, i) => {
+      const value = stored[i]
+      return value == null ? [] : [[field, Number(value)]]
+    }),
+  )
+}
+
 /** Adds the commands that read one queue's settings to a pipeline. */
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
-  pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', 'maxTasks')
+  pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', ...LIMIT_FIELDS)
 }
 
 /** Decodes the replies to {@link addSettingsReads}. */
 export function decodeSettings([meta, settings]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
-  const [drain, maxTasks] = settings as (string | null)[]
+  const [drain, ...limits] = settings as (string | null)[]
+  const { maxTasks, maxBytes, maxAgeMs } = decodeLimits(limits)
   const hasRate = max != null && max !== THROTTLE_MARK
   return {
     paused: paused != null,
     drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
-    maxTasks: maxTasks == null ? undefined : Number(maxTasks),
+    maxTasks,
+    maxBytes,
+    maxAgeMs,
   }
 }
 

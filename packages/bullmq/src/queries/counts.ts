@@ -16,13 +16,15 @@ export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Rec
 /** Reads a queue's totals, all as of the same moment. Takes constant time and one round trip. */
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (reads) => {
-    reads.hmget(keys.totals, 'accepted', 'removed', 'drift')
+    reads.hmget(keys.totals, 'accepted', 'removed', 'drift', 'bytes')
     addSizes(reads, keys)
   })
   const [totals, ...sizes] = answers
-  const [accepted = 0, removed = 0, drift = 0] = (totals as (string | null)[]).map((total) => Number(total ?? 0))
+  const [accepted = 0, removed = 0, drift = 0, bytes = 0] = (totals as (string | null)[]).map((total) =>
+    Number(total ?? 0),
+  )
   const tasks = Object.values(countsOf(sizes)).reduce((sum, count) => sum + count, 0)
-  return { accepted, removed, drift, unaccounted: accepted - removed - tasks }
+  return { bytes, accepted, removed, drift, unaccounted: accepted - removed - tasks }
 }
 
 function addSizes(reads: Reads, keys: QueueKeys): void {

@@ -3,11 +3,13 @@ import {
   BullpenError,
   type Duration,
   type Limit,
+  type Memory,
   milliseconds,
   type TaskStatus,
   type WhenFull,
 } from '@bullpen/contract'
 import {
+  bytes,
   KEY_RELEASES,
   limitMs,
   MAX_PRIORITY,
@@ -100,6 +102,14 @@ export function parseCount(option: string, text: string, max = 999_999_999): num
   const count = /^[1-9]\d*$/.test(text) ? Number(text) : 0
   if (count >= 1 && count <= max) return count
   throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to ${max}`)
+}
+
+/** Parses an amount of memory such as `64MiB`, a number of bytes, or `none`. */
+export function parseBytes(option: string, text: string): 'none' | Memory | number {
+  if (text === 'none') return text
+  if (/^\d+$/.test(text)) return parseCount(option, text, Number.MAX_SAFE_INTEGER)
+  asUsageError(() => bytes(text, option))
+  return text as Memory
 }
 
 export function requireValue(option: string, text: string | undefined): string {

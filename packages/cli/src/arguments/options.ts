@@ -109,6 +109,16 @@ export const OPTIONS = {
     value: 'N',
     help: "how many tasks may be waiting, scheduled or retrying, or 'none'",
   },
+  'max-bytes': {
+    type: 'string',
+    value: 'BYTES',
+    help: "how much the unfinished tasks may take in Redis, such as 64MiB or 500000, or 'none'",
+  },
+  'max-age': {
+    type: 'string',
+    value: 'DURATION',
+    help: "how long the task that starts next may have been waiting, such as 10m, or 'none'",
+  },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },
   api: {

@@ -106,18 +106,23 @@ export const FLEET_COMMANDS = {
   },
   limit: {
     usage: '--queue QUEUE',
-    summary: 'Limit the concurrency, the rate or the length of a queue',
+    summary: 'Limit the concurrency, the rate, the length, the bytes or the age of a queue',
     description: [
-      'Limit how many tasks of a queue run at once, how many are started per period, and how many may wait. Each limit is',
-      "shared by all of the queue's workers and producers. A limit that you do not specify stays unchanged. Use 'none' to",
-      "remove a limit. With --max-tasks none, the limit in the queue's definition applies again.",
+      'Limit how many tasks of a queue run at once, how many are started per period, and how many may wait, how much they take',
+      "in Redis and for how long they wait. Each limit is shared by all of the queue's workers and producers. A limit that you",
+      "do not specify stays unchanged. Use 'none' to remove a limit. With --max-tasks, --max-bytes or --max-age, the limit in",
+      "the queue's definition then applies again.",
     ],
     arguments: { min: 0, max: 0 },
-    options: ['queue', 'concurrency', 'rate', 'max-tasks', 'by'],
+    options: ['queue', 'concurrency', 'rate', 'max-tasks', 'max-bytes', 'max-age', 'by'],
     optionHelp: {
       concurrency: { value: 'N', help: "how many tasks run at once across all workers, from 1 to 10000, or 'none'" },
     },
-    examples: ['bullpen limit --queue cpu --concurrency 20 --rate 100/1s', 'bullpen limit --queue cpu --rate none'],
+    examples: [
+      'bullpen limit --queue cpu --concurrency 20 --rate 100/1s',
+      'bullpen limit --queue cpu --rate none',
+      'bullpen limit --queue cpu --max-bytes 64MiB --max-age 10m',
+    ],
   },
   audit: {
     usage: '[ID]',

@@ -2,7 +2,7 @@
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
 import { MAX_CONCURRENCY } from '@bullpen/contract/internal'
-import { parseCount, parseRate, requireValue } from '../arguments/option-values.ts'
+import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../arguments/target.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -45,9 +45,9 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
 export async function limit(context: CommandContext): Promise<ExitCode> {
   const { values } = context
   const queue = requireValue('--queue QUEUE', values.queue)
-  const { concurrency, rate, 'max-tasks': maxTasks } = values
-  if (concurrency === undefined && rate === undefined && maxTasks === undefined) {
-    throw new UsageError('specify a limit: --concurrency, --rate or --max-tasks')
+  const { concurrency, rate, 'max-tasks': maxTasks, 'max-bytes': maxBytes, 'max-age': maxAge } = values
+  if ([concurrency, rate, maxTasks, maxBytes, maxAge].every((each) => each === undefined)) {
+    throw new UsageError('specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age')
   }
   const order = {
     action: 'limit',
@@ -62,6 +62,8 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
     ...(maxTasks === undefined
       ? {}
       : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
+    ...(maxBytes === undefined ? {} : { maxBytes: parseBytes('--max-bytes', maxBytes) }),
+    ...(maxAge === undefined ? {} : { maxAge: parseLimit('--max-age', maxAge) }),
   } as const
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }

@@ -1,5 +1,6 @@
 // Formats fleet commands as text: the request and its outcome.
 import type { CommandOutcome, CommandView } from '@bullpen/contract'
+import { formatBytes } from '@bullpen/contract/internal'
 import type { Style } from './colors.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
 import { plain } from './format.ts'
@@ -48,13 +49,18 @@ function doneText(spec: Spec): string {
   }
 }
 
-function limits({ concurrency, rate, maxTasks }: Spec): readonly { readonly kind: string; readonly value: string }[] {
+function limits(spec: Spec): readonly { readonly kind: string; readonly value: string }[] {
+  const { concurrency, rate, maxTasks, maxBytes, maxAge } = spec
   return [
     ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
     ...(rate === undefined ? [] : [{ kind: 'rate', value: rate === 'none' ? rate : `${rate.max}/${rate.per}` }]),
     ...(maxTasks === undefined
       ? []
       : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : `${maxTasks} tasks` }]),
+    ...(maxBytes === undefined
+      ? []
+      : [{ kind: 'size', value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes }]),
+    ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge }]),
   ]
 }
 

@@ -17,11 +17,17 @@ test('a fleet without workers shows its queues and says that no workers are runn
 
 test('a queue shows what applies to all of its workers', () => {
   const drain = { mode: 'light', since: '2026-01-01T00:09:30.000Z', command: 'c' } as const
-  const limits = { concurrency: 4, rate: { max: 10, perMs: 60_000 }, maxTasks: 500 }
+  const limits = {
+    concurrency: 4,
+    rate: { max: 10, perMs: 60_000 },
+    maxTasks: 500,
+    maxBytes: 67_108_864,
+    maxAgeMs: 600_000,
+  }
   const queues = [queueOf('files', { admission: 'closed', drain, paused: true, ...limits }), queueOf('cpu', limits)]
   expect(fleetLines(fleetOf([], queues), undefined, layout).slice(1, 3)).toEqual([
-    'files  1/4   1      <yellow draining (light), started 30s ago, paused, at most 4 at once, at most 10 starts per 1m, at most 500 tasks>',
-    'cpu    1/4   1      open, at most 4 at once, at most 10 starts per 1m, at most 500 tasks',
+    'files  1/4   1      <yellow draining (light), started 30s ago, paused, at most 4 at once, at most 10 starts per 1m, at most 500 tasks, at most 64MiB of tasks, waiting for at most 10m>',
+    'cpu    1/4   1      open, at most 4 at once, at most 10 starts per 1m, at most 500 tasks, at most 64MiB of tasks, waiting for at most 10m',
   ])
 })
 

@@ -1,5 +1,14 @@
 // Formats the fleet as text: its queues, its workers with their pools, and its slots.
-import type { FleetView, PoolState, QueueView, SlotState, SlotView, WorkerView } from '@bullpen/contract'
+import {
+  type FleetView,
+  formatDuration,
+  type PoolState,
+  type QueueView,
+  type SlotState,
+  type SlotView,
+  type WorkerView,
+} from '@bullpen/contract'
+import { formatBytes } from '@bullpen/contract/internal'
 import { type Cell, type Layout, tableLines, tableRows } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 
@@ -24,7 +33,7 @@ export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], gi
 }
 
 function queueRow(view: QueueView, now: number): Cell[] {
-  const { queue, busy, slots, pools, paused, drain, concurrency, rate, maxTasks } = view
+  const { queue, busy, slots, pools, paused, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
   const unusual = [
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
@@ -33,6 +42,8 @@ function queueRow(view: QueueView, now: number): Cell[] {
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
     ...(rate === undefined ? [] : [`at most ${rate.max} starts per ${formatLength(rate.perMs)}`]),
     ...(maxTasks === undefined ? [] : [`at most ${maxTasks} tasks`]),
+    ...(maxBytes === undefined ? [] : [`at most ${formatBytes(maxBytes)} of tasks`]),
+    ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
   ]
   const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
   return [plain(queue), `${busy}/${slots}`, String(pools), unusual.length === 0 ? state : ['yellow', state]]

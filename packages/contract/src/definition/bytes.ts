@@ -1,4 +1,4 @@
-// Parses amounts of memory such as '256MiB' into bytes.
+// Parses amounts of memory such as '256MiB' into bytes, and formats them.
 import { BullpenError } from '../errors/errors.ts'
 
 type Unit = 'MiB' | 'GiB'
@@ -22,4 +22,10 @@ export function bytes(memory: string, setting: string): number {
     )
   }
   return Number(match[1]) * BYTES[match[2] as Unit]
+}
+
+/** Formats bytes in the largest unit that gives a whole number: 67108864 is `'64MiB'`, 1500 is `'1500 bytes'`. */
+export function formatBytes(count: number): string {
+  const unit = (['GiB', 'MiB'] as const).find((each) => count >= BYTES[each] && count % BYTES[each] === 0)
+  return unit === undefined ? `${count} bytes` : `${count / BYTES[unit]}${unit}`
 }

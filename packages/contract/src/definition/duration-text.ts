@@ -1,6 +1,7 @@
-// Defines zod schemas for durations and limits in JSON. They validate the string but do not convert it.
+// Defines zod schemas for durations, limits and amounts of memory in JSON. They validate the string but do not convert it.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
+import { bytes } from './bytes.ts'
 import { limitMs, milliseconds } from './duration.ts'
 
 export const durationText = textThat((text) => milliseconds(text))
@@ -8,6 +9,11 @@ export const durationText = textThat((text) => milliseconds(text))
 /** A duration, or `'none'` for no limit. */
 export const limitText = z.union([z.literal('none'), textThat((text) => limitMs(text, 'duration'))], {
   error: "expected a duration such as '30s', or 'none' for no limit",
+})
+
+/** An amount of memory, or a number of bytes. */
+export const bytesOrAmount = z.union([textThat((text) => bytes(text, 'the amount')), z.int().min(1)], {
+  error: "expected an amount such as '64MiB', or a number of bytes",
 })
 
 function textThat(parse: (text: string) => unknown): z.ZodString {

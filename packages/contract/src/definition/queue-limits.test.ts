@@ -9,8 +9,9 @@ const task = (name: `${string}.${string}`, queue: string | ReturnType<typeof def
   defineTask({ name, queue, input: z.object({}) })
 
 test('a queue has the limits of its definition', () => {
-  const { limits } = defineQueue({ name: 'mail', limits: { maxTasks: 1_000, maxAge: '5m' } })
-  expect(limits).toEqual({ maxTasks: 1_000, maxAgeMs: 300_000 })
+  const { limits } = defineQueue({ name: 'mail', limits: { maxTasks: 1_000, maxBytes: '64MiB', maxAge: '5m' } })
+  expect(limits).toEqual({ maxTasks: 1_000, maxBytes: 67_108_864, maxAgeMs: 300_000 })
+  expect(defineQueue({ name: 'mail', limits: { maxBytes: 5_000 } }).limits).toEqual({ maxBytes: 5_000 })
   expect(defineQueue({ name: 'mail', limits: { maxAge: '1s' } }).limits).toEqual({ maxAgeMs: 1_000 })
 })
 
@@ -30,10 +31,13 @@ test('the definitions of a queue share one set of limits, which the catalogue re
 })
 
 test.each([
-  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks or maxAge; did you mean maxTasks?'],
+  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks, maxBytes or maxAge; did you mean maxTasks?'],
   [{ maxTasks: 0 }, 'limits.maxTasks is 0; expected a whole number of at least 1'],
   [{ maxTasks: 1.5 }, 'limits.maxTasks is 1.5'],
   [{ maxTasks: '5' }, 'limits.maxTasks is "5"'],
+  [{ maxBytes: '64MB' }, 'limits.maxBytes is "64MB"; expected a whole number with MiB or GiB'],
+  [{ maxBytes: 0 }, "limits.maxBytes is 0; expected an amount such as '64MiB', or a number of bytes"],
+  [{ maxBytes: null }, 'limits.maxBytes is null'],
   [7, 'limits is 7; expected an object'],
 ])('the limits %j are rejected', (limits, message) => {
   // Plain JavaScript may pass what the types refuse.

@@ -1,10 +1,17 @@
-// Parses a queue's limits, which determine how many tasks may wait in it and for how long.
+// Parses a queue's limits, which determine how many tasks may wait in it, how much they may take, and for how long.
+import { bytes, type Memory } from './bytes.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
 
 export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
   readonly maxTasks?: number
+  /**
+   * How much the unfinished tasks may take in Redis: an amount such as `'64MiB'`, or a number of bytes. What counts is the stored
+   * string of each task, which contains its input and metadata, plus 512 bytes for what Redis stores beside the string. Defaults to
+   * half of Redis's memory, or the producer's `queueMemoryShare`.
+   */
+  readonly maxBytes?: Memory | number
   /**
    * The longest time that the next task to start may have been waiting. Without priorities, the next task is the oldest waiting
    * one. The time begins when the task is ready, so a delay does not count. Tasks that have been started before are not considered.
@@ -19,26 +26,36 @@ export type QueueLimitName = keyof QueueLimitOptions
 /** The limits of a queue. A limit that is undefined does not apply. */
 export interface QueueLimits {
   readonly maxTasks?: number | undefined
+  readonly maxBytes?: number | undefined
   readonly maxAgeMs?: number | undefined
 }
 
-const LIMITS: readonly string[] = ['maxTasks', 'maxAge'] satisfies readonly QueueLimitName[]
+const LIMITS: readonly string[] = ['maxTasks', 'maxBytes', 'maxAge'] satisfies readonly QueueLimitName[]
 
 /**
  * Returns the limits, or undefined if no limit is set, so that a producer needs only one comparison to find that there is nothing
- * to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`.
+ * to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or `invalid_definition` if an
+ * amount of memory has no unit.
  */
 export function queueLimits(options: QueueLimitOptions, fail: (problem: string) => never): QueueLimits | undefined {
   // Plain JavaScript may pass any value, although the compiler accepts only the options.
   if (typeof options !== 'object' || options === null) fail(`limits is ${JSON.stringify(options)}; expected an object`)
   const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
   if (unknown !== undefined) {
-    fail(`limits.${unknown} is not a limit; expected ${LIMITS.join(' or ')}${suggestion(unknown, LIMITS)}`)
+    fail(`limits.${unknown} is not a limit; expected maxTasks, maxBytes or maxAge${suggestion(unknown, LIMITS)}`)
   }
   const { maxTasks, maxAge } = options
   if (maxTasks !== undefined && !(Number.isSafeInteger(maxTasks) && maxTasks >= 1)) {
     fail(`limits.maxTasks is ${JSON.stringify(maxTasks)}; expected a whole number of at least 1`)
   }
+  const maxBytes = maxBytesOf(options.maxBytes, fail)
   const maxAgeMs = maxAge === undefined ? undefined : milliseconds(maxAge, 'limits.maxAge')
-  return maxTasks === undefined && maxAgeMs === undefined ? undefined : Object.freeze({ maxTasks, maxAgeMs })
+  const isUnlimited = maxTasks === undefined && maxBytes === undefined && maxAgeMs === undefined
+  return isUnlimited ? undefined : Object.freeze({ maxTasks, maxBytes, maxAgeMs })
+}
+
+function maxBytesOf(given: Memory | number | undefined, fail: (problem: string) => never): number | undefined {
+  if (typeof given === 'string') return bytes(given, 'limits.maxBytes')
+  if (given === undefined || (Number.isSafeInteger(given) && given >= 1)) return given
+  return fail(`limits.maxBytes is ${JSON.stringify(given)}; expected an amount such as '64MiB', or a number of bytes`)
 }

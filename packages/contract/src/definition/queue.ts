@@ -35,9 +35,9 @@ export interface QueueOptions {
    */
   readonly idempotencyLife?: Duration
   /**
-   * Limits how many tasks may wait in the queue, and for how long, for example `{ maxTasks: 10_000 }`. If a limit is reached,
-   * further tasks are refused with `queue_full`. Retries, requeues and child tasks are never refused, but they count towards the
-   * limits. By default, there are no limits.
+   * Limits how many tasks may wait in the queue, how much they may take in Redis, and for how long they may wait, for example
+   * `{ maxTasks: 10_000, maxBytes: '64MiB' }`. If a limit is reached, further tasks are refused with `queue_full`. Retries, requeues
+   * and child tasks are never refused, but they count towards the limits. By default, only `maxBytes` is limited.
    */
   readonly limits?: QueueLimitOptions
   /** What happens to a task that exceeds a limit, unless its request specifies another policy. Defaults to `'reject'`. */

@@ -1,4 +1,5 @@
 // Defines the error for a task that was not stored because its queue had reached a limit.
+import { formatBytes } from '../definition/bytes.ts'
 import { formatDuration } from '../definition/duration.ts'
 import type { QueueLimitName } from '../definition/queue-limits.ts'
 import { BullpenError } from './errors.ts'
@@ -6,9 +7,12 @@ import { BullpenError } from './errors.ts'
 export interface ReachedLimit {
   readonly queue: string
   readonly limit: QueueLimitName
-  /** The limit's value: a number of tasks, or a time in ms. */
+  /** The limit's value: a number of tasks, a number of bytes, or a time in ms. */
   readonly max: number
-  /** The queue's current value. A number of tasks can exceed `max`, because some tasks, such as retries, are never refused. */
+  /**
+   * The queue's current value, without the refused task. A number of tasks can exceed `max`, because some tasks, such as retries, are
+   * never refused. A number of bytes can be below `max`, but the refused task would exceed it.
+   */
   readonly found: number
 }
 
@@ -32,6 +36,8 @@ export class QueueFullError extends BullpenError {
 const REASONS: Readonly<Record<QueueLimitName, (found: number, max: number) => string>> = {
   maxTasks: (found, max) =>
     `${found} ${found === 1 ? 'task is' : 'tasks are'} waiting or scheduled, and maxTasks is ${max}`,
+  maxBytes: (found, max) =>
+    `its unfinished tasks take ${found} bytes, and this task would exceed maxBytes, which is ${formatBytes(max)}`,
   maxAge: (found, max) =>
     `the next task has been waiting for ${formatDuration(found)}, and maxAge is ${formatDuration(max)}`,
 }

@@ -12,6 +12,9 @@ describe('a fleet command', () => {
     [{ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }],
     [{ action: 'limit', queue: 'cpu', maxTasks: 5_000 }],
     [{ action: 'limit', queue: 'cpu', maxTasks: 'none' }],
+    [{ action: 'limit', queue: 'cpu', maxBytes: '64MiB', maxAge: '10m' }],
+    [{ action: 'limit', queue: 'cpu', maxBytes: 5_000 }],
+    [{ action: 'limit', queue: 'cpu', maxBytes: 'none', maxAge: 'none' }],
   ])('%j is valid', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
@@ -28,8 +31,15 @@ describe('a fleet command', () => {
     [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout requires mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
-    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'specify at least one of concurrency, rate and maxTasks'],
+    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'one of concurrency, rate, maxTasks, maxBytes and maxAge'],
     [{ action: 'limit', queue: 'cpu', maxTasks: 0 }, 'maxTasks', ''],
+    [
+      { action: 'limit', queue: 'cpu', maxBytes: '64MB' },
+      'maxBytes',
+      'the amount is "64MB"; expected a whole number with MiB or GiB',
+    ],
+    [{ action: 'limit', queue: 'cpu', maxBytes: 0 }, 'maxBytes', '>=1'],
+    [{ action: 'limit', queue: 'cpu', maxAge: '10' }, 'maxAge', "such as '10s'"],
     [{ action: 'resize', queue: 'cpu', concurrency: 0 }, 'concurrency', '1'],
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 0 }, 'slot', '1'],
     [{ action: 'pause', queue: 'cpu', id: 'a b' }, 'id', 'letters'],

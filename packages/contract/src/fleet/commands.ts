@@ -1,6 +1,6 @@
 // Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
-import { durationText } from '../definition/duration-text.ts'
+import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { queueText, workerText } from './fleet-names.ts'
 
@@ -107,6 +107,7 @@ const resizeSchema = z
   .describe(
     'Change how many tasks a pool runs at once, until its worker exits. If no worker is given, every pool of the queue is resized.',
   )
+const QUEUE_LIMITS = ['concurrency', 'rate', 'maxTasks', 'maxBytes', 'maxAge'] as const
 const limitSchema = z
   .strictObject({
     action: z.literal('limit'),
@@ -125,10 +126,23 @@ const limitSchema = z
       .describe(
         "How many tasks may be waiting, scheduled or retrying. This limit replaces the one in the queue's definition. With `none`, the definition applies again.",
       ),
+    maxBytes: z
+      .union([z.literal('none'), bytesOrAmount], {
+        error: "expected an amount such as '64MiB', a number of bytes, or 'none'",
+      })
+      .optional()
+      .describe(
+        "How much the tasks that have not ended may take in Redis: an amount such as `64MiB`, or a number of bytes. This limit replaces the one in the queue's definition. With `none`, the definition applies again.",
+      ),
+    maxAge: limitText
+      .optional()
+      .describe(
+        "How long the task that starts next may have been waiting. This limit replaces the one in the queue's definition. With `none`, the definition applies again.",
+      ),
     ...commandFields,
   })
-  .refine(({ concurrency, rate, maxTasks }) => [concurrency, rate, maxTasks].some((limit) => limit !== undefined), {
-    error: 'specify at least one of concurrency, rate and maxTasks',
+  .refine((command) => QUEUE_LIMITS.some((limit) => command[limit] !== undefined), {
+    error: `specify at least one of ${QUEUE_LIMITS.slice(0, -1).join(', ')} and ${QUEUE_LIMITS.at(-1)}`,
     path: ['concurrency'],
   })
   .describe('Limit a queue across all workers and producers. A limit that is omitted does not change.')
@@ -181,6 +195,8 @@ const commandSpecSchema = z
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
     maxTasks: z.union([z.literal('none'), z.int()]).optional(),
+    maxBytes: z.union([z.string(), z.int()]).optional(),
+    maxAge: z.string().optional(),
   })
   .describe('The command as it was sent, with defaults filled in.')
 

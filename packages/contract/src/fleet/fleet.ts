@@ -99,6 +99,18 @@ export const queueViewSchema = z
       .describe(
         "How many tasks may be waiting, scheduled or retrying, if a command has replaced the limit of the queue's definition.",
       ),
+    maxBytes: z
+      .int()
+      .optional()
+      .describe(
+        "How many bytes the tasks that have not ended may take, if a command has replaced the limit of the queue's definition.",
+      ),
+    maxAgeMs: z
+      .int()
+      .optional()
+      .describe(
+        "How long the task that starts next may have been waiting, if a command has replaced the limit of the queue's definition.",
+      ),
     pools: z.int().describe('How many pools the live workers have.'),
     slots: z.int(),
     busy: z.int(),

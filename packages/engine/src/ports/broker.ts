@@ -49,7 +49,10 @@ export interface NewTask {
   /** If omitted, every call stores a task of its own. */
   readonly idempotency?: Idempotency | undefined
   readonly unique?: UniqueKey | undefined
-  /** The queue's limits. If one of them is reached, the task is refused. If omitted, the task is never refused. */
+  /**
+   * The queue's limits. If one of them is reached, the task is refused. If omitted, only a limit that the broker itself has refuses the
+   * task. The brokers of workers have none.
+   */
   readonly limits?: QueueLimits | undefined
   readonly task: string
   readonly version: number
@@ -127,14 +130,19 @@ export interface CancelProgress {
   readonly doneAt: number | undefined
 }
 
-/** The counters of a queue. They only increase. */
+/** The counters of a queue. All but `bytes` only increase. */
 export interface QueueTotals {
+  /**
+   * How many bytes the tasks take that have not ended: the stored string of each one, plus 512 for what the store keeps beside the
+   * string.
+   */
+  readonly bytes: number
   /** The total number of tasks that have been added. */
   readonly accepted: number
   /** The total number of tasks that have been deleted, for example by retention. */
   readonly removed: number
   /**
-   * The number of status index entries and uncounted tasks that were repaired. This number stays 0 unless plain BullMQ uses the
+   * The number of status index entries and uncounted tasks that were repaired, and how often `bytes` was. This number stays 0 unless plain BullMQ uses the
    * queue.
    */
   readonly drift: number
@@ -160,7 +168,7 @@ export interface Broker {
    * number of concurrent callers together never exceed a limit.
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `unsafe_redis` if the store may delete tasks,
    * `idempotency_key_reused` if another request had this idempotency key, `unique_key_taken` if another task has this unique key and
-   * `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit.
+   * `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit or the queue's `maxBytes`.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /**
@@ -217,7 +225,7 @@ export interface Broker {
    */
   counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
   /**
-   * Returns how many tasks the queue has accepted and removed. The call takes constant time and one round trip.
+   * Returns how many tasks the queue has accepted and removed, and how many bytes its tasks take. The call takes constant time and one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */

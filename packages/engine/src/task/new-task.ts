@@ -17,7 +17,7 @@ export interface Origin {
   readonly enqueuedAt: number
   readonly correlationId: string | undefined
   readonly caller?: Caller | undefined
-  /** The queue's limits, which may refuse the task. If omitted, the task is never refused; child tasks are created in this way. */
+  /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
   readonly limits?: QueueLimits | undefined
 }
 

@@ -53,6 +53,13 @@ export const overview = dashboard({
           ],
         },
         {
+          title: 'Bytes of unfinished tasks',
+          description:
+            'The stored strings of the tasks that have not ended, plus 512 bytes for each task. At its maxBytes, a queue refuses new tasks.',
+          unit: 'bytes',
+          queries: [query(`max by (queue) (bullpen_queue_bytes{${OF_QUEUE}})`, '{{queue}}')],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',

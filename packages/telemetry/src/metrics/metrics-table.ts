@@ -171,6 +171,12 @@ export const METRICS = {
     labels: ['queue', 'status'],
     help: 'Number of tasks in the queue with this status, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.',
   },
+  bullpen_queue_bytes: {
+    type: 'gauge',
+    unit: 'bytes',
+    labels: ['queue'],
+    help: "Bytes that the queue's tasks take that have not ended: the stored string of each one, plus 512. It is the number that a queue's maxBytes limits. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
   bullpen_unaccounted_tasks: {
     type: 'gauge',
     unit: 'tasks',
@@ -181,7 +187,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'entries',
     labels: ['queue'],
-    help: 'Number of status index entries and uncounted tasks that leaders have repaired in the queue so far. It stays 0 unless plain BullMQ uses the queue.',
+    help: 'Number of status index entries and uncounted tasks that leaders have repaired in the queue so far, and how often they have corrected its bytes. It stays 0 unless plain BullMQ uses the queue.',
   },
   bullpen_redis_up: {
     type: 'gauge',

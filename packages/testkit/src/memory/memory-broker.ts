@@ -23,11 +23,12 @@ import {
   type PoolOptions,
   queueOfAll,
   type Retention,
+  taskBytes,
   uniqueKeyTaken,
 } from '@bullpen/engine/internal'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
-import { assertRoom } from './memory-limits.ts'
+import { assertRoom, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
@@ -81,6 +82,8 @@ export interface MemoryBroker extends Broker {
 
 interface PreparedTask {
   readonly isNew: boolean
+  /** The size of the task's stored string, in bytes. */
+  readonly dataBytes: number
   readonly store: () => Enqueued
 }
 
@@ -143,22 +146,25 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   /**
    * Checks whether a task may be stored. Returns the function that stores it, unless a task with its id already exists or another
-   * task has its unique key. `pending` is how many tasks the same call stores before it.
+   * task has its unique key. `pending` is what the same call stores before it.
    */
-  const prepare = (task: NewTask, pending = 0): PreparedTask => {
+  const prepare = (task: NewTask, pending: Pending = { tasks: 0, bytes: 0 }): PreparedTask => {
     const store = storeOf(task.queue)
     const stored = storedTask(task, options.codec)
-    const bytes = Buffer.byteLength(JSON.stringify(stored.envelope))
-    if (bytes > sizeLimit) {
-      throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
+    const { dataBytes } = stored
+    if (dataBytes > sizeLimit) {
+      throw new BullpenError(
+        'payload_too_large',
+        `the task takes ${dataBytes} bytes as JSON; the limit is ${sizeLimit}`,
+      )
     }
     const earlier = records.find(task)
-    if (earlier !== undefined) return { isNew: false, store: () => earlier }
+    if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
     const known = tasks.get(task.id)
     if (known !== undefined) {
       const action = actionOnExisting(known, task.caller)
       const hasReplaced = action === 'created' && uniqueKeys.hasReplaced(task)
-      return { isNew: false, store: () => ({ id: task.id, action: hasReplaced ? 'replaced' : action }) }
+      return { isNew: false, dataBytes, store: () => ({ id: task.id, action: hasReplaced ? 'replaced' : action }) }
     }
     const conflict = uniqueKeys.conflict(task)
     const other = conflict && tasks.get(conflict.id)
@@ -166,6 +172,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (conflict !== undefined && !hasReplaced) {
       return {
         isNew: false,
+        dataBytes,
         store() {
           const kept = keepOther(task, conflict, other)
           records.remember(task, kept, kept.status)
@@ -173,9 +180,13 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
         },
       }
     }
-    if (task.limits !== undefined) assertRoom(task, store, clock.now(), hasReplaced ? other : undefined, pending)
+    if (task.limits !== undefined) {
+      const replaced = hasReplaced ? other : undefined
+      assertRoom(task, { store, dataBytes, now: clock.now(), replaced, pending })
+    }
     return {
       isNew: true,
+      dataBytes,
       store() {
         if (other !== undefined) store.remove(other)
         const action = hasReplaced ? 'replaced' : 'created'
@@ -212,10 +223,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     async enqueueAll(tasks) {
       outage.check()
       queueOfAll(tasks)
-      let pending = 0
+      let pending: Pending = { tasks: 0, bytes: 0 }
       const prepared = mapTasks(tasks, (task) => {
         const each = prepare(task, pending)
-        if (each.isNew) pending++
+        if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + taskBytes(each.dataBytes) }
         return each
       })
       return prepared.map(({ store }) => store())
@@ -289,9 +300,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      const { accepted, removed } = store
+      const { bytes, accepted, removed } = store
       // There is no index that could drift.
-      return { accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
+      return { bytes, accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
     },
 
     async ping() {

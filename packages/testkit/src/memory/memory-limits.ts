@@ -1,27 +1,46 @@
 // Checks the limits of a queue, for the memory broker.
 import { QueueFullError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
+import { taskBytes, tooLargeForQueue } from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 import type { StoredTask } from './stored-task.ts'
 
+/** What one call stores before a task. */
+export interface Pending {
+  readonly tasks: number
+  readonly bytes: number
+}
+
+export interface Room {
+  readonly store: MemoryStore
+  /** The size of the task's stored string, in bytes. */
+  readonly dataBytes: number
+  /** In ms since 1970. */
+  readonly now: number
+  /** The task that the new one replaces. */
+  readonly replaced: StoredTask | undefined
+  readonly pending: Pending
+}
+
 /**
- * Checks whether the queue has room for a task. `now` is in ms since 1970, and `replaced` is the task that the new one replaces.
- * `pending` is how many tasks the same call stores before it.
+ * Checks whether the queue has room for a task.
  *
  * @throws QueueFullError if one of the task's limits is reached.
+ * @throws BullpenError `payload_too_large` if the task alone exceeds the limit of bytes.
  */
-export function assertRoom(
-  { queue, limits = {} }: NewTask,
-  store: MemoryStore,
-  now: number,
-  replaced: StoredTask | undefined,
-  pending: number,
-): void {
-  const { maxTasks, maxAgeMs } = limits
+export function assertRoom({ queue, limits = {} }: NewTask, room: Room): void {
+  const { store, dataBytes, now, replaced, pending } = room
+  const { maxTasks, maxBytes, maxAgeMs } = limits
   const waiting = store.in('waiting')
   const tasks = waiting.length + store.in('delayed').length - (replaced === undefined ? 0 : 1)
-  if (maxTasks !== undefined && tasks + pending >= maxTasks) {
+  if (maxTasks !== undefined && tasks + pending.tasks >= maxTasks) {
     throw new QueueFullError({ queue, limit: 'maxTasks', max: maxTasks, found: tasks })
+  }
+  const bytes = store.bytes - (replaced === undefined ? 0 : taskBytes(replaced.dataBytes))
+  const own = taskBytes(dataBytes)
+  if (maxBytes !== undefined && bytes + pending.bytes + own > maxBytes) {
+    if (own > maxBytes) throw tooLargeForQueue(queue, own, maxBytes)
+    throw new QueueFullError({ queue, limit: 'maxBytes', max: maxBytes, found: bytes })
   }
   const [next] = waiting
   if (maxAgeMs === undefined || next === undefined || next === replaced || next.fencingToken > 0) return

@@ -12,6 +12,7 @@ import {
   matches,
   type Retention,
   stopsRunning,
+  taskBytes,
   type Verdict,
 } from '@bullpen/engine/internal'
 import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask, statusOf } from './stored-task.ts'
@@ -83,6 +84,12 @@ export class MemoryStore {
     this.#removeWaiting(task)
     this.#tasks = this.#tasks.filter((each) => each !== task)
     this.#onRemoved(task)
+  }
+
+  /** How many bytes the tasks take that have not ended. */
+  get bytes(): number {
+    const unfinished = this.#tasks.filter(({ place }) => place !== 'completed' && place !== 'failed')
+    return unfinished.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0)
   }
 
   /** How many tasks were ever added. */

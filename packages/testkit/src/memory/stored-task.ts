@@ -37,6 +37,8 @@ export interface StoredTask {
   readonly task: string
   readonly queue: string
   readonly envelope: Envelope
+  /** The size of the envelope as JSON, in bytes. */
+  readonly dataBytes: number
   /** Encodes the task's payloads, which are stored in encoded form. */
   readonly codec: PayloadCodec | undefined
   readonly enqueuedAt: number
@@ -70,11 +72,13 @@ export interface StoredTask {
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
   const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, expiresAt, caller } = task
+  const envelope = asJson(storedEnvelope(task, codec))
   return {
     id,
     task: task.task,
     queue,
-    envelope: asJson(storedEnvelope(task, codec)),
+    envelope,
+    dataBytes: Buffer.byteLength(JSON.stringify(envelope)),
     codec,
     enqueuedAt,
     delayMs,

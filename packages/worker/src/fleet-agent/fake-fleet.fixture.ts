@@ -10,6 +10,8 @@ const OFF: QueueSettings = {
   concurrency: undefined,
   rate: undefined,
   maxTasks: undefined,
+  maxBytes: undefined,
+  maxAgeMs: undefined,
 }
 
 export function fakeFleet(clock: FakeClock, worker: string) {

@@ -111,7 +111,8 @@ interface LoadInProgress {
 /** Enqueues tasks from several producers at once, as fast as they are accepted. */
 function startLoad({ producers, callers }: Plan, redisUrl: string, namespace: string): LoadInProgress {
   const options = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log: silent, leads: false }
-  const brokers = Array.from({ length: producers }, () => openBroker(options))
+  // The only queue may fill Redis up to the watermark. By default, a queue is refused more than half of the memory.
+  const brokers = Array.from({ length: producers }, () => openBroker({ ...options, queueMemoryShare: 100 }))
   const accepted: string[] = []
   let refused = 0
   let isOver = false

@@ -120,8 +120,10 @@ async function statusesAgree({ backend: { broker }, observe }: Simulation): Prom
   for (const { id, status } of await observe()) {
     rule(listed.get(id) === status, `${id} is ${status}, and listed as ${listed.get(id)}`)
   }
-  const { accepted, removed, unaccounted } = await broker.totals(QUEUE)
+  const { bytes, accepted, removed, unaccounted } = await broker.totals(QUEUE)
   rule(unaccounted === 0, `${unaccounted} tasks are unaccounted for`)
+  const unfinished = [...listed.values()].filter((status) => !isFinal(status)).length
+  rule((bytes === 0) === (unfinished === 0), `${unfinished} unfinished tasks take ${bytes} bytes`)
   rule(accepted - removed === listed.size, `${accepted} tasks were accepted, and ${listed.size} are listed`)
 }
 

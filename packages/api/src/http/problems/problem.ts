@@ -49,11 +49,20 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
   unsupported_media_type: () => 'expected a body with Content-Type: application/json',
 }
 
+interface RateLimitPolicy {
+  readonly name: string
+  /** The unit of the quota, if it is not a number of requests. */
+  readonly unit?: string
+}
+
 /**
- * The names of the limits in the RateLimit headers (draft-ietf-httpapi-ratelimit-headers-10). A policy without a window limits what
- * exists at the same time. An age is not a quota, and has no header.
+ * The limits in the RateLimit headers (draft-ietf-httpapi-ratelimit-headers-10). A policy without a window limits what exists at the
+ * same time. An age is not a quota, and has no header.
  */
-const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, string>>> = { maxTasks: '"queue-tasks"' }
+const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, RateLimitPolicy>>> = {
+  maxTasks: { name: '"queue-tasks"' },
+  maxBytes: { name: '"queue-bytes"', unit: '"content-bytes"' },
+}
 
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'unsafe_redis', 'shutting_down']
@@ -80,5 +89,8 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
 function rateLimitHeaders({ reached }: QueueFullError): Readonly<Record<string, string>> {
   const policy = RATE_LIMIT_POLICIES[reached.limit]
   if (policy === undefined) return {}
-  return { 'ratelimit-policy': `${policy};q=${reached.max}`, ratelimit: `${policy};r=0;t=${RETRY_AFTER_S}` }
+  const { name, unit } = policy
+  const quota = `${name};q=${reached.max}${unit === undefined ? '' : `;qu=${unit}`}`
+  const rest = Math.max(0, reached.max - reached.found)
+  return { 'ratelimit-policy': quota, ratelimit: `${name};r=${rest};t=${RETRY_AFTER_S}` }
 }

@@ -47,7 +47,7 @@ export function sendAdd(
   return withExtras(backend, extras, () => backend.addJobToTransaction(commands, job, task.id)) as Promise<AddReply>
 }
 
-/** Decodes the reply to an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken` or `queue_full`. */
+/** Decodes the reply to an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken`, `queue_full` or `payload_too_large`. */
 export function enqueuedBy(task: NewTask, reply: AddReply, expectedStartAt: number | undefined): Enqueued {
   if (typeof reply === 'string') return replayed(task, reply)
   if (typeof reply === 'object' && reply[0] === 'full') throw decodeFull(reply, task.queue)

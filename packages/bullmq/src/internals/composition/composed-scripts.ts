@@ -118,6 +118,9 @@ if id ~= '' and (${SUCCEEDED}) then
 end`,
 } as const satisfies Steps
 
+/** The steps of a script that adds one job, before which the script adds no others. */
+const ADD_ONE: Steps = { ...ADD, before: `local pending_tasks, pending_bytes = 0, 0${ADD.before}` }
+
 /**
  * Notes that the task `id` has returned from `active` to a place where it waits, if a cancel by filter may be looking for it.
  * Otherwise, a pass through the queue would miss a task that is fetched and returned at the wrong moments
@@ -146,10 +149,10 @@ const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) then call
 
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
-  addStandardJob: ADD,
-  addDelayedJob: ADD,
-  addPrioritizedJob: ADD,
-  addParentJob: ADD,
+  addStandardJob: ADD_ONE,
+  addDelayedJob: ADD_ONE,
+  addPrioritizedJob: ADD_ONE,
+  addParentJob: ADD_ONE,
 
   moveToFinished: {
     /**
@@ -198,6 +201,15 @@ if ${SUCCEEDED} then
   ${NOTE_RETURN}
   ${MARK_PRIORITIZED}
 end`,
+  },
+
+  updateData: {
+    extra: [],
+    // A task that has ended is not charged for its data.
+    before: `
+local is_charged = call('EXISTS', KEYS[1]) == 1 and call('HEXISTS', KEYS[1], 'finishedOn') == 0
+if is_charged then index.charge(base, KEYS[1], -1) end`,
+    after: `if is_charged then index.charge(base, KEYS[1], 1) end`,
   },
 
   removeOrphanedJobs: {

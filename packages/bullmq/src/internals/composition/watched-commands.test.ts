@@ -8,9 +8,11 @@ import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 const OTHER_COMMANDS = [
   ['EXISTS', 'GET', 'HEXISTS', 'HGET', 'HGETALL', 'HMGET', 'LINDEX', 'LLEN', 'LPOS', 'LRANGE', 'PTTL', 'SCARD'],
   ['SISMEMBER', 'SMEMBERS', 'TYPE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZRANGEBYLEX', 'ZRANGEBYSCORE', 'ZREVRANGE'],
-  ['ZREVRANGEBYSCORE', 'ZSCORE', 'HDEL', 'HINCRBY', 'HSET', 'INCR', 'LPOP', 'LPUSH', 'LREM', 'LSET', 'LTRIM'],
+  ['ZREVRANGEBYSCORE', 'ZSCORE', 'HINCRBY', 'HSET', 'INCR', 'LPOP', 'LPUSH', 'LREM', 'LSET', 'LTRIM'],
   ['PERSIST', 'PEXPIRE', 'RPOPLPUSH', 'RPUSH', 'SADD', 'SET', 'SREM', 'XADD', 'XTRIM', 'RPOP'],
 ].flat()
+
+const FINISHED = /^(["'])finishedOn\1$/
 
 /** Commands that could change a divided set, with the keys for which BullMQ uses them. None of these keys is a divided set. */
 const HARMLESS: Readonly<Record<string, readonly string[]>> = {
@@ -171,4 +173,37 @@ it("a job's name and data are written only when the job is added", () => {
   expect(unique(names.filter(({ args }) => args[3] !== '"data"').map(({ args }) => args[0]))).toEqual(['schedulerKey'])
   const sets = calls.filter(({ command }) => literal(command) === 'HSET')
   expect(sets.filter(({ args }) => args[1] === '"name"' || args[1] === "'name'").map(({ args }) => args[0])).toEqual([])
+})
+
+it('the data of a job is written when it is added, and by updateData, which writes nothing else', () => {
+  const isData = (arg: string): boolean => literal(arg) === 'data'
+  const writes = calls.filter(({ command, args }) => /^["']H(M?SET|SETNX)["']$/.test(command) && args.some(isData))
+  expect(unique(writes.map(({ command, args }) => `${literal(command)} ${args[0]}`))).toEqual([
+    'HMSET jobIdKey',
+    'HSET KEYS[1]',
+  ])
+  expect(unique(writes.flatMap(({ command, script }) => (literal(command) === 'HSET' ? [script] : [])))).toEqual([
+    'updateData',
+  ])
+})
+
+it('a job ends when it is added to the set of ended jobs that is the target, and then gets the field finishedOn', () => {
+  const sets = calls.filter(
+    ({ command, args }) => literal(command) === 'HSET' && args.some((arg) => FINISHED.test(arg)),
+  )
+  expect(sets).toEqual([
+    {
+      script: 'moveToFinished',
+      command: '"HSET"',
+      args: ['jobIdKey', 'ARGV[3]', 'ARGV[4]', '"finishedOn"', 'timestamp'],
+    },
+  ])
+  const text = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
+  expect(text).toMatch(/rcall\("ZADD", targetSet, timestamp, jobId\)\s+rcall\("HSET", jobIdKey, ARGV\[3\]/)
+})
+
+it('an ended job returns to its queue when the field finishedOn is deleted, which HDEL names first', () => {
+  const deletions = of('HDEL').filter(({ args }) => args.some((arg) => FINISHED.test(arg)))
+  expect(unique(deletions.map(({ script }) => script))).toEqual(['moveJobsToWait', 'reprocessJob'])
+  expect(deletions.filter(({ args }) => !FINISHED.test(args[1] ?? ''))).toEqual([])
 })

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
+import { taskBytes } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
 import { partOf, repairIndex } from '../status/index-repair.ts'
@@ -39,8 +40,9 @@ for i = 2, #ARGV do
 end
 for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
   if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
-    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace')
-    found.jobs[string.sub(key, #base + 1)] = { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3] }
+    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data')
+    found.jobs[string.sub(key, #base + 1)] =
+      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4] }
   end
 end
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
@@ -52,7 +54,10 @@ type Members = readonly (readonly [id: string, score: string])[]
 interface Scan {
   readonly structures: Readonly<Record<string, Members>>
   readonly jobs: Readonly<
-    Record<string, { name: string | false; attemptsMade: string | false; stacktrace: string | false }>
+    Record<
+      string,
+      { name: string | false; attemptsMade: string | false; stacktrace: string | false; dataBytes: number }
+    >
   >
   readonly rules: number
 }
@@ -62,7 +67,7 @@ const scanOf = async (redis: Redis, { base }: QueueKeys): Promise<Scan> =>
 
 /**
  * Returns what is wrong: a job in no place or in several, a count or listing that differs from the scan, a page that is not full, a
- * task in the wrong part, a conservation law that does not hold, and what a repair would do. The queue may be changed by the leader
+ * task in the wrong part, a conservation law that does not hold, a wrong sum of bytes, and what a repair would do. The queue may be changed by the leader
  * meanwhile, in which case everything is read again.
  */
 export async function violations(
@@ -96,6 +101,9 @@ export async function violations(
         found.push(`${status} has pages of ${pages.map(({ length }) => length)}`)
       }
     }
+    const bytes = unfinishedBytes(scan)
+    if (totals.bytes !== bytes)
+      found.push(`the totals say ${totals.bytes} bytes, and the unfinished tasks take ${bytes}`)
     if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
     if (drift !== 0 || totals.drift !== 0) found.push(`a repair corrected ${drift}, and the leader ${totals.drift}`)
     return found
@@ -113,6 +121,13 @@ async function pagesOf(broker: Broker, queue: string, status: TaskStatus): Promi
     cursor = page.next
   } while (cursor !== undefined)
   return pages
+}
+
+/** The bytes of all jobs that are in no set of ended ones. */
+function unfinishedBytes(scan: Scan): number {
+  const ended = new Set(['completed', 'failed'].flatMap((set) => membersOf(scan, set).map(([id]) => id)))
+  const unfinished = Object.entries(scan.jobs).filter(([id]) => !ended.has(id))
+  return unfinished.reduce((sum, [, { dataBytes }]) => sum + taskBytes(dataBytes), 0)
 }
 
 const membersOf = (scan: Scan, structure: string): Members => scan.structures[structure] ?? []

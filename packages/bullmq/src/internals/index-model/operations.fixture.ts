@@ -174,7 +174,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'remove a parent with its children': onJobOf('waitingChildren', (job) => job.remove({ removeChildren: true })),
   'remove the unprocessed children of a parent': onJobOf('waitingChildren', (job) => job.removeUnprocessedChildren()),
   'report progress': onJobOf('active', (job) => job.updateProgress({ fraction: 0.5 })),
-  'change the data of a task': onJobOf('wait', (job) => job.updateData({ changed: true })),
+  'change the data of a task': onJobOf('wait', (job, n) => job.updateData({ changed: 'x'.repeat(n % 50) })),
+  'change the data of a completed task': onJobOf('completed', (job, n) =>
+    job.updateData({ changed: 'x'.repeat(n % 50) }),
+  ),
   'retry all dead tasks': ({ queue }, _, n) => queue.retryJobs({ state: 'failed', count: 1 + (n % 5) }),
   'repeat all completed tasks': ({ queue }, _, n) => queue.retryJobs({ state: 'completed', count: 1 + (n % 5) }),
   'promote all tasks': ({ queue }, _, n) => queue.promoteJobs({ count: 1 + (n % 5) }),

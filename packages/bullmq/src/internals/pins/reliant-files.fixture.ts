@@ -43,6 +43,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'queries/task-state.ts',
   ],
   retryJob: [COMPOSED, COMMITS, RESENT, CLOCK],
+  updateData: [COMPOSED],
   extendLock: ['scripts/jobs/renew-locks.ts'],
   extendLocks: ['scripts/jobs/renew-locks.ts'],
   pause: ['scripts/fleet/apply-settings.ts'],

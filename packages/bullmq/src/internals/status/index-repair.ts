@@ -18,6 +18,7 @@ import { type Commander, runScript } from '../../scripts/script.ts'
 import { findDrift } from '../../scripts/status/find-drift.ts'
 import { repairEntries } from '../../scripts/status/repair-entries.ts'
 import { repairTotals } from '../../scripts/status/repair-totals.ts'
+import { recountBytes } from './bytes-recount.ts'
 import { PARTS, type Part } from './status-index.ts'
 
 type DividedSet = keyof typeof PARTS
@@ -65,15 +66,16 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 /**
  * Repairs a queue's whole index and its totals, pausing after each page. Stops after the current page if `isOver` returns true;
  * by default, the repair always runs to the end. Returns the number of repaired entries plus the number of tasks by which the
- * totals were corrected, and adds this number to `drift` in the queue's totals. Takes two round trips for every 100 delayed or
- * failed tasks, and about ten more.
+ * totals were corrected, plus 1 if their bytes were wrong, and adds this number to `drift` in the queue's totals. Takes two round
+ * trips for every 100 delayed or failed tasks, one for every 1,000 unfinished tasks, and about ten more.
  */
 export async function repairIndex(
   redis: Commander,
   keys: QueueKeys,
   isOver: () => boolean = () => false,
 ): Promise<number> {
-  let repaired = 0
+  // The last page stores that the pass is complete.
+  let repaired = await recountBytes(redis, keys, isOver)
   for (let at = FIRST_PAGE; ; ) {
     const sentAt = performance.now()
     const page = await repairPage(redis, keys, at)

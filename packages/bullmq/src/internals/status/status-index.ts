@@ -7,8 +7,10 @@
 // change a divided set or that adds or deletes a job, and makes the same change to the parts. BullMQ's scripts are composed with
 // the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
-// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept; everything else is the
-// size of a set. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts).
+// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, and how many bytes the
+// tasks take that have not ended (task-charge.ts); everything else is the size of a set. A BullMQ Queue or Worker that is not
+// attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
+import { bytesOf, CHARGE } from './task-charge.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
 export const PARTS = {
@@ -71,15 +73,22 @@ const MOVES = {
     end`,
   DEL: `function moves.DEL(key, logs, ...)
       local home = logs == key .. ':logs' and home_of(key)
-      if home and call('EXISTS', key) == 1 then call('HINCRBY', home .. 'totals', 'removed', 1) end
+      if home then
+        local name, finished = unpack(call('HMGET', key, 'name', 'finishedOn'))
+        if name then call('HINCRBY', home .. 'totals', 'removed', 1) end
+        if name and not finished then charge(home, key, -1) end
+      end
       return call('DEL', key, logs, ...)
     end`,
 } as const
 
-export type WatchedCommand = keyof typeof MOVES | 'HMSET'
+export type WatchedCommand = keyof typeof MOVES | 'HMSET' | 'HDEL'
 
-/** HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. */
-export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET']
+/**
+ * HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. HDEL is watched
+ * because BullMQ deletes the field `finishedOn`, before others, only when an ended job returns to its queue.
+ */
+export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET', 'HDEL']
 
 /**
  * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. The function returns a table:
@@ -87,6 +96,7 @@ export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (ke
  * - `watch(command, key, ...)`: runs a watched command.
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `added`: the key of the last job that was added.
+ * - `charge(home, job, sign)`: see ./task-charge.ts.
  *
  * Most of the watched commands concern a lock, a marker or the completed tasks. `watch` passes these commands on at once, and
  * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
@@ -95,7 +105,8 @@ export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (ke
 export const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
-  local index = { into = {}, added = false }
+${CHARGE}
+  local index = { into = {}, added = false, charge = charge }
 
   local function create_moves()
     local moves, was = {}, {}
@@ -133,15 +144,22 @@ ${Object.entries(PARTS)
   local moves
   function index.watch(command, key, first, ...)
     if command == 'HMSET' then
-      local _, second = ...
+      local _, second, data = ...
       if first == 'name' and second == 'data' then
         index.added = key
         call('HINCRBY', base .. 'totals', 'accepted', 1)
+        call('HINCRBY', base .. 'totals', 'bytes', ${bytesOf('data')})
       end
       return call('HMSET', key, first, ...)
     end
     if first == nil then return call(command, key) end
+    if command == 'HDEL' then
+      if first == 'finishedOn' and call('HEXISTS', key, first) == 1 then charge(base, key, 1) end
+      return call('HDEL', key, first, ...)
+    end
     local set = string.sub(key, -7)
+    -- The ends of the names of the two sets of ended tasks.
+    if command == 'ZADD' and (set == 'mpleted' or set == ':failed') then charge(base, base .. ..., -1) end
     if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
     moves = moves or create_moves()
     return moves[command](key, first, ...)

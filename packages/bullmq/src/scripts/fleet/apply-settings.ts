@@ -34,11 +34,10 @@ function set.paused(value)
     redis.call('XADD', events, '*', 'event', 'paused')
   end
 end
-function set.drain(value)
-  if value == '' then redis.call('HDEL', settings, 'drain') else redis.call('HSET', settings, 'drain', value) end
-end
-function set.maxTasks(value)
-  if value == '' then redis.call('HDEL', settings, 'maxTasks') else redis.call('HSET', settings, 'maxTasks', value) end
+for _, name in ipairs({ 'drain', 'maxTasks', 'maxBytes', 'maxAgeMs' }) do
+  set[name] = function(value)
+    if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
+  end
 end
 function set.concurrency(value)
   lifted = true

@@ -13,6 +13,7 @@ import {
   withWatched,
 } from '../../internals/composition/composed-scripts.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
+import { bytesOf } from '../../internals/status/task-charge.ts'
 import { defineScript } from '../script.ts'
 
 /** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */
@@ -41,9 +42,6 @@ return answer
 end
 end`
 
-/** The position of the queue's limits among the arguments of an add. */
-const LIMITS_AT = ADD.own + ADD.extra.indexOf('limits') + 1
-
 const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
 
 /**
@@ -65,21 +63,20 @@ ${STATUS_INDEX}
 local index = status_index(base)
 local watch = index.watch
 local prepare = {}
+-- The queue needs room for each task and for those before it.
+local pending_tasks, pending_bytes = 0, 0
 ${ADDS.map(preparation).join('\n')}
 local keys_of = cjson.decode(keys)
-local adds, replies, pending, refused = {}, {}, 0, false
+local adds, replies, refused = {}, {}, false
 for at = 3, #ARGV, ${ARGUMENTS_OF_ADD + 1} do
   local args = { ${ARGUMENTS} }
-  -- The queue needs room for the tasks before this one as well.
-  local max_tasks, other_limits = string.match(args[${LIMITS_AT}], '^(%d+)( .*)$')
-  if max_tasks then args[${LIMITS_AT}] = math.max(0, max_tasks - pending) .. other_limits end
   local reply = prepare[ARGV[at]](keys_of[ARGV[at]], args)
   local n = #replies + 1
   if type(reply) == 'function' then
-    adds[n], replies[n], pending = reply, '', pending + 1
+    adds[n], replies[n] = reply, ''
+    pending_tasks, pending_bytes = pending_tasks + 1, pending_bytes + ${bytesOf('args[2]')}
   else
     replies[n] = reply
-    if type(reply) == 'table' and reply[2] == 'maxTasks' then reply[4] = tonumber(max_tasks) end
     refused = refused or reply == 'reused' or type(reply) == 'table'
   end
 end

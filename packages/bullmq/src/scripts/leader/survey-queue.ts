@@ -27,8 +27,9 @@ export interface Survey {
  * Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
- * conservation law does not hold: accepted = the tasks in all structures + removed. The index is also compared entry by entry at
- * intervals. The time of the last comparison, by Redis's clock, is stored with the totals, so that a comparison becomes due
+ * conservation law does not hold: accepted = the tasks in all structures + removed. So does the sum of the unfinished tasks' bytes
+ * if it is negative, if it is 0 although there are such tasks, or if it is not 0 although there are none. All of these are also
+ * compared entry by entry at intervals. The time of the last comparison, by Redis's clock, is stored with the totals, so that a comparison becomes due
  * whichever process leads, and remains due until a leader has completed it (repair-totals.ts). A queue that was never compared
  * counts as compared at its first survey.
  *
@@ -104,11 +105,13 @@ local function size(...)
   return sum
 end
 local ended, later = size(failed), size(delayed)
-local accepted, removed, comparedAt = unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'comparedAt'))
+local accepted, removed, bytes, comparedAt = unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'bytes', 'comparedAt'))
 local time = millis()
 if not comparedAt then redis.call('HSET', totals, 'comparedAt', whole(time)) end
-local stored = running + waiting + later + ended + size(waitingChildren, completed)
-if ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
+local unfinished = running + waiting + later + size(waitingChildren)
+local stored = unfinished + ended + size(completed)
+bytes = tonumber(bytes or '0')
+if bytes < 0 or (bytes == 0) ~= (unfinished == 0) or ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
   or (tonumber(accepted or '0') or 0) - (tonumber(removed or '0') or 0) ~= stored
   or comparedAt and time - comparedAt >= tonumber(compareEveryMs) then
   needs('repairIndex')

@@ -60,7 +60,7 @@ export function retention(open: OpenBackend): void {
     expect((await idsOf(status)).toSorted()).toEqual(ids.slice(-3).toSorted())
     for (const id of ids.slice(0, 5)) expect(await broker.find(id)).toBeUndefined()
     for (const id of ids.slice(5)) expect((await find(id)).status).toBe(status)
-    expect(await broker.totals(QUEUE)).toEqual({ accepted: 8, removed: 5, drift: 0, unaccounted: 0 })
+    expect(await broker.totals(QUEUE)).toEqual({ bytes: 0, accepted: 8, removed: 5, drift: 0, unaccounted: 0 })
   })
 
   it.each(FINAL_STATUSES)(
@@ -74,7 +74,7 @@ export function retention(open: OpenBackend): void {
       for (const id of [first, second]) expect(await broker.find(id)).toBeUndefined()
       const counts = await broker.counts(QUEUE)
       expect(others.map((other) => counts[other])).toEqual([1, 1, 1])
-      expect(await broker.totals(QUEUE)).toEqual({ accepted: 5, removed: 2, drift: 0, unaccounted: 0 })
+      expect(await broker.totals(QUEUE)).toEqual({ bytes: 0, accepted: 5, removed: 2, drift: 0, unaccounted: 0 })
     },
   )
 }

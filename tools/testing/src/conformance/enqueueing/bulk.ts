@@ -149,4 +149,19 @@ export function bulk(open: OpenBackend): void {
     expect(settled).toMatchObject([{ reason: { code: 'queue_full' } }, { reason: { code: 'queue_full' } }])
     expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 10, unaccounted: 0 })
   })
+
+  it('if the tasks of an atomic call together exceed the limit of bytes, none is stored', async () => {
+    const { create, broker } = await openSetup(open)
+    await broker.enqueue(create(short, {}))
+    const { bytes: one } = await broker.totals(QUEUE)
+    const tasks = (n: number, maxBytes: number) =>
+      Array.from({ length: n }, (): NewTask => ({ ...create(short, {}), limits: { maxBytes } }))
+    await expect(broker.enqueueAll(tasks(3, 4 * one - 1))).rejects.toMatchObject({
+      code: 'queue_full',
+      reached: { limit: 'maxBytes', max: 4 * one - 1, found: one },
+    })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: one, accepted: 1 })
+    expect(await broker.enqueueAll(tasks(3, 4 * one))).toHaveLength(3)
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 4 * one, accepted: 4 })
+  })
 }

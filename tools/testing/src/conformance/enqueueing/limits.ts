@@ -170,6 +170,90 @@ export function limits(open: OpenBackend): void {
     expect(await broker.enqueue(next)).toMatchObject({ action: 'created' })
   })
 
+  it('a queue accepts tasks as long as they and the new one are within its limit of bytes', async () => {
+    const { create, broker } = await openSetup(open)
+    const sized = (maxBytes: number, n = 0): NewTask => ({ ...create(long, { n }), limits: { maxBytes } })
+    await broker.enqueue(sized(10_000))
+    const { bytes: one } = await broker.totals(QUEUE)
+    // The stored string, which contains at least the input and the name of the task, and what the store keeps beside the string.
+    expect(one).toBeGreaterThan(512 + 20)
+    await broker.enqueue(sized(2 * one))
+    await expect(broker.enqueue(sized(3 * one - 1))).rejects.toMatchObject({
+      code: 'queue_full',
+      message: `queue '${QUEUE}' is full: its unfinished tasks take ${2 * one} bytes, and this task would exceed maxBytes, which is ${3 * one - 1} bytes; the task was not stored, so try again later`,
+      reached: { queue: QUEUE, limit: 'maxBytes', max: 3 * one - 1, found: 2 * one },
+    })
+    await broker.enqueue(sized(3 * one))
+    await expect(broker.enqueue(sized(4 * one, 10))).rejects.toMatchObject({ reached: { found: 3 * one } })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 3 * one, accepted: 3, unaccounted: 0 })
+  })
+
+  it('scheduled and running tasks take bytes, and ended ones do not', async () => {
+    const { handle, open: release, holds } = gate()
+    const { create, broker, start, settled } = await openSetup(open, { concurrency: 1, handle })
+    const bytes = async (): Promise<number> => (await broker.totals(QUEUE)).bytes
+    const running = create(long, {})
+    await broker.enqueue(running)
+    const one = await bytes()
+    await start()
+    await holds(1)
+    const scheduled = create(long, {}, { delay: '1h' })
+    const expiring = { ...create(long, {}), enqueuedAt: Date.now() - 1_000, queueMs: 1, expiresAt: Date.now() - 999 }
+    await broker.enqueue(scheduled)
+    expect(await bytes()).toBe(2 * one)
+    await broker.enqueue(expiring)
+    expect((await settled(expiring.id))?.status).toBe('expired')
+    expect(await bytes()).toBe(2 * one)
+    await broker.cancel(scheduled.id, { stoppable: true })
+    expect(await bytes()).toBe(one)
+    release()
+    expect((await settled(running.id))?.status).toBe('completed')
+    expect(await bytes()).toBe(0)
+  })
+
+  it('retrying and requeued tasks take bytes, and dead ones do not', async () => {
+    const { handle, holds } = gate()
+    const { create, broker, start, drain, settled, reaches } = await openSetup(open, {
+      handle: async (context) => {
+        if (context.input.n === 1) throw new TaskError('gone', 'no', { retryable: false })
+        if (context.input.n === 2) throw new TaskError('busy', 'try again later', { retryAfter: '1h' })
+        return handle(context)
+      },
+    })
+    const [dead, retrying, requeued] = [create(long, { n: 1 }), create(long, { n: 2 }), create(long, { n: 3 })]
+    for (const task of [dead, retrying, requeued]) await broker.enqueue(task)
+    const { bytes } = await broker.totals(QUEUE)
+    await start()
+    await settled(dead.id)
+    await reaches(retrying.id, 'retrying')
+    await holds(1)
+    await drain({ drainMs: 0 })
+    await reaches(requeued.id, 'waiting')
+    expect((await broker.totals(QUEUE)).bytes).toBe((2 * bytes) / 3)
+  })
+
+  it('a task that replaces another one takes its bytes', async () => {
+    const { create, broker } = await openSetup(open)
+    const unique = { key: 'k', onConflict: 'replace' } as const
+    await broker.enqueue(create(long, {}, { unique }))
+    const { bytes: maxBytes } = await broker.totals(QUEUE)
+    const next = { ...create(long, {}, { unique }), limits: { maxBytes } }
+    expect(await broker.enqueue(next)).toMatchObject({ action: 'replaced' })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: maxBytes, accepted: 2, removed: 1 })
+  })
+
+  it('a task that is larger than the limit of bytes is rejected for good, although the queue is empty', async () => {
+    const { create, broker } = await openSetup(open)
+    const task = { ...create(long, {}), limits: { maxBytes: 520 } }
+    await expect(broker.enqueue(task)).rejects.toMatchObject({
+      code: 'payload_too_large',
+      message: expect.stringMatching(
+        /^the task would take \d+ bytes, but all tasks of queue '.*' together may take 520 bytes \(maxBytes\)/,
+      ),
+    })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 0, accepted: 0 })
+  })
+
   it('a repeated call gets its first response, although the queue is full by now', async () => {
     const { create, limited, broker, refused } = await openLimited(open, 1)
     const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 600 })

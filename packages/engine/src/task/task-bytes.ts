@@ -1,0 +1,25 @@
+// Decides how many bytes a task takes in its queue, and what happens to a task for which the queue never has room.
+import { BullpenError } from '@bullpen/contract'
+import { formatBytes } from '@bullpen/contract/internal'
+
+/**
+ * What Redis stores beside a task's string, in bytes: its other fields and its place in the queue. With Redis's default settings, a
+ * waiting task takes about 450 bytes more than its string.
+ */
+export const TASK_OVERHEAD_BYTES = 512
+
+/** Returns how many bytes a task counts for until it ends. `dataBytes` is the size of its stored string. */
+export function taskBytes(dataBytes: number): number {
+  return dataBytes + TASK_OVERHEAD_BYTES
+}
+
+/**
+ * Returns the error of a task that alone exceeds its queue's limit of bytes. It is not `queue_full`, because the task would not have
+ * room in an empty queue either.
+ */
+export function tooLargeForQueue(queue: string, bytes: number, maxBytes: number): BullpenError {
+  return new BullpenError(
+    'payload_too_large',
+    `the task would take ${bytes} bytes, but all tasks of queue '${queue}' together may take ${formatBytes(maxBytes)} (maxBytes): make the task's input smaller, or raise the limit`,
+  )
+}
