@@ -1,6 +1,7 @@
-// Estimates when new tasks start (packages/engine/src/task/start-estimator.ts), with what is read about the queues.
+// Estimates when new tasks will start, from periodic readings of their queues. The engine computes the estimates
+// (packages/engine/src/task/start-estimator.ts).
 //
-// A queue is read every 2 s as long as this process enqueues tasks there, and for a minute after that. An enqueue does not wait for a
+// A queue is read every 2 s while this process enqueues tasks in it, and for a minute after that. An enqueue does not wait for a
 // reading.
 import type { NewTask } from '@bullpen/engine'
 import { type BacklogReading, createStartEstimator } from '@bullpen/engine/internal'
@@ -10,13 +11,13 @@ import type { Commander } from '../scripts/script.ts'
 
 /** How often a queue is read, in ms. */
 const READ_EVERY_MS = 2_000
-/** How many times a queue is read after the last task that this process has enqueued there. */
+/** How many times a queue is read after this process has enqueued its last task in the queue. */
 const READINGS_AFTER_LAST = 30
 
 export interface StartEstimates {
   /**
-   * Returns when a task is expected to start, in ms since 1970, or undefined if that is unknown. Call it directly before the task is
-   * sent to Redis, because the task then counts as part of the backlog. Takes no round trip.
+   * Returns when a task is expected to start, in ms since 1970, or undefined if that is unknown. Call this method directly before
+   * the task is sent to Redis, because it adds the task to the backlog. Takes no round trip.
    */
   expect(task: NewTask): number | undefined
   close(): void
@@ -29,7 +30,7 @@ export interface StartEstimatesOptions {
   readonly everyMs?: number | undefined
 }
 
-/** Opens the estimates. Their timer does not keep the process alive. */
+/** Starts estimating. The timer does not keep the process alive. */
 export function openStartEstimates({
   redis,
   namespace,
@@ -56,7 +57,7 @@ export function openStartEstimates({
 
 interface QueueEstimates {
   expect(task: NewTask, now: number): number | undefined
-  /** Reads the queue if it is time to. */
+  /** Reads the queue if a reading is due. */
   tick(now: number): void
 }
 
@@ -102,13 +103,13 @@ function createQueueEstimates(redis: Commander, keys: QueueKeys, everyMs: number
 }
 
 interface Counts extends Pick<BacklogReading, 'unprioritized' | 'prioritized' | 'isPaused'> {
-  /** How many tasks were accepted and do not wait for their first start anymore. */
+  /** The number of accepted tasks that are no longer waiting for their first start. */
   readonly left: number
-  /** How many cancelled and expired tasks there are. */
+  /** The number of cancelled and expired tasks. */
   readonly endedEarly: number
 }
 
-/** Reads the counts of a queue, all as of the same moment. O(1). Takes one round trip. */
+/** Reads a queue's counts, all as of the same moment. Takes constant time and one round trip. */
 async function readCounts(redis: Commander, keys: QueueKeys): Promise<Counts> {
   const [totals, meta, ...sizes] = await readTogether(redis, (reads) => {
     reads.hmget(keys.totals, 'accepted').hmget(keys.meta, 'paused')
@@ -127,9 +128,9 @@ async function readCounts(redis: Commander, keys: QueueKeys): Promise<Counts> {
 }
 
 /**
- * Returns how many tasks have started between two readings. Redis does not count starts, because that would make every start slower. A
- * retry that is ready again cancels out a start, so the result is too low if many attempts fail. Most tasks that are cancelled or expire
- * have not been started.
+ * Returns the approximate number of tasks that started between two readings. Redis does not count starts, because that would make
+ * every start slower. Tasks that were cancelled or have expired are subtracted, because most of them never started. A retry that
+ * becomes ready cancels out a start, so the result is too low if many attempts fail.
  */
 function startsBetween(from: Counts, to: Counts): number {
   return Math.max(0, to.left - from.left - Math.max(0, to.endedEarly - from.endedEarly))

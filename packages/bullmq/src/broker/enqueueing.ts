@@ -19,7 +19,7 @@ export interface EnqueueingOptions {
   readonly admission: Admission
   /** Undefined if tasks are stored until Redis is full. */
   readonly memory: MemoryAdmission | undefined
-  /** Undefined if no starts are estimated. */
+  /** Undefined if the broker does not estimate when tasks start. */
   readonly starts: StartEstimates | undefined
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number

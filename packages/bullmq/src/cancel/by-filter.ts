@@ -3,8 +3,8 @@
 // does not signal running attempts, because the queue's drain handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller has its response, no matching task can start.
-//   1. One script stores the rule with Redis's time, announces that there is a new one, and returns the consumers that have read the rules
-//      within the last 2.5 s (KNOWN_TO_ALL_MS).
+//   1. One script stores the rule with Redis's time, announces that there is a new rule, and returns the consumers that have read
+//      the rules within the last 2.5 s (KNOWN_TO_ALL_MS).
 //   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads
 //      them whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within
 //      the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check and the start are in one turn of the event loop. (If

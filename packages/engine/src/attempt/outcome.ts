@@ -1,5 +1,5 @@
-// Converts a handler's error to an outcome, and an outcome to the attempt's final state and message. A TaskError is retryable unless it
-// says otherwise.
+// Converts a handler's error to an outcome, and an outcome to the attempt's final state and message. A failure that is declared
+// with a TaskError is retryable unless the TaskError says otherwise.
 import {
   type AttemptEndState,
   type Classifier,

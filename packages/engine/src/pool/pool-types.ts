@@ -85,11 +85,11 @@ export interface Pool {
   cancel(id: TaskId): LocalCancel
   /**
    * Stops fetching and lets running attempts continue for `drainMs`. After that, long attempts receive an abort signal and have
-   * `graceMs` to finish. A task whose attempt returns no valid output in that time is requeued, and the attempt does not count
-   * against the retry policy, unless its definition sets `onInterrupt: 'fail'`. The promise
-   * resolves at most one second after both times have elapsed, or two seconds for an online pool, which looks up its unfinished
-   * tasks once more. If `drainMs` is 'none', the drain waits for the attempts and the store, however long they take. If drains
-   * are concurrent, the strictest limits apply.
+   * `graceMs` to finish. If an attempt does not return valid output in that time, its task is requeued, and the attempt does not
+   * count against the retry policy, unless the definition sets `onInterrupt: 'fail'`. The promise resolves at most one second
+   * after both times have elapsed, or two seconds for an online pool, which looks up its unfinished tasks once more. If `drainMs`
+   * is 'none', the drain waits for the attempts and the store, however long they take. If drains are concurrent, the strictest
+   * limits apply.
    */
   drain(limits: DrainLimits): Promise<DrainReport>
 }

@@ -46,8 +46,8 @@ export interface NamedTask {
 
 /**
  * How a pool responded to a cancellation. `cancelling` means that the attempt has been signalled and its verdict follows.
- * `not_cancellable` means that the attempt cannot be stopped, because the task is short or its result is being committed. `not_found` means that this pool is not running
- * the task.
+ * `not_cancellable` means that the attempt cannot be stopped, because the task is short or its result is being committed.
+ * `not_found` means that this pool is not running the task.
  */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 

@@ -1,11 +1,11 @@
 // Estimates when a new task of a queue will start, from the queue's backlog and the rate at which tasks start.
 //
-// The backlog and the number of starts are read from time to time. Between two readings, the estimator counts the tasks that its own
-// process enqueues.
+// The backlog and the number of starts are read periodically. Between two readings, the estimator adds the tasks that its own
+// process enqueues to the backlog.
 //
-// How fast the workers are shows only as long as tasks wait for them. If the queue was empty for a part of the time between two
-// readings, the workers may be able to start more tasks than they did. Such a time gives only a lower bound for the rate, and the
-// estimate is then known only if it is short.
+// The workers' speed can be measured only while tasks wait for them. If the queue was empty for part of the time between two
+// readings, the workers may be able to start more tasks than they did. These readings give only a lower bound for the rate, from
+// which only short waits are estimated.
 
 import type { NewTask } from '../ports/broker.ts'
 
@@ -15,7 +15,7 @@ export interface BacklogReading {
   readonly at: number
   /** How many tasks with priority 0 are ready to start. */
   readonly unprioritized: number
-  /** How many tasks with other priorities are ready to start. They start after those with priority 0. */
+  /** How many tasks with other priorities are ready to start. They start after the tasks with priority 0. */
   readonly prioritized: number
   /** How many tasks have been started so far. Only the difference between two readings matters. */
   readonly started: number
@@ -24,7 +24,7 @@ export interface BacklogReading {
 
 export interface StartRate {
   readonly perMs: number
-  /** Whether this is all that the workers can start. Otherwise, they may be able to start more. */
+  /** Whether the workers cannot start tasks any faster. If false, `perMs` is a lower bound. */
   readonly isLimit: boolean
 }
 
@@ -35,19 +35,22 @@ export type UpcomingTask = Pick<NewTask, 'priority' | 'enqueuedAt' | 'delayMs'>
 const WINDOW_MS = 300_000
 /** How old the newest reading may be, in ms. */
 const CURRENT_MS = 10_000
-/** A rate is measured over at least this many starts and this time, if there are so many readings. */
+/** A rate is measured over at least this many starts and at least this time, if there are enough readings. */
 const ENOUGH_STARTS = 30
 const ENOUGH_MS = 4_000
-/** The longest estimate that a lower bound of the rate allows, in ms. */
+/** The longest wait that is estimated from a lower bound for the rate, in ms. */
 const MOST_UNCERTAIN_MS = 5_000
-/** If tasks are ready but none has started for as long as 100 starts usually take, the workers are gone. These are the limits in ms. */
+/**
+ * If tasks are ready but none has started for as long as 100 starts usually take, the workers are assumed to be gone. The other
+ * two values limit this time, in ms.
+ */
 const QUIET_STARTS = 100
 const LEAST_QUIET_MS = 10_000
 const MOST_QUIET_MS = 60_000
 
 /**
- * Returns how many tasks the workers start. `readings` begins with the oldest one. Returns undefined if that is unknown: if no task
- * has started within five minutes, or if tasks are ready but none has started recently.
+ * Returns the rate at which the workers start tasks. `readings` begins with the oldest reading. Returns undefined if the rate is
+ * unknown, because no task has started within five minutes, or because tasks are ready but none has started recently.
  */
 export function startRate(readings: readonly BacklogReading[]): StartRate | undefined {
   const newest = readings.at(-1)
@@ -66,7 +69,7 @@ export function startRate(readings: readonly BacklogReading[]): StartRate | unde
     // If more tasks were ready than have started, the queue was never empty.
     const hadBacklog = ready(from) > started
     if (!hadBacklog) {
-      // Only starts after the last backlog show that the workers have become faster.
+      // Starts count only if they came after the last backlog, because only they show that the workers have become faster.
       if (spanMs === 0) lowerBound = Math.max(lowerBound, started / ms)
     } else if (starts < ENOUGH_STARTS || spanMs < ENOUGH_MS) {
       starts += started
@@ -86,11 +89,11 @@ function ready({ unprioritized, prioritized }: BacklogReading): number {
 }
 
 export interface StartEstimator {
-  /** Call it when a reading is about to be made, and the returned function with the reading, unless it fails. */
+  /** Call this method just before a reading, and call the returned function with the reading, unless the reading fails. */
   beginReading(): (reading: BacklogReading) => void
   /**
-   * Returns when a task that is enqueued now will start, in ms since 1970, rounded up to a second, or undefined if that is unknown.
-   * `at` is now, on the clock of the readings. Counts the task as a part of the backlog.
+   * Returns when a task that is enqueued now will start, in ms since 1970, rounded up to a second. Returns undefined if that is
+   * unknown. `at` is the current time, by the clock of the readings. Adds the task to the backlog.
    */
   expect(task: UpcomingTask, at: number): number | undefined
 }
@@ -98,16 +101,16 @@ export interface StartEstimator {
 export function createStartEstimator(): StartEstimator {
   let readings: readonly BacklogReading[] = []
   let rate: StartRate | undefined
-  /** What is left of the newest reading, with the tasks that this process has enqueued since then, as of `asOf`. */
+  /** What is left at the time `asOf` of the newest reading's backlog and of the tasks that this process has enqueued since then. */
   let backlog = NO_TASKS
   let asOf = 0
-  /** The tasks that this process has enqueued since a reading has begun. */
+  /** The tasks that this process has enqueued since the last reading began. */
   let unread = NO_TASKS
 
   /** Returns how long the task will wait for its first start. */
   function waitMs({ priority, delayMs }: UpcomingTask, at: number): number | undefined {
     const newest = readings.at(-1)
-    // Nothing is known that would keep a scheduled task from starting when it is due.
+    // Without a recent reading, a scheduled task is expected to start when it is due.
     if (newest === undefined || at - newest.at > CURRENT_MS) return delayMs
     if (newest.isPaused) return undefined
     if (rate === undefined) return ready(newest) > 0 ? undefined : delayMs
@@ -140,7 +143,7 @@ export function createStartEstimator(): StartEstimator {
   }
 }
 
-/** Numbers of tasks that are ready to start, which are fractions between two readings. */
+/** Numbers of tasks that are ready to start. Between two readings, these numbers may be fractions. */
 interface Backlog {
   readonly unprioritized: number
   readonly all: number
@@ -152,7 +155,7 @@ function withOne({ unprioritized, all }: Backlog, { priority }: UpcomingTask): B
   return { unprioritized: unprioritized + (priority === 0 ? 1 : 0), all: all + 1 }
 }
 
-/** Returns what is left after a number of starts. Tasks without a priority start first. */
+/** Returns the backlog that is left after `starts` tasks have started. Tasks without a priority start first. */
 function drained({ unprioritized, all }: Backlog, starts: number): Backlog {
   return { unprioritized: Math.max(0, unprioritized - starts), all: Math.max(0, all - starts) }
 }
