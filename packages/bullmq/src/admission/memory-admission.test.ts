@@ -1,7 +1,7 @@
 // Admission by Redis's memory: producers stop at the watermark, so that Redis never refuses a write of theirs.
 import { randomBytes } from 'node:crypto'
 import type { QueueLimits } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
+import { createTaskId, MAX_ATOMIC_TASKS } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -51,11 +51,14 @@ async function server() {
   }
 }
 
-function enqueue(broker: BullmqBroker, dataBytes = 100, limits?: QueueLimits) {
+function create(dataBytes = 100, limits?: QueueLimits) {
   const now = Date.now()
   const origin = { id: createTaskId(QUEUE, now, randomBytes(10)), enqueuedAt: now, correlationId: undefined, limits }
-  return broker.enqueue(newTask(short, { text: randomBytes(dataBytes / 2).toString('hex') }, {}, origin))
+  return newTask(short, { text: randomBytes(dataBytes / 2).toString('hex') }, {}, origin)
 }
+
+const enqueue = (broker: BullmqBroker, dataBytes?: number, limits?: QueueLimits) =>
+  broker.enqueue(create(dataBytes, limits))
 
 /** Calls `store` until it rejects, and returns what it resolved to, and the error. */
 async function fillUp<T>(store: () => Promise<T>): Promise<readonly [stored: readonly T[], error: unknown]> {
@@ -144,6 +147,21 @@ describe('producers', () => {
     expect(await enqueue(await open({ admission: 'open' }), 50_000)).toMatchObject({ action: 'created' })
     const other = await open()
     expect(await enqueue(other, 50_000)).toMatchObject({ action: 'created' })
+  })
+
+  it('stop before the watermark if tasks that are stored together have no room, although each of them has', async () => {
+    const { open, limitTo } = await server()
+    const refused: unknown[] = []
+    const broker = await open({ onRefused: (each) => refused.push(each) })
+    await enqueue(broker)
+    // The room is about 150 kB. Each of the tasks costs more than 1 kB, nearly all of it apart from its data.
+    await limitTo(0.7945)
+    await enqueue(broker)
+    await eventually(async () => (broker.memory()?.limitBytes ?? Number.POSITIVE_INFINITY) < 100_000_000)
+    const together = Array.from({ length: MAX_ATOMIC_TASKS }, () => create(2))
+    await expect(broker.enqueueAll(together)).rejects.toMatchObject({ code: 'redis_full' })
+    expect(refused).toHaveLength(MAX_ATOMIC_TASKS)
+    expect(await broker.enqueueAll(together.slice(0, 10))).toHaveLength(10)
   })
 
   it('accept tasks again soon after room is made', async () => {

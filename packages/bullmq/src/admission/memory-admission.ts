@@ -22,14 +22,14 @@ const LOG_EVERY_MS = 30_000
 
 export interface MemoryAdmission {
   /**
-   * Returns undefined if there is room for a task whose stored string has `dataBytes` bytes. If the memory must be read first,
-   * returns a promise that resolves once a reading shows that there is room. The promise takes one round trip, or several if many
-   * tasks wait for room.
+   * Returns undefined if there is room for `tasks` tasks whose stored strings together have `dataBytes` bytes. If the memory must be
+   * read first, returns a promise that resolves once a reading shows that there is room. The promise takes one round trip, or several
+   * if many tasks wait for room.
    *
    * @throws BullpenError `redis_full` if the memory has reached the watermark, or `unsafe_redis` if the server may evict tasks.
    * The promise rejects with the same errors.
    */
-  admit(queue: string, dataBytes: number): Promise<void> | undefined
+  admit(queue: string, dataBytes: number, tasks: number): Promise<void> | undefined
   /**
    * Returns how many bytes a queue's unfinished tasks may take if nothing else limits them: the queue's share of its server's memory.
    * Returns undefined if the memory is not known. Takes no round trip.
@@ -111,10 +111,10 @@ export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmi
   redis.on('ready', readAll)
 
   return {
-    admit(queue, dataBytes) {
+    admit(queue, dataBytes, tasks) {
       const meter = byQueue.get(queue)
       if (meter === undefined) return undefined
-      const isAdmitted = meter.admits(costOf(dataBytes))
+      const isAdmitted = meter.admits(costOf(dataBytes, tasks))
       if (typeof isAdmitted !== 'boolean') return isAdmitted.then((admitted) => settle(meter, admitted))
       settle(meter, isAdmitted)
       return undefined

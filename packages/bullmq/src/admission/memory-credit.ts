@@ -66,11 +66,11 @@ export interface Spending {
 }
 
 /**
- * Returns an upper estimate of the memory that a task takes in Redis, in bytes. `dataBytes` is the size of the task's stored
- * string.
+ * Returns an upper estimate of the memory that tasks take in Redis, in bytes. `dataBytes` is the size of their stored strings
+ * together.
  */
-export function costOf(dataBytes: number): number {
-  return TASK_OVERHEAD_BYTES + ROUNDED_UP * dataBytes
+export function costOf(dataBytes: number, tasks: number): number {
+  return tasks * TASK_OVERHEAD_BYTES + ROUNDED_UP * dataBytes
 }
 
 /**

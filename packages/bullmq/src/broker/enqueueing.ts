@@ -34,16 +34,16 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
   /**
-   * Checks whether tasks whose stored strings have `bytes` bytes may be sent to Redis. Nearly always returns undefined, which
-   * means that they may. Otherwise returns a promise that resolves once they may.
+   * Checks whether `tasks` tasks whose stored strings together have `bytes` bytes may be sent to Redis. Nearly always returns
+   * undefined, which means that they may. Otherwise returns a promise that resolves once they may.
    */
-  function admit(queue: string, bytes: number): Promise<void> | undefined {
+  function admit(queue: string, bytes: number, tasks: number): Promise<void> | undefined {
     // A check is awaited only if it returns a promise, so that an enqueue takes a single tick.
     const checking = schema.check()
-    if (checking !== undefined) return checking.then(() => admit(queue, bytes))
+    if (checking !== undefined) return checking.then(() => admit(queue, bytes, tasks))
     const admitting = admission.admit(queue)
-    if (admitting !== undefined) return admitting.then(() => memory?.admit(queue, bytes))
-    return memory?.admit(queue, bytes)
+    if (admitting !== undefined) return admitting.then(() => memory?.admit(queue, bytes, tasks))
+    return memory?.admit(queue, bytes, tasks)
   }
 
   /** Returns the limits of an admitted task. Every queue has a limit of bytes, unless Redis does not report its memory. */
@@ -73,7 +73,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     const { addJob } = queues.of(task.queue)
     const { data, bytes } = storedAs(task)
     try {
-      const admitting = admit(task.queue, bytes)
+      const admitting = admit(task.queue, bytes, 1)
       if (admitting !== undefined) await withCommandTimeout(admitting)
     } catch (error) {
       noteRefused(task.queue, error)
@@ -100,9 +100,9 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       const stored = mapTasks(tasks, storedAs)
       const allBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0)
       try {
-        await withCommandTimeout(Promise.resolve(admit(queue, allBytes)))
+        await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks.length)))
       } catch (error) {
-        noteRefused(queue, error)
+        for (const task of tasks) noteRefused(task.queue, error)
         throw error
       }
       const limited = tasks.map((task) => ({ ...task, limits: limitsOf(task) }))
