@@ -29,6 +29,61 @@ test('enqueueBulk sends a request again with the same idempotency key if the res
   expect(second).toBe(first)
 })
 
+const problemIn = (code: string, status: number) => ({ error: { type: `/problems/${code}`, title: 'T', status, code } })
+const inputs = [{ fencingToken: 1 }, { fencingToken: 2 }]
+
+test('enqueueBulk sends a request again if a task failed for a temporary reason, and keeps what is stored', async () => {
+  const { client, seen } = await api([
+    [200, { failed: 1, results: [STORED, problemIn('redis_unavailable', 503)] }],
+    [
+      200,
+      {
+        failed: 0,
+        results: [
+          { ...STORED, replayed: true },
+          { ...STORED, id: 'cpu-2' },
+        ],
+      },
+    ],
+  ])
+  expect(await client.enqueueBulk(count, inputs)).toEqual([STORED, { ...STORED, id: 'cpu-2' }])
+  const [first, second] = seen.map(({ headers }) => headers['idempotency-key'])
+  expect(second).toBe(first)
+})
+
+test('enqueueBulk returns the results of its last try if a task still fails, whose outcome is that of all tries', async () => {
+  const { client, seen } = await api(
+    [
+      [200, { failed: 2, results: [problemIn('redis_unavailable', 503), problemIn('redis_full', 503)] }],
+      [200, { failed: 2, results: [problemIn('redis_full', 503), problemIn('redis_full', 503)] }],
+    ],
+    { retryFor: '300ms' },
+  )
+  const full = { code: 'redis_full', status: 503 }
+  expect(await client.enqueueBulk(count, inputs)).toMatchObject([
+    { error: { ...full, outcome: 'unknown' } },
+    { error: { ...full, outcome: 'refused' } },
+  ])
+  expect(seen.length).toBeGreaterThan(1)
+})
+
+test('enqueueBulk says that a task may be stored if the response of an earlier try is lost', async () => {
+  const { client } = await api(['break', [200, { failed: 1, results: [problemIn('queue_draining', 503), STORED] }]])
+  const [first, second] = await client.enqueueBulk(count, inputs)
+  expect(first).toMatchObject({ error: { code: 'queue_draining', outcome: 'unknown' } })
+  expect(second).toEqual(STORED)
+})
+
+test('enqueueBulkNamed sends tasks as they are', async () => {
+  const { client, seen } = await api([[200, { failed: 0, results: [STORED, STORED] }]])
+  const tasks = [
+    { task: 'a.b', input: 1, delay: '1h' },
+    { task: 'c.d', input: {} },
+  ] as const
+  expect(await client.enqueueBulkNamed(tasks, { idempotencyKey: 'k' })).toEqual([STORED, STORED])
+  expect(seen[0]).toMatchObject({ body: { tasks }, headers: { 'idempotency-key': '"k"' } })
+})
+
 test('enqueueBulk rejects if the tasks must be stored together and are not', async () => {
   const { client, seen } = await api([problem('invalid_input', 422, { detail: '/tasks/0/input: wrong' })])
   const call = client.enqueueBulk(count, [{ fencingToken: 1 }], { atomic: true })

@@ -1,58 +1,88 @@
-// Implements the client's method that enqueues many tasks at once. It needs the HTTP API.
+// Implements the client's methods that enqueue many tasks at once, on any transport.
 import {
-  type BulkAccepted,
-  type BulkResponse,
-  type Dropped,
+  type EnqueueRequest,
   type InputOf,
   milliseconds,
+  type ProducerOptions,
   type TaskDefinition,
+  type WhenFull,
 } from '@bullpen/contract'
-import type { ProblemError } from '@bullpen/contract/internal'
-import { idempotencyHeader } from './http/idempotency-header.ts'
-import { errorOf } from './http/problem-response.ts'
-import type { SendRequest } from './repetition.ts'
-import type { EnqueueOptions } from './task-calls.ts'
+import { type BulkEnqueued, MAX_BULK_TASKS, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import { collectResults } from './bulk-results.ts'
+import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
+import type { Repeat } from './repetition.ts'
+import type { Abortable } from './task-handle.ts'
 
-export interface EnqueueBulkOptions extends EnqueueOptions {
-  /** Whether to store either all of the tasks, at most 250, or none. If none is stored, the call rejects. Defaults to false. */
+export interface BulkOptions extends IdempotencyOptions, Abortable {
+  /** Whether to store either all of the tasks, at most 250 of one queue, or none. If none is stored, the call rejects. Defaults to false. */
   readonly atomic?: boolean
 }
 
-/**
- * The result for one input: the stored task, a note that the task was dropped because its queue is full, or the error that explains
- * why it was rejected. The error's `outcome` says whether the task may have been stored.
- */
-export type BulkEnqueued = BulkAccepted | Dropped | { readonly error: ProblemError }
+export interface EnqueueBulkOptions extends ProducerOptions, BulkOptions {}
 
 export interface BulkCalls {
   /**
-   * Enqueues one task for each input, at most 1,000 in one request, and resolves with one result for each, in the same order. The
-   * options apply to every task. A task that is rejected does not affect the others, so check each result for an `error`.
+   * Enqueues one task for each input, at most 1,000, and resolves with one result for each, in the same order. The options apply to
+   * every task. A task that is rejected does not affect the others, so check each result for an `error`.
    *
-   * The client repeats a request that got no response, as `enqueue` does. A repeat never stores a task twice. To repeat the
-   * tasks that failed, pass an `idempotencyKey` and make the same call again.
+   * The client repeats a call that got no response, and a task that failed for a temporary reason, as `enqueue` does. A repeat never
+   * stores a task twice. To repeat the tasks that still failed, pass an `idempotencyKey` and make the same call again.
    */
   enqueueBulk<D extends TaskDefinition>(
     definition: D,
     inputs: readonly InputOf<D>[],
     options?: EnqueueBulkOptions,
   ): Promise<readonly BulkEnqueued[]>
+  /**
+   * Like {@link enqueueBulk}, but for tasks of any definitions, each with its own options, and for programs that do not have the
+   * definitions. Inputs must be JSON.
+   */
+  enqueueBulkNamed(tasks: readonly EnqueueRequest[], options?: BulkOptions): Promise<readonly BulkEnqueued[]>
 }
 
-export function bulkCalls(send: SendRequest): BulkCalls {
+type BulkSettings = { readonly [Option in keyof BulkOptions]-?: BulkOptions[Option] | undefined } & {
+  /** The policy of the queue, if the tasks' definition is known. */
+  readonly queuePolicy: WhenFull | undefined
+}
+
+export function bulkCalls(transport: TaskTransport, repeat: Repeat): BulkCalls {
+  async function enqueue(
+    requests: readonly EnqueueRequest[],
+    settings: BulkSettings,
+  ): Promise<readonly BulkEnqueued[]> {
+    const { atomic = false, idempotencyKey, idempotencyLife, signal, queuePolicy } = settings
+    const idempotency = checkedIdempotency(idempotencyKey, idempotencyLife)
+    if (requests.length === 0) return []
+    if (requests.length > MAX_BULK_TASKS) throw tooMany(requests.length)
+    const waitMs = atomic ? 0 : Math.max(...requests.map(({ whenFull = queuePolicy }) => waitOf(whenFull)))
+    return collectResults(transport.enqueueBulk(requests, { ...idempotency, atomic, waitMs }), repeat, signal)
+  }
+
   return {
-    async enqueueBulk({ name }, inputs, { atomic, signal, idempotencyKey, ...call } = {}) {
-      if (inputs.length === 0) return []
-      const tasks = inputs.map((input) => ({ task: name, input, ...call }))
-      const request = {
-        method: 'POST',
-        path: 'v1/tasks/bulk',
-        body: JSON.stringify(atomic === undefined ? { tasks } : { tasks, atomic }),
-        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey) },
-        waitMs: typeof call.whenFull === 'object' ? milliseconds(call.whenFull.block, 'whenFull') : 0,
-      } as const
-      const { results } = (await send('idempotent', request, signal)) as BulkResponse
-      return results.map((result) => ('error' in result ? { error: errorOf(result.error) } : result))
+    async enqueueBulk({ name, queueSettings }, inputs, options = {}) {
+      const { atomic, signal, idempotencyKey, idempotencyLife, ...call } = options
+      const requests = inputs.map((input) => ({ task: name, input, ...call }))
+      const queuePolicy = queueSettings.whenFull
+      return enqueue(requests, { atomic, signal, idempotencyKey, idempotencyLife, queuePolicy })
+    },
+
+    async enqueueBulkNamed(tasks, { atomic, signal, idempotencyKey, idempotencyLife } = {}) {
+      return enqueue(tasks, { atomic, signal, idempotencyKey, idempotencyLife, queuePolicy: undefined })
     },
   }
+}
+
+/** Returns how long a task with this policy may wait for room, in ms. */
+function waitOf(whenFull: WhenFull | undefined): number {
+  return typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
+}
+
+function tooMany(tasks: number): ProblemError {
+  const message = `expected at most ${MAX_BULK_TASKS.toLocaleString('en')} tasks in one call, got ${tasks.toLocaleString('en')}`
+  return new ProblemError({
+    code: 'invalid_request',
+    outcome: 'refused',
+    detail: `/tasks: ${message}`,
+    errors: [{ pointer: '/tasks', message }],
+  })
 }

@@ -1,4 +1,5 @@
-// Creates clients. A client over HTTP has every method. A client over another transport has only the methods for single tasks.
+// Creates clients. A client over HTTP has every method. A client over another transport has only the methods that enqueue tasks and
+// deal with single ones.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { type BulkCalls, bulkCalls } from './bulk-calls.ts'
@@ -6,7 +7,7 @@ import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
 import { type QueueCalls, queueCalls } from './queue-calls.ts'
 import { createRepeat, type SendRequest } from './repetition.ts'
-import { type TaskClient, taskCalls } from './task-calls.ts'
+import { type TaskCalls, taskCalls } from './task-calls.ts'
 
 export interface ClientOptions<Transport extends TaskTransport = TaskTransport> {
   /** The transport that carries the calls: {@link http}, or `redis` from `@bullpen/bullmq`. */
@@ -18,8 +19,14 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
   readonly retryFor?: Duration
 }
 
-/** A client over HTTP, which can also enqueue many tasks at once, list tasks, cancel them by filter, and control the fleet. */
-export interface Client extends TaskClient, BulkCalls, QueueCalls, FleetCalls {}
+/**
+ * A client with any transport. Every method rejects with {@link ProblemError} if the call was rejected or the API or Redis cannot be
+ * reached, and with the signal's reason if the call's signal aborts.
+ */
+export interface TaskClient extends TaskCalls, BulkCalls {}
+
+/** A client over HTTP, which can also list tasks, cancel them by filter, and control the fleet. */
+export interface Client extends TaskClient, QueueCalls, FleetCalls {}
 
 /**
  * Creates a client.
@@ -37,9 +44,9 @@ export function createClient({
   retryFor = '10s',
 }: ClientOptions<TaskTransport | HttpTransport>): TaskClient {
   const repeat = createRepeat(milliseconds(retryFor, 'retryFor'))
-  const tasks = taskCalls(transport, repeat)
+  const tasks = { ...taskCalls(transport, repeat), ...bulkCalls(transport, repeat) } satisfies TaskClient
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
     repeat(repeatability, (current) => transport.send(request, current), signal)
-  return { ...tasks, ...bulkCalls(send), ...queueCalls(send), ...fleetCalls(send) } satisfies Client
+  return { ...tasks, ...queueCalls(send), ...fleetCalls(send) } satisfies Client
 }

@@ -3,14 +3,16 @@
 // Create a client:
 
 export type { TaskTransport } from '@bullpen/contract/internal'
-export { type Client, type ClientOptions, createClient } from './client.ts'
+export { type Client, type ClientOptions, createClient, type TaskClient } from './client.ts'
 export { type HttpOptions, type HttpTransport, http } from './http/http-transport.ts'
 
 // Enqueue tasks, wait for them and control the fleet:
 
-export type { BulkEnqueued, EnqueueBulkOptions } from './bulk-calls.ts'
+export type { BulkEnqueued } from '@bullpen/contract/internal'
+export type { BulkOptions, EnqueueBulkOptions } from './bulk-calls.ts'
 export type { FleetOrder } from './fleet-calls.ts'
-export type { EnqueueOptions, TaskClient } from './task-calls.ts'
+export type { IdempotencyOptions } from './idempotency-key.ts'
+export type { EnqueueOptions } from './task-calls.ts'
 export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
 
 // Errors:

@@ -57,7 +57,7 @@ export function createRepeat(retryForMs: number): Repeat {
 const TEMPORARY_STATUSES: readonly unknown[] = [408, 502, 503, 504]
 
 /** Returns whether the call may succeed, and have its effect only once, if it is sent again. */
-function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {
+export function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {
   if (repeatability === 'once' && error.outcome === 'unknown') return false
   const { code, status } = error
   switch (code) {
@@ -74,8 +74,8 @@ function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {
   }
 }
 
-/** Returns the error with the outcome of all tries. */
-function withOutcome(error: ProblemError, outcome: CallOutcome, taskId: string | undefined): ProblemError {
+/** Returns the error with the outcome of all tries, and the id under which the task may have been stored. */
+export function withOutcome(error: ProblemError, outcome: CallOutcome, taskId: string | undefined): ProblemError {
   if (error.outcome === outcome && error.taskId === taskId) return error
   const { code, status, detail, errors, requestId, retryAfterMs, cause } = error
   return new ProblemError({ ...{ code, status, detail, errors, requestId, taskId, retryAfterMs, cause }, outcome })

@@ -11,26 +11,16 @@ import {
   type WhenFull,
 } from '@bullpen/contract'
 import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
 import type { Repeat } from './repetition.ts'
 import { ResultTimeoutError } from './result-timeout-error.ts'
 import { TaskEndedError } from './task-ended-error.ts'
 import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
 import { pauseFor, timeLimit } from './time-limit.ts'
 
-export interface EnqueueOptions extends ProducerOptions, Abortable {
-  /**
-   * A string of 1 to 255 printable ASCII characters. Calls with the same key and the same request, even from different processes,
-   * enqueue only one task. By default, the client generates a new key for each call, which makes only the client's own retries
-   * safe.
-   */
-  readonly idempotencyKey?: string
-}
+export interface EnqueueOptions extends ProducerOptions, IdempotencyOptions, Abortable {}
 
-/**
- * A client with any transport. Every method rejects with {@link ProblemError} if the call was rejected or the API or Redis cannot be
- * reached, and with the signal's reason if the call's signal aborts.
- */
-export interface TaskClient {
+export interface TaskCalls {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
    *
@@ -79,7 +69,7 @@ export interface TaskClient {
 /** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
 const REPEAT_WAIT_AFTER_MS = 100
 
-export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskClient {
+export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskCalls {
   const lookUp = (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<TaskView> =>
     repeat('look-up', transport.task(id, waitMs), signal)
 
@@ -130,10 +120,13 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskClient 
 
   /** `queuePolicy` is the queue's own policy, if the task's definition is known. */
   async function enqueue(task: string, input: unknown, options: EnqueueOptions, queuePolicy?: WhenFull) {
-    const { signal, idempotencyKey, ...call } = options
+    const { signal, idempotencyKey, idempotencyLife, ...call } = options
     const whenFull = call.whenFull ?? queuePolicy
     const waitMs = typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
-    const send = transport.enqueue({ task, input, ...call }, { idempotencyKey, waitMs })
+    const send = transport.enqueue(
+      { task, input, ...call },
+      { ...checkedIdempotency(idempotencyKey, idempotencyLife), waitMs },
+    )
     const enqueued = await repeat('idempotent', send, signal)
     if (enqueued.action !== 'dropped') return handleOf(enqueued)
     if (call.whenFull === 'drop') return enqueued
@@ -141,17 +134,17 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskClient 
     throw new ProblemError({ code: 'queue_full', outcome: 'refused', detail })
   }
 
-  const client: TaskClient = {
+  const client: TaskCalls = {
     // The task has this definition, so the handle has its types.
     enqueue: ((definition: TaskDefinition, input: unknown, options: EnqueueOptions = {}) =>
-      enqueue(definition.name, input, options, definition.queueSettings.whenFull)) as TaskClient['enqueue'],
+      enqueue(definition.name, input, options, definition.queueSettings.whenFull)) as TaskCalls['enqueue'],
 
     enqueueNamed: ((task: string, input: unknown, options: EnqueueOptions = {}) =>
-      enqueue(task, input, options)) as TaskClient['enqueueNamed'],
+      enqueue(task, input, options)) as TaskCalls['enqueueNamed'],
 
-    task: task as TaskClient['task'],
+    task: task as TaskCalls['task'],
 
-    waitUntilFinished: waitUntilFinished as TaskClient['waitUntilFinished'],
+    waitUntilFinished: waitUntilFinished as TaskCalls['waitUntilFinished'],
 
     async result(definition, id, options) {
       return (await output(id, options, definition)) as OutputOf<typeof definition>

@@ -1,12 +1,11 @@
 // Tests the client with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
 import { randomUUID } from 'node:crypto'
-import { createApi } from '@bullpen/api'
-import { redis } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createClient, http, ResultTimeoutError, TaskEndedError, type TaskTransport } from './index.ts'
+import { createClient, ResultTimeoutError, TaskEndedError } from './index.ts'
+import { TRANSPORTS } from './transports.fixture.ts'
 
 const double = defineTask({
   name: 'math.double',
@@ -23,27 +22,11 @@ const handlers = {
     return { n: 2 * n }
   }),
 }
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-async function overHttp(namespace: string): Promise<TaskTransport> {
-  const key = randomUUID()
-  const config = { redisUrl: inject('redisUrl'), namespace, keys: [key], port: 0, metricsPort: 0 }
-  const api = await createApi({ catalogue, log: silent, config })
-  onTestFinished(() => api.close())
-  return http((await api.listen()).url, key)
-}
-
-async function overRedis(namespace: string): Promise<TaskTransport> {
-  return redis(inject('redisUrl'), { catalogue, namespace })
-}
-
-describe.each([
-  ['HTTP', overHttp],
-  ['Redis', overRedis],
-])('a client over %s', (_, open) => {
+describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   async function setup({ worker: hasWorker = true } = {}) {
     const namespace = `t-${randomUUID().slice(0, 12)}`
-    const client = createClient({ transport: await open(namespace) })
+    const client = createClient({ transport: await open(catalogue, namespace) })
     onTestFinished(() => client.close())
     if (hasWorker) {
       const config = { redisUrl: inject('redisUrl'), namespace, port: 0, logLevel: 'silent' } as const

@@ -1,7 +1,15 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
 export { type CallOutcome, type ClientErrorCode, ProblemError } from './client/problem-error.ts'
-export type { EnqueuedTask, TaskTransport, TransportCancel, TransportEnqueue, Try } from './client/task-transport.ts'
+export type {
+  BulkEnqueued,
+  EnqueuedTask,
+  TaskTransport,
+  TransportBulk,
+  TransportCancel,
+  TransportEnqueue,
+  Try,
+} from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { limitMs } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'
@@ -15,7 +23,7 @@ export { whenFullSchema } from './definition/when-full.ts'
 export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
-export { bodyErrors, fieldErrorText, parameterErrors } from './errors/field-error.ts'
+export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './errors/field-error.ts'
 export { RateLimited } from './errors/rate-limited.ts'
 export {
   COMMAND_ID,

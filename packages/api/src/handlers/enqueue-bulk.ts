@@ -14,13 +14,14 @@ import {
 } from '@bullpen/contract'
 import { errorAt, isStored, optionalTime } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
+import { checkAtomic, errorOfAll } from '@bullpen/engine/internal'
 import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { logUnexpected } from '../http/problems/error-responses.ts'
 import { mayBeStored, problemOf, toBullpenError } from '../http/problems/problem.ts'
 import type { Call } from '../http/routes/route.ts'
-import { bodyError, MAX_ERRORS } from '../http/schemas.ts'
+import { bodyError } from '../http/schemas.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
 import { refuse, storeTask } from './store-task.ts'
 
@@ -41,7 +42,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     if (error !== undefined) return errorAt(error, `/tasks/${index}`)
     const wanted = given as EnqueueRequest
     try {
-      if (atomic) refusePolicy(wanted)
+      if (atomic) checkAtomic(wanted)
       const planned = plan(wanted, origin, index)
       return { planned, created: planned.create() }
     } catch (thrown) {
@@ -86,7 +87,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
 
   async function enqueueAll(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
     const invalid = checked.filter((each) => each instanceof BullpenError)
-    if (invalid.length > 0) throw together(invalid)
+    if (invalid.length > 0) throw errorOfAll(invalid)
     const valid = checked.filter(isValid)
     const [first] = valid
     // If the outcome is unknown, looking up one of the tasks shows whether all are stored.
@@ -120,23 +121,6 @@ type Outcome = Awaited<ReturnType<ApiContext['broker']['enqueueBulk']>>[number]
 
 function isValid(checked: Valid | BullpenError): checked is Valid {
   return !(checked instanceof BullpenError)
-}
-
-/** @throws BullpenError `invalid_request` if the task of an atomic request has a policy for a full queue. */
-function refusePolicy({ whenFull = 'reject' }: EnqueueRequest): void {
-  if (whenFull === 'reject') return
-  const message = 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull'
-  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/whenFull', message }] })
-}
-
-/** Returns one error for all invalid tasks of an atomic request, with the first task's code. */
-function together(invalid: readonly BullpenError[]): BullpenError {
-  const [first] = invalid
-  const others = invalid.length - 1
-  const more = others === 0 ? '' : ` (and ${others} other ${others === 1 ? 'task is' : 'tasks are'} also invalid)`
-  return new BullpenError(first?.code ?? 'invalid_request', `${first?.message}${more}`, {
-    errors: invalid.flatMap(({ errors }) => errors).slice(0, MAX_ERRORS),
-  })
 }
 
 /** `planned` is undefined if the broker has not been called for the task. */

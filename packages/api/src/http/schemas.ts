@@ -1,12 +1,9 @@
 // Applies the zod schemas of the routes. Requests are validated, with Bullpen's own error codes, and responses are serialized.
 import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
-import { bodyErrors, fieldErrorText, parameterErrors } from '@bullpen/contract/internal'
+import { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from '@bullpen/contract/internal'
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
 import { describeIssue } from './problems/issue-messages.ts'
-
-/** The maximum number of errors in a response, which should not be longer than the request. */
-export const MAX_ERRORS = 20
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent

@@ -147,6 +147,89 @@ describe('an enqueue over Redis into a full queue', () => {
   })
 })
 
+describe('a bulk call over Redis', () => {
+  const requests = (count: number): readonly EnqueueRequest[] =>
+    Array.from({ length: count }, (_, n) => ({ ...LONG, input: { n } }))
+  const each = { idempotencyKey: undefined, waitMs: 0, atomic: false }
+  const together = { ...each, atomic: true }
+  const unknown = { code: 'redis_unavailable', outcome: 'unknown' }
+
+  it('says of each task that it may be stored if Redis’s replies are lost, and stores each once if it is repeated', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport, broker } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    const send = transport.enqueueBulk([...requests(20), { ...LONG, input: { n: -1 } }], each)
+    proxy.cutAnswers()
+    const lost = await send(undefined)
+    expect(lost).toHaveLength(21)
+    for (const result of lost.slice(0, 20)) expect(result).toMatchObject({ error: unknown })
+    expect(lost[20]).toMatchObject({ error: { code: 'invalid_input', outcome: 'refused', taskId: undefined } })
+    expect((await broker.counts('rig')).waiting).toBeGreaterThan(1)
+    proxy.reset()
+    const results = await eventually(async () => {
+      const latest = await send(undefined)
+      return latest.filter((result) => 'id' in result).length === 20 ? latest : undefined
+    })
+    const created = results.flatMap((result) => ('id' in result ? [result] : []))
+    expect(created.map(({ id }) => id)).toEqual(
+      lost.slice(0, 20).map((result) => ('error' in result ? result.error.taskId : undefined)),
+    )
+    expect(new Set(created.map(({ action }) => action))).toEqual(new Set(['created']))
+    expect(await broker.counts('rig')).toMatchObject({ waiting: 21 })
+  })
+
+  it('does not send a task again that is known to be stored', async () => {
+    const { transport, broker } = await open()
+    await untilDone(enqueue(transport))
+    const send = transport.enqueueBulk(requests(2), each)
+    const first = await send(undefined)
+    const [queue] = broker.boardQueues
+    for (const result of first) if ('id' in result) await queue?.remove(result.id)
+    expect(await send(undefined)).toEqual(first)
+    expect(await broker.counts('rig')).toMatchObject({ waiting: 1 })
+  })
+
+  it('that is atomic has the id of the first task if its outcome is unknown, and stores all once if it is repeated', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport, broker } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    const send = transport.enqueueBulk(requests(20), together)
+    proxy.cutAnswers()
+    const error = await send(undefined).catch((caught: unknown) => caught as ProblemError)
+    expect(error).toMatchObject({ name: 'ProblemError', ...unknown })
+    proxy.reset()
+    const results = await untilDone(send)
+    expect(results.map((result) => 'action' in result && result.action)).toEqual(requests(20).map(() => 'created'))
+    expect(results[0]).toMatchObject({ id: (error as ProblemError).taskId })
+    expect(await broker.counts('rig')).toMatchObject({ waiting: 21 })
+  })
+
+  it('refuses every task if there is no connection', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    await proxy.close()
+    const send = transport.enqueueBulk(requests(2), each)
+    const refused = { error: { code: 'redis_unavailable', outcome: 'refused', taskId: undefined } }
+    const results = await eventually(async () => {
+      const latest = await send(undefined)
+      return latest.every((result) => 'error' in result && result.error.outcome === 'refused') ? latest : undefined
+    })
+    expect(results).toMatchObject([refused, refused])
+  })
+
+  it('rejects with the reason of the signal if it is aborted', async () => {
+    const { server, proxy } = await redisBehindProxy()
+    const { transport } = await open({ url: proxy.url, storedAt: server.url })
+    await untilDone(enqueue(transport))
+    proxy.cutAnswers()
+    const stop = new AbortController()
+    const sent = transport.enqueueBulk(requests(2), each)(stop.signal)
+    stop.abort(new Error('enough'))
+    await expect(sent).rejects.toThrow('enough')
+  })
+})
+
 describe('the error of an enqueue over Redis', () => {
   it.each([
     [

@@ -4,39 +4,28 @@ import {
   type Catalogue,
   type Dropped,
   type Duration,
+  type EnqueueRequest,
   type Log,
   milliseconds,
-  type ProducerOptions,
-  QueueFullError,
-  type TaskDefinition,
-  type TaskId,
-  type WhenFull,
 } from '@bullpen/contract'
 import {
-  createTaskId,
   type EnqueuedTask,
-  ID_RANDOM_BYTES,
-  isStored,
-  optionalTime,
   type TaskTransport,
+  type TransportEnqueue,
   taskId,
   taskLinks,
   taskView,
 } from '@bullpen/contract/internal'
-import type { NewTask, PayloadCodec } from '@bullpen/engine'
-import {
-  checkProduced,
-  createBlockedCallers,
-  newTask,
-  outcomeNow,
-  stoppable,
-  taskNotFound,
-} from '@bullpen/engine/internal'
-import { createRandomPool, idempotencyOf, settlesWithin, systemClock } from '@bullpen/engine/node'
+import type { PayloadCodec } from '@bullpen/engine'
+import { createBlockedCallers, outcomeNow, stoppable, taskNotFound } from '@bullpen/engine/internal'
+import { settlesWithin, systemClock } from '@bullpen/engine/node'
 import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { afterTime, unlessAborted } from './aborts.ts'
+import { bulkPreparer } from './bulk.ts'
+import { type GivenKey, type PlannedTask, taskPlanner } from './planned-task.ts'
 import { problemOf } from './redis-problem.ts'
+import { taskStorer } from './store-task.ts'
 
 export interface RedisOptions {
   /** The tasks that the client can enqueue. Each input is validated against its task's definition. */
@@ -69,12 +58,6 @@ export interface RedisOptions {
 
 const DEFAULT_SIZE_LIMIT = 262_144 + 16_384
 
-/**
- * The scope that all clients over Redis share for their idempotency keys. Over the API, the scope is the API key's fingerprint,
- * which has eight characters, so the two cannot be equal.
- */
-const KEY_SCOPE = 'redis'
-
 /** How long the first calls wait for the connection and for Redis's time, in ms. */
 const CONNECT_WITHIN_MS = 1_000
 const CONNECT_RETRY_MS = 20
@@ -91,7 +74,7 @@ const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
  */
 export function redis(url: string, options: RedisOptions): TaskTransport {
   const { catalogue, namespace = 'bullpen', codec, sizeLimit = DEFAULT_SIZE_LIMIT, log = SILENT } = options
-  const defaultLifeS = milliseconds(options.idempotencyLife ?? '24h', 'idempotencyLife') / 1_000
+  const idempotencyLifeS = milliseconds(options.idempotencyLife ?? '24h', 'idempotencyLife') / 1_000
   const skew = openSkewMonitor({ redisUrl: url, namespace, log })
   const { queues } = catalogue
   const { now } = skew
@@ -108,8 +91,9 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     leads: false,
     ...admission,
   })
-  const random = createRandomPool()
-  const blocked = createBlockedCallers(systemClock)
+  const plan = taskPlanner({ catalogue, now, correlationId: options.correlationId, idempotencyLifeS })
+  const store = taskStorer(broker, createBlockedCallers(systemClock))
+  const prepareBulk = bulkPreparer({ broker, plan, store })
   let isClosed = false
   let isReady = false
   const connecting = connect().then(() => {
@@ -142,60 +126,28 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     }
   }
 
-  /** Stores the task. If the queue is full, the request's policy or else the queue's policy decides what happens, as in the API. */
-  async function store(
-    create: () => NewTask,
-    queue: string,
-    whenFull: WhenFull,
-    signal: AbortSignal | undefined,
-  ): Promise<EnqueuedTask | Dropped> {
-    let isScheduled = false
-    const tryOnce = () => {
-      const task = create()
-      isScheduled = task.delayMs !== undefined
-      return broker.enqueue(task)
-    }
+  /** @throws ProblemError `unknown_task`, `invalid_input` or `invalid_request`. */
+  function planOrThrow(request: EnqueueRequest, given: TransportEnqueue): PlannedTask {
     try {
-      const stored =
-        typeof whenFull === 'string'
-          ? await tryOnce()
-          : await afterTime(milliseconds(whenFull.block), signal, (end) =>
-              blocked.enqueue({ queue, store: tryOnce, signal: end }),
-            )
-      const { id, action, replayed, expectedStartAt } = stored
-      const isNew = isStored(action) && replayed === undefined
-      const status = isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status
-      return { id, action, status, ...optionalTime('expectedStartAt', expectedStartAt) }
+      return plan(request, keyIn(given))
     } catch (error) {
-      if (error instanceof QueueFullError && whenFull === 'drop') return { action: 'dropped' }
-      throw error
+      throw problemOf(error, undefined)
     }
   }
 
   return {
-    enqueue(request, { idempotencyKey }) {
-      const { task: name, input, ...call } = request
-      const definition = checked(catalogue, name, input, call)
-      const { queue, queueSettings } = definition
-      const { limits } = queueSettings
-      const lifeS = queueSettings.idempotencyLifeS ?? defaultLifeS
-      const idempotency =
-        idempotencyKey === undefined
-          ? undefined
-          : idempotencyOf({ key: idempotencyKey, caller: KEY_SCOPE, request: JSON.stringify(request), life: lifeS })
-      let id: TaskId | undefined
-      const create = (): NewTask => {
-        const enqueuedAt = now()
-        // Later tries use the same id.
-        id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
-        const origin = { id, enqueuedAt, caller: 'only', limits, correlationId: options.correlationId } as const
-        const task = newTask(definition, input, call, origin)
-        return idempotency === undefined ? task : { ...task, idempotency }
+    enqueue(request, given) {
+      const planned = planOrThrow(request, given)
+      const stored = async (signal: AbortSignal | undefined): Promise<EnqueuedTask | Dropped> => {
+        const enqueued = await store(planned, signal)
+        return enqueued === undefined ? { action: 'dropped' } : planned.resultOf(enqueued)
       }
-      // With an idempotency key, an earlier call may have stored a task with another id.
-      const mayBeStored = () => (idempotency === undefined ? id : undefined)
-      const whenFull = call.whenFull ?? queueSettings.whenFull
-      return (signal) => once(() => store(create, queue, whenFull, signal), signal, mayBeStored)
+      return (signal) => once(() => stored(signal), signal, planned.mayBeStored)
+    },
+
+    enqueueBulk(requests, given) {
+      const { send, mayBeStored } = prepareBulk(requests, { idempotency: keyIn(given), atomic: given.atomic })
+      return (signal) => once(() => send(signal), signal, mayBeStored)
     },
 
     task(text, waitMs) {
@@ -236,13 +188,6 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   }
 }
 
-/** Returns the definition of a valid task. @throws ProblemError `unknown_task`, `invalid_input` or `invalid_request`. */
-function checked(catalogue: Catalogue, name: string, input: unknown, call: ProducerOptions): TaskDefinition {
-  try {
-    const definition = catalogue.get(name)
-    checkProduced(definition, input, call)
-    return definition
-  } catch (error) {
-    throw problemOf(error, undefined)
-  }
+function keyIn({ idempotencyKey: key, idempotencyLifeS: life }: TransportEnqueue): GivenKey | undefined {
+  return key === undefined ? undefined : { key, life }
 }

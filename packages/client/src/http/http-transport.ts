@@ -1,6 +1,7 @@
 // The transport over Bullpen's HTTP API, for Node and browsers.
 import {
   type Accepted,
+  type BulkResponse,
   BullpenError,
   type Cancelled,
   type Dropped,
@@ -10,6 +11,7 @@ import {
 } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { idempotencyHeader } from './idempotency-header.ts'
+import { errorOf } from './problem-response.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
 
 export interface HttpOptions {
@@ -51,15 +53,29 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
   const transport: HttpTransport = {
     send: (request, signal) => sendRequest(settings, request, signal),
 
-    enqueue(task, { idempotencyKey, waitMs }) {
+    enqueue(task, { idempotencyKey, idempotencyLifeS, waitMs }) {
       const request = {
         method: 'POST',
         path: 'v1/tasks',
         body: JSON.stringify(task),
-        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey) },
+        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey, idempotencyLifeS) },
         waitMs,
       } as const
       return async (signal) => (await transport.send(request, signal)) as Accepted | Dropped
+    },
+
+    enqueueBulk(tasks, { idempotencyKey, idempotencyLifeS, waitMs, atomic }) {
+      const request = {
+        method: 'POST',
+        path: 'v1/tasks/bulk',
+        body: JSON.stringify(atomic ? { tasks, atomic } : { tasks }),
+        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey, idempotencyLifeS) },
+        waitMs,
+      } as const
+      return async (signal) => {
+        const { results } = (await transport.send(request, signal)) as BulkResponse
+        return results.map((result) => ('error' in result ? { error: errorOf(result.error) } : result))
+      }
     },
 
     task(id, waitMs) {

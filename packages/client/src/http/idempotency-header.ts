@@ -1,5 +1,4 @@
 // Creates the Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header), which makes an enqueue safe to repeat.
-import { MAX_IDEMPOTENCY_KEY, ProblemError } from '@bullpen/contract/internal'
 import { randomId } from '../random-id.ts'
 
 /**
@@ -8,20 +7,9 @@ import { randomId } from '../random-id.ts'
  */
 const GENERATED_KEY_LIFE_S = 600
 
-/**
- * Returns the header for the caller's key, or for a generated key if the caller has none. @throws ProblemError `invalid_request` if
- * the key is empty, too long, or contains characters other than printable ASCII.
- */
-export function idempotencyHeader(key: string | undefined): string {
-  if (key === undefined) return `"${randomId()}";life=${GENERATED_KEY_LIFE_S}`
-  if (!/^[\x20-\x7e]+$/.test(key) || key.length > MAX_IDEMPOTENCY_KEY) {
-    const message = `expected 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters, got ${JSON.stringify(key)}`
-    throw new ProblemError({
-      code: 'invalid_request',
-      outcome: 'refused',
-      detail: `idempotencyKey: ${message}`,
-      errors: [{ parameter: 'idempotencyKey', message }],
-    })
-  }
-  return `"${key.replaceAll(/["\\]/g, '\\$&')}"`
+/** Returns the header for the caller's key, or for a generated key if the caller has none. `lifeS` is in seconds. */
+export function idempotencyHeader(key: string | undefined, lifeS: number | undefined): string {
+  const life = lifeS ?? (key === undefined ? GENERATED_KEY_LIFE_S : undefined)
+  const text = key?.replaceAll(/["\\]/g, '\\$&') ?? randomId()
+  return life === undefined ? `"${text}"` : `"${text}";life=${life}`
 }

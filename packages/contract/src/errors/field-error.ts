@@ -27,6 +27,9 @@ export const fieldErrorSchema = z.union([
   z.object({ header: z.string().describe('The name of the invalid header.'), message }),
 ])
 
+/** The maximum number of errors in a response, which should not be longer than the request. */
+export const MAX_ERRORS = 20
+
 /** Returns a JSON Pointer (RFC 6901), such as `/input/lines/3/sku`. The pointer to the whole document is empty. */
 export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')

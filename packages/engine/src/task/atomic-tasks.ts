@@ -1,6 +1,6 @@
 // Decides which tasks can be enqueued atomically, either all of them or none.
-import { BullpenError, QueueFullError } from '@bullpen/contract'
-import { errorAt, MAX_ATOMIC_TASKS } from '@bullpen/contract/internal'
+import { BullpenError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
+import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 
 /**
@@ -26,6 +26,23 @@ export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
     `/${elsewhere}/task`,
     `all tasks must belong to the first task's queue, '${queue}'; ${task} belongs to queue '${other}'`,
   )
+}
+
+/** Checks the options of one task. @throws BullpenError `invalid_request` if the task has a policy for a full queue. */
+export function checkAtomic({ whenFull = 'reject' }: ProducerOptions): void {
+  if (whenFull === 'reject') return
+  const message = 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull'
+  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/whenFull', message }] })
+}
+
+/** Returns one error for all invalid tasks of an atomic request, with the first task's code. `errors` is not empty. */
+export function errorOfAll(errors: readonly BullpenError[]): BullpenError {
+  const [first] = errors
+  const others = errors.length - 1
+  const more = others === 0 ? '' : ` (and ${others} other ${others === 1 ? 'task is' : 'tasks are'} also invalid)`
+  return new BullpenError(first?.code ?? 'invalid_request', `${first?.message}${more}`, {
+    errors: errors.flatMap((each) => each.errors).slice(0, MAX_ERRORS),
+  })
 }
 
 function refuse(pointer: string, message: string): never {
