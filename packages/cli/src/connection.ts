@@ -1,5 +1,5 @@
 // Reads the API's address and key from the options and the environment.
-import { type Client, createClient, http } from '@bullpen/client'
+import { type Client, createClient, type HttpOptions, http } from '@bullpen/client'
 import { UsageError } from './arguments/usage-error.ts'
 
 const DEFAULT_API = 'http://127.0.0.1:8080'
@@ -32,6 +32,6 @@ export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessE
   return { api, key }
 }
 
-export function connect({ api, key }: Connection): Client {
-  return createClient({ transport: http(api, key), retryFor: RETRY_FOR })
+export function connect({ api, key }: Connection, options: HttpOptions = {}): Client {
+  return createClient({ transport: http(api, key, options), retryFor: RETRY_FOR })
 }

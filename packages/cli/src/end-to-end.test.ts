@@ -1,5 +1,8 @@
 // Tests the program against the real API and a real Redis.
 import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
@@ -116,4 +119,26 @@ test('a queue without workers is limited, drained and resumed, and the audit lis
     err: expect.stringContaining('no workers are running'),
   })
   expect(await run('pause', '--queue', 'cpv')).toMatchObject({ code: 3, err: expect.stringContaining('cpu') })
+})
+
+test('the tasks of a file are enqueued once, although the command is repeated after a line was corrected', async () => {
+  const { run } = await startApi()
+  const file = join(mkdtempSync(join(tmpdir(), 'bullpen-bulk-')), 'tasks.ndjson')
+  onTestFinished(() => rmSync(dirname(file), { recursive: true }))
+  const lines: readonly object[] = Array.from({ length: 1_500 }, (_, i) => ({
+    task: 'task.count',
+    input: { fencingToken: i },
+  }))
+  const write = (all: readonly object[]) => writeFileSync(file, all.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  write(lines.with(700, { task: 'task.count', input: { fencingToken: 'x' } }))
+  const enqueue = () => run('enqueue', '--bulk', file, '--idempotency-key', 'import 7')
+  expect(await enqueue()).toMatchObject({
+    ...{ code: 1, out: '1,500 tasks: 1,499 enqueued, 1 rejected\n' },
+    err: expect.stringMatching(/^bullpen: line 701: invalid_input: \/input\/fencingToken: /),
+  })
+  write([...lines, { task: 'task.count', input: { fencingToken: 1_500 } }])
+  expect(await enqueue()).toMatchObject({ code: 0, out: '1,501 tasks: 2 enqueued, 1,499 already stored\n' })
+  expect(await run('list', '--queue', 'cpu', '--status', 'waiting', '--all', '--json')).toMatchObject({
+    out: expect.toSatisfy((text: string) => text.trimEnd().split('\n').length === 1_501),
+  })
 })

@@ -36,7 +36,10 @@ export function problem(code: ErrorCode, status: number, more: object = {}): Ans
   return [status, { type: `/problems/${code}`, title: code, status, code, ...more }]
 }
 
-export type Answer = readonly [status: number, body: unknown] | 'break' | 'silence'
+export type Answer =
+  | readonly [status: number, body: unknown, headers?: Readonly<Record<string, string>>]
+  | 'break'
+  | 'silence'
 
 interface Seen {
   readonly request: string
@@ -51,26 +54,29 @@ export interface FakeApi extends AsyncDisposable {
 }
 
 /**
- * Starts an API that responds to requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for
- * each request. Any other request gets a 404.
+ * Starts an API that responds to requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called with
+ * the body of each request. Any other request gets a 404.
  */
-export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
+export async function fakeApi(
+  answers: Readonly<Record<string, Answer | ((body: unknown) => Answer)>> = {},
+): Promise<FakeApi> {
   const seen: Seen[] = []
   const idempotencyKeys: string[] = []
   const server = createServer(async (incoming, response) => {
     const request = `${incoming.method} ${incoming.url}`
-    seen.push({ request, body: 'content-type' in incoming.headers ? await json(incoming) : undefined })
+    const received = 'content-type' in incoming.headers ? await json(incoming) : undefined
+    seen.push({ request, body: received })
     const key = incoming.headers['idempotency-key']
     if (typeof key === 'string') idempotencyKeys.push(key)
     const known = incoming.headers.authorization === `Bearer ${FAKE_KEY}`
     const entry = known
       ? (answers[request] ?? problem('task_not_found', 404))
       : problem('unauthorized', 401, { detail: WRONG_KEY })
-    const answer = typeof entry === 'function' ? entry() : entry
+    const answer = typeof entry === 'function' ? entry(received) : entry
     if (answer === 'break') incoming.socket.destroy()
     else if (answer !== 'silence') {
-      const [status, body] = answer
-      response.writeHead(status, { 'content-type': 'application/json' })
+      const [status, body, headers] = answer
+      response.writeHead(status, { 'content-type': 'application/json', ...headers })
       response.end(typeof body === 'string' ? body : JSON.stringify(body))
     }
   }).listen(0, '127.0.0.1')

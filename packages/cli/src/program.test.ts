@@ -453,13 +453,14 @@ describe('help', () => {
     await using api = await fakeApi({
       ...{ [ENQUEUE]: [202, ACCEPTED], [SHOW]: [200, view()], [WAIT]: [200, view()] },
       ...{ [`${CANCEL}?wait=10`]: [200, { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS }] },
+      'POST /v1/tasks/bulk': [200, { failed: 0, results: [{ id: ID, action: 'created', status: 'waiting' }] }],
       'POST /v1/tasks/cancel': [202, pending],
       'POST /v1/tasks/cancel?dryRun=true': [200, { ...pending, matching: 12, exact: true }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
       ...FLEET,
     })
-    const ended = await runShell(api, line.replace('<receipt.json', '<<<"{}"'))
+    const ended = await runShell(api, line.replace(/<receipts?\.(nd)?json/, '<<<"{}"'))
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(ended.out).not.toBe('')
   })

@@ -82,7 +82,7 @@ async function run(
   return await COMMANDS[command]({
     positionals,
     values,
-    connect: () => connect(readConnection(values, env)),
+    connect: (options) => connect(readConnection(values, env), options),
     out: createOutput({ stdout, stderr, json: values.json ?? false, now }),
     by: invokerName(values.by, env),
     stdin,

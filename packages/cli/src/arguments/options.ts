@@ -52,6 +52,16 @@ export const OPTIONS = {
     value: 'KEY',
     help: 'enqueue the task only once, however often the command is repeated with this key',
   },
+  bulk: {
+    type: 'string',
+    value: 'FILE',
+    help: 'enqueue one task for each line of FILE, or of standard input if FILE is -',
+  },
+  'retry-for': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'with --bulk, how long to send tasks again while the API accepts none (default: 1m)',
+  },
   'when-full': {
     type: 'string',
     value: 'POLICY',

@@ -1,6 +1,6 @@
 // Defines the context that every command receives.
 import type { Readable } from 'node:stream'
-import type { Client } from '@bullpen/client'
+import type { Client, HttpOptions } from '@bullpen/client'
 import type { CommandLine } from '../arguments/command-line.ts'
 import type { ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
@@ -9,7 +9,7 @@ export interface CommandContext {
   readonly positionals: CommandLine['positionals']
   readonly values: CommandLine['values']
   /** Reads the API's address and key. Commands call it after checking their own options. @throws UsageError. */
-  readonly connect: () => Client
+  readonly connect: (options?: HttpOptions) => Client
   readonly out: Output
   /** The name of the person or program that sends the command, for the audit log. */
   readonly by: string | undefined

@@ -21,16 +21,25 @@ const ID = 'cpu-01jd3v7n8q0000000000000000'
 
 export const COMMANDS = {
   enqueue: {
-    usage: 'TASK [INPUT | -]',
-    summary: 'Enqueue a task',
+    usage: 'TASK [INPUT | -] | [TASK] --bulk FILE',
+    summary: 'Enqueue a task, or many tasks from a file',
     description: [
       'Enqueue a task, and print its id once the task is stored. INPUT is JSON and defaults to {}. Use - to read INPUT from',
       'standard input. With --wait, also wait for the task to end, and then print the task. Timeouts apply only to long',
       'tasks.',
       DURATIONS,
+      '',
+      'With --bulk, enqueue one task for each line of FILE. Without TASK, each line is a JSON object with the fields of',
+      'POST /v1/tasks, such as {"task":"math.factorial","input":{"n":50}}. With TASK, each line is the input of a task. The',
+      'options apply to every task, unless a line has its own. Lines that are rejected are reported with their numbers, and',
+      'the others are enqueued. If the API responds with 429 or 503, or cannot be reached, the command waits and sends the',
+      'tasks again. With --idempotency-key, you can repeat the command with the same file, in which you may correct the',
+      'rejected lines and add others at the end: no line is enqueued twice, as long as the API remembers the key.',
     ],
-    arguments: { min: 1, max: 2 },
+    arguments: { min: 0, max: 2 },
     options: [
+      'bulk',
+      'retry-for',
       'meta',
       'tag',
       'delay',
@@ -52,6 +61,7 @@ export const COMMANDS = {
     examples: [
       `bullpen enqueue math.factorial '{"n":50}' --wait 10s`,
       'bullpen enqueue receipt.send - --delay 30s --meta order=A-1 --tag batch:7 <receipt.json',
+      'bullpen enqueue receipt.send --bulk - --tag batch:7 --idempotency-key import-7 <receipts.ndjson',
     ],
   },
   show: {

@@ -20,6 +20,8 @@ export interface Output {
    * pipe, as `head` does.
    */
   answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
+  /** Prints an error on standard error: as `{"error":…}` if --json is set, and otherwise as lines of text. */
+  error(error: object, lines: readonly string[]): void
   /** Prints a remark on standard error, unless --json is set. */
   remark(text: string): void
   /**
@@ -34,6 +36,9 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
   return {
     json,
     answer: (answer, lines) => write(stdout, json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })),
+    error(error, lines) {
+      stderr.write(json ? `${JSON.stringify({ error })}\n` : `bullpen: ${lines.join('\n')}\n`)
+    },
     remark(text) {
       if (!json) stderr.write(`${text}\n`)
     },
