@@ -6,7 +6,7 @@ import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 import { explainAndExit } from './system/user-error.mjs'
 
-helpOn(`npm run bench -- [all|worker|runner|enqueue [CASE...]|against CHECKOUT|idle [CHECKOUT]] [--pairs N] [--json]
+helpOn(`npm run bench -- [all|worker|runner|enqueue [CASE...]|against CHECKOUT|memory|idle [CHECKOUT]] [--pairs N] [--json]
 
 Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on that server.
 
@@ -17,6 +17,9 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
            (in process, without HTTP), or limit (with fastify alone, without Redis); defaults to all of them
   against  compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
+  memory   measure the bytes in Redis of a waiting task whose input has 100 bytes, with and without an idempotency key, for
+           Redis's default settings and for those that Bullpen recommends, beside a job of plain BullMQ; deletes all data
+           of the server
   idle     count the commands and connections of idle workers and of idle plain BullMQ workers, about two minutes each;
            with CHECKOUT, also those of another checkout of Bullpen
   --workers, --queues, --seconds

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { benchAgainst, describeCosts } from './against.ts'
 import { benchEnqueue, describeEnqueue, ENQUEUE_CASES, type EnqueueCase } from './enqueue/enqueue-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
+import { benchMemory, describeMemory } from './memory.ts'
 import { asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'
@@ -14,6 +15,7 @@ const TABLES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Resul
 const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(TABLES).join('|')}] [--json]
        REDIS_URL=redis://… bench enqueue [${ENQUEUE_CASES.join('|')}]… [--pairs 5] [--seconds 10] [--json]
        REDIS_URL=redis://… bench against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
+       REDIS_URL=redis://… bench memory [--json]
        REDIS_URL=redis://… bench idle [CHECKOUT] [--workers 20] [--queues 10] [--seconds 60] [--json]`
 
 const NUMBERS = ['pairs', 'tasks', 'workers', 'queues', 'seconds'] as const
@@ -60,6 +62,9 @@ if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0
     }
     await print(benchIdle({ redisUrl, checkout, ...limits }), describeIdle)
   }
+} else if (name === 'memory') {
+  if (others.length > 0) fail()
+  else await print(benchMemory(redisUrl), describeMemory)
 } else {
   const chosen = name === 'all' ? Object.values(TABLES) : [TABLES[name]].filter((each) => each !== undefined)
   if (others.length > 0 || chosen.length === 0) fail()

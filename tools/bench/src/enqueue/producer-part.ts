@@ -4,6 +4,7 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { createRandomPool } from '@bullpen/engine/node'
 import { Queue } from 'bullmq'
+import { untilReachable } from '../reachable.ts'
 import { createMeter } from './meter.ts'
 import { ownCpu, partOptions, reportReady } from './part.ts'
 import { catalogue, INPUT, SIZE_LIMIT, welcome } from './workload.ts'
@@ -21,7 +22,7 @@ const PRODUCERS = {
   async bullpen({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
     const log = { debug() {}, info() {}, warn() {}, error: console.error }
     const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log })
-    while (!(await isReachable(broker.ping)));
+    await untilReachable(broker)
     const random = createRandomPool()
     return () => {
       const enqueuedAt = Date.now()
@@ -37,14 +38,6 @@ const PRODUCERS = {
   },
 } as const satisfies Record<string, (options: ProducerOptions) => Promise<() => Promise<unknown>>>
 export type ProducerName = keyof typeof PRODUCERS
-
-/** Waits 20 ms if Redis is not reachable, because a producer's connection rejects commands until it is open. */
-function isReachable(ping: () => Promise<void>): Promise<boolean> {
-  return ping().then(
-    () => true,
-    () => new Promise((resolve) => setTimeout(resolve, 20, false)),
-  )
-}
 
 const options = partOptions<ProducerOptions>()
 const enqueue = await PRODUCERS[options.producer](options)
