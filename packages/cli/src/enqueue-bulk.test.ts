@@ -63,7 +63,7 @@ describe('enqueue --bulk', () => {
   test('enqueues each line of a file, 1,000 in one request, and prints how many there were', async () => {
     await using api = await fakeApi({ [BULK]: storing() })
     const ended = await run(api, ['enqueue', '--bulk', fileWith(linesOf(2_500))])
-    expect(ended).toEqual({ code: 0, out: '2500 tasks: 2,500 enqueued\n', err: '' })
+    expect(ended).toEqual({ code: 0, out: '2,500 tasks: 2,500 enqueued\n', err: '' })
     expect(sent(api)).toEqual([numbers(1_000), numbers(1_000, 1_001), numbers(500, 2_001)])
     expect(new Set(api.idempotencyKeys).size).toBe(3)
     for (const key of api.idempotencyKeys) expect(key).toMatch(/^"[0-9a-f-]{36}\/[123]";life=600$/)
@@ -250,7 +250,7 @@ describe('enqueue --bulk sends tasks again', () => {
   ])('until none was accepted for the given time, and then stops', async (answer, code) => {
     await using api = await fakeApi({ [BULK]: inTurn(storing(), () => answer) })
     const ended = await enqueue(api, linesOf(1_500), '--retry-for', '150ms')
-    expect(ended).toMatchObject({ code, out: '1500 tasks: 1,000 enqueued\n' })
+    expect(ended).toMatchObject({ code, out: '1,500 tasks: 1,000 enqueued\n' })
     expect(ended.err).toContain(
       'stopped: 500 tasks may or may not be stored, and the lines after them were not read; to be able to repeat the command safely, use --idempotency-key\n',
     )
@@ -292,7 +292,7 @@ describe('enqueue --bulk stops', () => {
       })(),
     )
     const { code, out, err } = await run(api, ['enqueue', '--bulk', '-'], { stdin })
-    expect({ code, out }).toEqual({ code: 1, out: '1000 tasks: 1,000 enqueued\n' })
+    expect({ code, out }).toEqual({ code: 1, out: '1,000 tasks: 1,000 enqueued\n' })
     expect(err).toContain('bullpen: cannot read standard input: EIO: i/o error, read\n')
   })
 })

@@ -13,26 +13,33 @@ export async function collectResults(
   repeat: Repeat,
   signal: AbortSignal | undefined,
 ): Promise<Results> {
-  let results: Results | undefined
-  /** Whether a try may have stored any of the tasks, because its response was lost. */
-  let isAnyUnknown = false
-  const attempt: Try<Results> = async (current) => {
-    const latest = await send(current).catch((error: unknown) => {
-      isAnyUnknown ||= error instanceof ProblemError && error.outcome === 'unknown'
-      throw error
-    })
-    results = latest.map((result, i) => combine(results?.[i], result))
-    const temporary = results.find((each) => 'error' in each && mayRepeat('idempotent', each.error))
-    if (temporary !== undefined && 'error' in temporary) throw temporary.error
-    return results
+  const tries: Tries = { results: undefined, isAnyUnknown: false }
+  try {
+    await repeat('idempotent', (current) => tryOnce(send, tries, current), signal)
+  } catch (error) {
+    if (tries.results === undefined || signal?.aborted) throw error
   }
-  const rejection = await repeat('idempotent', attempt, signal).then(
-    () => undefined,
-    (error: unknown) => ({ error }),
-  )
-  if (rejection !== undefined && (results === undefined || signal?.aborted)) throw rejection.error
-  const known = results ?? []
-  return isAnyUnknown ? known.map(withUnknownOutcome) : known
+  const { results = [], isAnyUnknown } = tries
+  return isAnyUnknown ? results.map(withUnknownOutcome) : results
+}
+
+/** What is known after some tries. */
+interface Tries {
+  /** Undefined if no try has returned results. */
+  results: Results | undefined
+  /** Whether a try may have stored any of the tasks, because its response was lost. */
+  isAnyUnknown: boolean
+}
+
+/** Sends the call once. @throws ProblemError if the whole call fails, or that of a task that failed for a temporary reason. */
+async function tryOnce(send: Try<Results>, tries: Tries, signal: AbortSignal | undefined): Promise<void> {
+  const latest = await send(signal).catch((error: unknown) => {
+    tries.isAnyUnknown ||= error instanceof ProblemError && error.outcome === 'unknown'
+    throw error
+  })
+  const earlier = tries.results
+  tries.results = latest.map((result, i) => combine(earlier?.[i], result))
+  for (const result of tries.results) if ('error' in result && mayRepeat('idempotent', result.error)) throw result.error
 }
 
 /** A task that an earlier try has stored keeps this result. */

@@ -1,7 +1,6 @@
 // Formats the results of a bulk enqueue.
 import { ProblemError } from '@bullpen/client'
 import { errorReport } from './error-report.ts'
-import { count } from './format.ts'
 
 /** How many lines had which result. Blank lines are not counted. */
 export interface BulkTally {
