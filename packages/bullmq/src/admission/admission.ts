@@ -24,7 +24,7 @@ export interface Admission {
   /**
    * Returns undefined if the queue is known to accept tasks. If its settings must be read first, returns a promise that resolves
    * once the queue is known to accept tasks. The read takes one round trip, and one more for each notification that arrives
-   * meanwhile.
+   * during a read.
    *
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */

@@ -11,7 +11,7 @@ import {
 
 /**
  * Takes the result of a reading. `reading` is undefined if Redis does not report its memory, in which case every task is
- * admitted. `isNew` is whether the producer has just joined.
+ * admitted. `isNew` says whether the producer has just joined.
  */
 export type Received = (reading: MemoryReading | undefined, isNew: boolean) => void
 

@@ -32,7 +32,7 @@ export interface MemoryAdmission {
   admit(queue: string, dataBytes: number, tasks: number): Promise<void> | undefined
   /**
    * Returns how many bytes a queue's unfinished tasks may take if nothing else limits them: the queue's share of its server's memory.
-   * Returns undefined if the memory is not known. Takes no round trip.
+   * Returns undefined if the memory is not known. Does not query Redis.
    */
   maxBytesOf(queue: string): number | undefined
   /**
@@ -43,7 +43,7 @@ export interface MemoryAdmission {
   check(): Promise<void>
   /**
    * Returns the last reading, or undefined if there is none. In a cluster, returns the reading of the node with the least room.
-   * Takes no round trip.
+   * Does not query Redis.
    */
   latest(): ServerMemory | undefined
   close(): void

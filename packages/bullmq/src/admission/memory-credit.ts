@@ -45,7 +45,7 @@ export interface MemoryReading {
 /**
  * - `new`: the other producers may not have counted this one yet
  * - `current`: the reading is recent, as are the readings of the other producers that store tasks
- * - `outdated`: the producer was idle, and others may have used the memory meanwhile
+ * - `outdated`: the producer was idle, and others may have used the memory in the meantime
  */
 export type Trust = 'new' | 'current' | 'outdated'
 

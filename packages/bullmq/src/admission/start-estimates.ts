@@ -17,7 +17,7 @@ const READINGS_AFTER_LAST = 30
 export interface StartEstimates {
   /**
    * Returns when a task is expected to start, in ms since 1970, or undefined if that is unknown. Call this method directly before
-   * the task is sent to Redis, because it adds the task to the backlog. Takes no round trip.
+   * the task is sent to Redis, because it adds the task to the backlog. Does not query Redis.
    */
   expect(task: NewTask): number | undefined
   close(): void

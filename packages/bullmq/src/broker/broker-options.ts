@@ -95,7 +95,7 @@ export interface BrokerOptions {
 
 /** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
 export interface BullmqBroker extends Broker {
-  /** Returns whether this process leads the namespace. Takes no round trip. */
+  /** Returns whether this process leads the namespace. Does not query Redis. */
   isLeading(): boolean
   /**
    * Checks that Redis does not evict tasks, unless that is allowed. Takes up to one round trip for each server.
@@ -105,12 +105,12 @@ export interface BullmqBroker extends Broker {
   checkServer(): Promise<void>
   /**
    * Returns how much memory Redis used when it was last read, at most 10 s ago. Returns undefined if that is unknown or if
-   * `admission` is 'open'. In a cluster, returns the memory of the node with the least room. Takes no round trip.
+   * `admission` is 'open'. In a cluster, returns the memory of the node with the least room. Does not query Redis.
    */
   memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
   /**
    * Returns whether each check of the server's settings found a problem when it last ran, at most 5 min ago. Checks that Redis
-   * does not permit are left out. If `admission` is 'open', the map is empty. Takes no round trip.
+   * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
   readonly boardQueues: readonly Queue[]

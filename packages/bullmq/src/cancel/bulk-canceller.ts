@@ -1,7 +1,7 @@
 // Ends the waiting tasks that match cancel rules, page by page, and deletes a rule once no task matches it.
 //
 // The leader does this until its lease has expired or a newer leader has worked on the queue. The leader starts when its survey
-// of the queue finds a rule, continues its other duties meanwhile, and makes only one pass over a queue at a time
+// of the queue finds a rule, continues its other duties in the meantime, and makes only one pass over a queue at a time
 // (leader/housekeeping.ts). Each pass handles up to 50 rules, chosen at random if there are more, and first forgets which tasks
 // returned from `active` during the previous pass. A pass visits the places in SCAN_ORDER, so that a task that moves during the
 // pass is found later instead of being missed. A rule is done when a whole pass that began after all consumers knew the rule has

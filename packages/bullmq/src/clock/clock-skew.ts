@@ -25,7 +25,7 @@ export interface SkewMonitor {
   /**
    * Returns the time in whole milliseconds since 1970 by Redis's clock, or by the machine's clock until the first measurement.
    * The time is computed from the latest measurement and the monotonic clock, so setting the machine's clock does not affect it.
-   * Takes no round trip.
+   * Does not query Redis.
    */
   now(): number
   /** Returns the same time, with fractions, for a given value of `performance.now()`. */

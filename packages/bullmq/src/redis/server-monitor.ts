@@ -20,7 +20,7 @@ const MESSAGES: Readonly<Record<ServerCheck, string>> = {
 export interface ServerMonitor {
   /**
    * Returns whether each check found a problem in the last round. In a cluster, a check counts as having found a problem if it
-   * found one on any node. Checks that Redis does not permit are left out. Takes no round trip.
+   * found one on any node. Checks that Redis does not permit are left out. Does not query Redis.
    */
   problems(): ReadonlyMap<ServerCheck, boolean>
   close(): void

@@ -12,7 +12,7 @@ export const LEAVINGS = {
 } as const
 
 /**
- * The causes that may interrupt a long attempt. `outputCounts` is whether valid output still counts if it is returned within the
+ * The causes that may interrupt a long attempt. `outputCounts` says whether valid output still counts if it is returned within the
  * grace period.
  */
 export const INTERRUPTIONS = {

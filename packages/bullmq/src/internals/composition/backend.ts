@@ -29,8 +29,8 @@ export interface ComposeOptions {
 }
 
 /**
- * How long an idle Worker waits for a marker before it looks for a task by itself, in seconds. BullMQ waits for at most 10 s. If
- * a marker is lost, the leader adds another one (../../leader/housekeeping.ts).
+ * How long an idle Worker waits for a marker before it looks for a task without one, in seconds. BullMQ waits for at most 10 s.
+ * If a marker is lost, the leader adds another one (../../leader/housekeeping.ts).
  */
 export const IDLE_WAIT_SECONDS = 10
 

@@ -16,9 +16,9 @@ export interface ListPage {
  * Returns that many tasks, or fewer at the left end.
  *
  * BullMQ takes jobs from the right end. If the given task has been taken, so have all tasks to its right, and the page begins at
- * the right end. The same happens if the given task was cancelled, so that tasks are then listed again, but none is skipped. If
- * only other tasks have been taken or returned meanwhile, the script searches the list for the given task, which
- * takes Redis about 1 ms at a depth of 100,000 tasks. Otherwise, the task is found at its position.
+ * the right end. The same happens if the given task was cancelled, so that tasks are then listed twice, but no task is skipped.
+ * If only other tasks have been taken or returned in the meantime, the script searches the list for the given task, which takes
+ * Redis about 1 ms at a depth of 100,000 tasks. Otherwise, the task is found at its position.
  */
 export const listPage = defineScript({
   name: 'list-page',

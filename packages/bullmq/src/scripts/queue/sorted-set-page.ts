@@ -14,8 +14,8 @@ export interface ScoredId {
  * Returns that many tasks with their scores, or fewer at the end of the set.
  *
  * Redis orders the members of a sorted set by score, and members with the same score by their bytes. The page begins after the
- * place that the given task has in this order, whether or not the task is still there. It therefore contains exactly the tasks
- * that follow, whatever has been added to or removed from the set meanwhile.
+ * place that the given task has in this order, whether or not the task is still there. The page therefore contains exactly the
+ * tasks that follow, whatever has been added to or removed from the set in the meantime.
  *
  * The place is found by a binary search among the tasks with the same score. It takes O((log n)²) steps for n tasks, which are
  * seventeen reads of one task each if 100,000 tasks have the same score.
