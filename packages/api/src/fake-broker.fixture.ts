@@ -20,7 +20,7 @@ export interface FakeBroker extends Broker {
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'limited' | 'hangs' | 'breaks'
-  /** The limit that the queue has reached if the trouble is 'queue full'. */
+  /** The limit that the queue has reached if `trouble` is 'queue full'. */
   reached: ReachedLimit
   /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number

@@ -63,8 +63,8 @@ export function queueKeys(namespace: string, queue: string) {
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
     /**
-     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the tasks take that have not ended
-     * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when they were last compared with the tasks
+     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the unfinished tasks take
+     * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks
      * (`comparedAt`, in ms since 1970).
      */
     totals: `${base}:totals`,

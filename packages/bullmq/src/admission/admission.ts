@@ -11,7 +11,7 @@ import { decodeDrain, decodeLimits, LIMIT_FIELDS } from '../fleet/queue-settings
 import { fleetKeys, queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** What almost every queue has. An enqueue then compares nothing else. */
+/** The limits of almost every queue. An enqueue recognises them by comparing references. */
 const NO_LIMITS: QueueLimits = Object.freeze({})
 
 interface ProducerSettings {

@@ -8,8 +8,8 @@ import { bytesOf } from '../internals/status/task-charge.ts'
 /**
  * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains both scheduled and retrying tasks. BullMQ stores
  * a task's delay in the job's options, and sets the job's `delay` field to 0 when the task becomes ready. If the new task
- * replaces another one (./unique-steps.ts), the replaced task is not counted. `pending_tasks` and `pending_bytes` are what the
- * same script adds before this task. `ARGV[2]` is the task's stored string.
+ * replaces another one (./unique-steps.ts), the replaced task is not counted. `pending_tasks` and `pending_bytes` are the number
+ * and the size of the tasks that the same script adds before this one. `ARGV[2]` is the task's stored string.
  */
 export const LIMIT = `
 if limits ~= '' then
@@ -37,14 +37,17 @@ if limits ~= '' then
   end
 end`
 
-/** The reply of {@link LIMIT} if the task is refused. `own` is how many bytes the task would take, if `limit` is `maxBytes`. */
+/**
+ * The reply of {@link LIMIT} if the task is refused. If `limit` is `maxBytes`, `own` is the number of bytes that the task would
+ * take.
+ */
 export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number, own?: number]
 
 export function encodeLimits({ maxTasks, maxBytes, maxAgeMs }: QueueLimits): string {
   return `${maxTasks ?? ''} ${maxBytes ?? ''} ${maxAgeMs ?? ''}`
 }
 
-/** Returns the error for a refused task: `payload_too_large` if the task would not have room in an empty queue either. */
+/** Returns the error for a refused task, which is `payload_too_large` if the task would not fit into an empty queue. */
 export function decodeFull([, limit, found, max, own = 0]: FullReply, queue: string): BullpenError {
   return limit === 'maxBytes' && own > max
     ? tooLargeForQueue(queue, own, max)

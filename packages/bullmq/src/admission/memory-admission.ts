@@ -13,9 +13,9 @@ import type { Commander } from '../scripts/script.ts'
 import { costOf } from './memory-credit.ts'
 import { createMemoryMeter, type MemoryMeter, READ_EVERY_MS, type ServerMemory } from './memory-meter.ts'
 
-/** The default of the watermark, in percent of Redis's memory. */
+/** The default watermark, as a percentage of Redis's memory. */
 export const DEFAULT_WATERMARK = 80
-/** The default of what the unfinished tasks of one queue may take, in percent of Redis's memory. */
+/** The default limit for the unfinished tasks of one queue, as a percentage of Redis's memory. */
 export const DEFAULT_QUEUE_SHARE = 50
 /** The minimum time between two log lines about refused tasks, in ms. */
 const LOG_EVERY_MS = 30_000
@@ -31,8 +31,8 @@ export interface MemoryAdmission {
    */
   admit(queue: string, dataBytes: number, tasks: number): Promise<void> | undefined
   /**
-   * Returns how many bytes a queue's unfinished tasks may take if nothing else limits them: the queue's share of its server's memory.
-   * Returns undefined if the memory is not known. Does not query Redis.
+   * Returns how many bytes a queue's unfinished tasks may take if no other limit is set: a share of the memory of the queue's
+   * server. Returns undefined if the memory is not known. Does not query Redis.
    */
   maxBytesOf(queue: string): number | undefined
   /**
@@ -56,7 +56,7 @@ export interface MemoryAdmissionOptions {
   readonly queues: readonly string[]
   /** The percentage of the memory at which admission stops. */
   readonly watermark: number
-  /** What the unfinished tasks of one queue may take, in percent of the memory. */
+  /** The limit for the unfinished tasks of one queue, as a percentage of the memory. */
   readonly queueShare: number
   readonly allowsEviction: boolean
   /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */

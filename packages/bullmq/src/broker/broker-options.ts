@@ -35,8 +35,8 @@ export interface BrokerOptions {
    */
   readonly memoryWatermark?: number | undefined
   /**
-   * What the unfinished tasks of one queue may take, as a percentage of Redis's memory. It applies to queues for which neither the
-   * definition nor a command sets `maxBytes`, unless the memory is unknown. Defaults to 50.
+   * The limit for the unfinished tasks of one queue, as a percentage of Redis's memory. The limit applies to queues for which
+   * neither the definition nor a command sets `maxBytes`, unless the memory is unknown. Defaults to 50.
    */
   readonly queueMemoryShare?: number | undefined
   /**

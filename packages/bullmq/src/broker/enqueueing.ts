@@ -46,7 +46,9 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     return memory?.admit(queue, bytes, tasks)
   }
 
-  /** Returns the limits of an admitted task. Every queue has a limit of bytes, unless Redis does not report its memory. */
+  /**
+   * Returns the limits for an admitted task. Every queue has a maximum number of bytes, unless Redis does not report its memory.
+   */
   function limitsOf({ queue, limits: defined }: NewTask): QueueLimits | undefined {
     const limits = admission.limitsOf(queue, defined)
     if (limits?.maxBytes !== undefined) return limits

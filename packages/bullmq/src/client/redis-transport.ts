@@ -39,8 +39,8 @@ export interface RedisOptions {
   /** The percentage of Redis's memory at which tasks are refused with `redis_full`. Defaults to 80. */
   readonly memoryWatermark?: number
   /**
-   * What the unfinished tasks of one queue may take, as a percentage of Redis's memory, if neither the queue's definition nor a command
-   * sets `maxBytes`. If they take more, tasks are refused with `queue_full`. Defaults to 50.
+   * The limit for the unfinished tasks of one queue, as a percentage of Redis's memory, if neither the queue's definition nor a
+   * command sets `maxBytes`. Beyond this limit, tasks are refused with `queue_full`. Defaults to 50.
    */
   readonly queueMemoryShare?: number
   /**

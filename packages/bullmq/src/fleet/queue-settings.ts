@@ -1,6 +1,6 @@
-// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits of what
-// may wait. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts
-// apply them.
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits for
+// waiting tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch
+// scripts apply them.
 import { milliseconds, type QueueLimits } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
@@ -67,7 +67,7 @@ function byteCount(given: string | number): number {
   return typeof given === 'number' ? given : bytes(given, 'maxBytes')
 }
 
-/** The fields of the settings that limit what may wait. */
+/** The settings' fields that limit the waiting tasks. */
 export const LIMIT_FIELDS = ['maxTasks', 'maxBytes', 'maxAgeMs'] as const satisfies readonly (keyof QueueLimits)[]
 
 /** Decodes the values of {@link LIMIT_FIELDS}. Returns only the limits that a command has set. */

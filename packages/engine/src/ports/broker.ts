@@ -50,8 +50,8 @@ export interface NewTask {
   readonly idempotency?: Idempotency | undefined
   readonly unique?: UniqueKey | undefined
   /**
-   * The queue's limits. If one of them is reached, the task is refused. If omitted, only a limit that the broker itself has refuses the
-   * task. The brokers of workers have none.
+   * The queue's limits. If one of them is reached, the task is refused. If omitted, the task is refused only if a limit of the
+   * broker itself is reached. Workers' brokers do not have any limits.
    */
   readonly limits?: QueueLimits | undefined
   readonly task: string
@@ -133,8 +133,8 @@ export interface CancelProgress {
 /** The counters of a queue. All but `bytes` only increase. */
 export interface QueueTotals {
   /**
-   * How many bytes the tasks take that have not ended: the stored string of each one, plus 512 for what the store keeps beside the
-   * string.
+   * The number of bytes that the unfinished tasks take: the size of each task's stored string, plus 512 bytes for the other data
+   * that the store keeps for the task.
    */
   readonly bytes: number
   /** The total number of tasks that have been added. */
@@ -142,8 +142,8 @@ export interface QueueTotals {
   /** The total number of tasks that have been deleted, for example by retention. */
   readonly removed: number
   /**
-   * The number of status index entries and uncounted tasks that were repaired, and how often `bytes` was. This number stays 0 unless plain BullMQ uses the
-   * queue.
+   * The number of repairs: of entries in the status index, of uncounted tasks, and of `bytes`. This number stays 0 unless plain
+   * BullMQ uses the queue.
    */
   readonly drift: number
   /**
@@ -225,7 +225,8 @@ export interface Broker {
    */
   counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
   /**
-   * Returns how many tasks the queue has accepted and removed, and how many bytes its tasks take. The call takes constant time and one round trip.
+   * Returns how many tasks the queue has accepted and removed, and how many bytes its unfinished tasks take. The call takes
+   * constant time and one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */

@@ -65,9 +65,9 @@ export interface QueueSettings {
   readonly rate: { readonly max: number; readonly perMs: number } | undefined
   /** How many tasks may be waiting, scheduled or retrying. Replaces the limit in the queue's definition. */
   readonly maxTasks: number | undefined
-  /** How many bytes the unfinished tasks may take, in place of the limit of the queue's definition. */
+  /** How many bytes the unfinished tasks may take. Replaces the limit in the queue's definition. */
   readonly maxBytes: number | undefined
-  /** How long the task that starts next may have been waiting, in place of the limit of the queue's definition. */
+  /** How long the task that starts next may have been waiting. Replaces the limit in the queue's definition. */
   readonly maxAgeMs: number | undefined
 }
 

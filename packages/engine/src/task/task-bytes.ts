@@ -3,8 +3,8 @@ import { BullpenError } from '@bullpen/contract'
 import { formatBytes } from '@bullpen/contract/internal'
 
 /**
- * What Redis stores beside a task's string, in bytes: its other fields and its place in the queue. With Redis's default settings, a
- * waiting task takes about 450 bytes more than its string.
+ * The bytes that Redis stores for a task in addition to its string: the task's other fields and its place in the queue. With
+ * Redis's default settings, a waiting task takes about 450 bytes more than its string.
  */
 export const TASK_OVERHEAD_BYTES = 512
 
@@ -14,12 +14,12 @@ export function taskBytes(dataBytes: number): number {
 }
 
 /**
- * Returns the error of a task that alone exceeds its queue's limit of bytes. It is not `queue_full`, because the task would not have
- * room in an empty queue either.
+ * Returns the error for a task that alone exceeds its queue's maximum number of bytes. The code is not `queue_full`, because the
+ * task would not fit into an empty queue either.
  */
 export function tooLargeForQueue(queue: string, bytes: number, maxBytes: number): BullpenError {
   return new BullpenError(
     'payload_too_large',
-    `the task would take ${bytes} bytes, but all tasks of queue '${queue}' together may take ${formatBytes(maxBytes)} (maxBytes): make the task's input smaller, or raise the limit`,
+    `the task would take ${bytes} bytes, but all tasks of queue '${queue}' together may take ${formatBytes(maxBytes)} (maxBytes); make the task's input smaller, or raise the limit`,
   )
 }

@@ -118,7 +118,7 @@ if id ~= '' and (${SUCCEEDED}) then
 end`,
 } as const satisfies Steps
 
-/** The steps of a script that adds one job, before which the script adds no others. */
+/** The steps of a script that adds a single job, so that no tasks are added before it. */
 const ADD_ONE: Steps = { ...ADD, before: `local pending_tasks, pending_bytes = 0, 0${ADD.before}` }
 
 /**

@@ -66,9 +66,9 @@ const scanOf = async (redis: Redis, { base }: QueueKeys): Promise<Scan> =>
   JSON.parse((await redis.eval(SCAN, 0, base, ...STRUCTURES)) as string) as Scan
 
 /**
- * Returns what is wrong: a job in no place or in several, a count or listing that differs from the scan, a page that is not full, a
- * task in the wrong part, a conservation law that does not hold, a wrong sum of bytes, and what a repair would do. The queue may be changed by the leader
- * meanwhile, in which case everything is read again.
+ * Returns what is wrong: a job in no place or in several, a count or listing that differs from the scan, a page that is not full,
+ * a task in the wrong part, a conservation law that does not hold, a wrong sum of bytes, and what a repair would do. If the
+ * leader changes the queue in the meantime, everything is read again.
  */
 export async function violations(
   redis: Redis,
@@ -123,7 +123,7 @@ async function pagesOf(broker: Broker, queue: string, status: TaskStatus): Promi
   return pages
 }
 
-/** The bytes of all jobs that are in no set of ended ones. */
+/** Returns the bytes of all jobs that have not ended. */
 function unfinishedBytes(scan: Scan): number {
   const ended = new Set(['completed', 'failed'].flatMap((set) => membersOf(scan, set).map(([id]) => id)))
   const unfinished = Object.entries(scan.jobs).filter(([id]) => !ended.has(id))

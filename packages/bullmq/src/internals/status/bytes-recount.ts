@@ -1,23 +1,24 @@
 // Recounts the bytes of a queue's unfinished tasks after a BullMQ Queue or Worker that is not attached has used the queue.
 //
-// Such a client adds tasks without charging them, and ends tasks without settling their charge (task-charge.ts). If the sum is too low,
-// the queue accepts too many tasks. If the sum is too high, the queue refuses tasks for which it has room. A recount is exact if all
-// unfinished tasks fit on one page.
+// A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
+// (task-charge.ts). If the sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
+// for which it has room. A recount is exact if all unfinished tasks fit on one page.
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { type RecountPosition, recountBytesScript } from '../../scripts/status/recount-bytes.ts'
 
-/** How many tasks one script looks at. 1,000 tasks take Redis about 0.4 ms. */
+/** The maximum number of tasks that one script examines. 1,000 tasks take Redis about 0.4 ms. */
 const PAGE_SIZE = 1_000
-/** The difference that is left if there are several pages, because tasks move meanwhile, as a share of the sum. */
+/** The difference that counts as equal if there are several pages, as a share of the sum. Tasks may move between two pages. */
 const TOLERANCE = 0.05
 
 const BEGINNING: RecountPosition = { place: 1, passed: 0, sum: 0 }
 
 /**
- * Compares the stored sum with the tasks, with a pause after each page, and corrects it. Stops after the current page if `isOver`
- * returns true. Returns 1 if the sum was wrong, otherwise 0. Takes a round trip for every 1,000 unfinished tasks.
+ * Compares the stored sum with the tasks, pausing after each page, and corrects the sum if it is wrong. Stops after the current
+ * page if `isOver` returns true. Returns 1 if the sum was wrong, and otherwise 0. Takes one round trip for every 1,000 unfinished
+ * tasks.
  */
 export async function recountBytes(
   redis: Commander,

@@ -7,9 +7,9 @@
 // change a divided set or that adds or deletes a job, and makes the same change to the parts. BullMQ's scripts are composed with
 // the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
-// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, and how many bytes the
-// tasks take that have not ended (task-charge.ts); everything else is the size of a set. A BullMQ Queue or Worker that is not
-// attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
+// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the
+// number of bytes that the unfinished tasks take (task-charge.ts). Everything else is the size of a set. A BullMQ Queue or Worker
+// that is not attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
 import { bytesOf, CHARGE } from './task-charge.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
@@ -85,8 +85,9 @@ const MOVES = {
 export type WatchedCommand = keyof typeof MOVES | 'HMSET' | 'HDEL'
 
 /**
- * HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. HDEL is watched
- * because BullMQ deletes the field `finishedOn`, before others, only when an ended job returns to its queue.
+ * HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. HDEL is
+ * watched because BullMQ deletes the field `finishedOn`, as the first of several fields, only when an ended job returns to its
+ * queue.
  */
 export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET', 'HDEL']
 
@@ -158,7 +159,7 @@ ${Object.entries(PARTS)
       return call('HDEL', key, first, ...)
     end
     local set = string.sub(key, -7)
-    -- The ends of the names of the two sets of ended tasks.
+    -- The two sets of ended tasks are recognised by the last seven characters of their keys.
     if command == 'ZADD' and (set == 'mpleted' or set == ':failed') then charge(base, base .. ..., -1) end
     if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
     moves = moves or create_moves()

@@ -63,7 +63,7 @@ ${STATUS_INDEX}
 local index = status_index(base)
 local watch = index.watch
 local prepare = {}
--- The queue needs room for each task and for those before it.
+-- The queue needs room for each task in addition to the tasks before it.
 local pending_tasks, pending_bytes = 0, 0
 ${ADDS.map(preparation).join('\n')}
 local keys_of = cjson.decode(keys)

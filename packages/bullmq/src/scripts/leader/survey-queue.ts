@@ -27,11 +27,11 @@ export interface Survey {
  * Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
- * conservation law does not hold: accepted = the tasks in all structures + removed. So does the sum of the unfinished tasks' bytes
- * if it is negative, if it is 0 although there are such tasks, or if it is not 0 although there are none. All of these are also
- * compared entry by entry at intervals. The time of the last comparison, by Redis's clock, is stored with the totals, so that a comparison becomes due
- * whichever process leads, and remains due until a leader has completed it (repair-totals.ts). A queue that was never compared
- * counts as compared at its first survey.
+ * conservation law does not hold: accepted = the tasks in all structures + removed. The sum of the unfinished tasks' bytes needs
+ * a repair if it is negative, if it is 0 although there are unfinished tasks, or if it is not 0 although there are none. The
+ * index and the sum are also compared with the tasks, entry by entry, at intervals. The time of the last comparison, by Redis's
+ * clock, is stored with the totals, so that a comparison becomes due whichever process leads, and remains due until a leader has
+ * completed it (repair-totals.ts). A queue that was never compared counts as compared at its first survey.
  *
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too

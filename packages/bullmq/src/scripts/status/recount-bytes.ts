@@ -2,7 +2,7 @@
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import { defineScript } from '../script.ts'
 
-/** Where a recount has arrived. */
+/** The position that a recount has reached. */
 export interface RecountPosition {
   /** The number of the list or set among the script's keys, from 1. */
   readonly place: number
@@ -20,14 +20,16 @@ export interface RecountedPage {
 }
 
 /**
- * KEYS: the places of tasks that have not ended, in the order in which they are counted, and `totals`. ARGV: `base`, the prefix of the
- * queue's keys; the {@link RecountPosition}; `limit`, how many tasks to look at; `tolerance`, from 0 to 1. Returns a
- * {@link RecountedPage}. Takes Redis about 0.4 µs for each task.
+ * - KEYS: the places of tasks that have not ended, in the order in which they are counted, and `totals`.
+ * - ARGV: `base`, the prefix of the queue's keys; the {@link RecountPosition}; `limit`, the number of tasks to examine; `tolerance`,
+ *   from 0 to 1.
  *
- * If one page holds all tasks, the recount is exact. Otherwise, tasks may move between two pages. Lists and sets are read in the order
- * in which tasks leave them. If a counted task is fetched and ends, the next page begins one task later, so that a task is skipped
- * in exchange, and the sum stays about right. A sum that differs from the stored one by at most `tolerance` is therefore taken to be
- * equal. A correction counts as one repair in `drift`.
+ * Returns a {@link RecountedPage}. Takes Redis about 0.4 µs for each task.
+ *
+ * If one page holds all tasks, the recount is exact. Otherwise, tasks may move between two pages. Lists and sets are read in the
+ * order in which tasks leave them. If a counted task is fetched and ends, the next page begins one task later, so that another
+ * task is skipped instead, and the sum stays approximately right. If the sum differs from the stored one by at most `tolerance`,
+ * the two are therefore considered equal. A correction counts as one repair in `drift`.
  */
 export const recountBytesScript = defineScript({
   name: 'recount-bytes',
