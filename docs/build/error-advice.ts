@@ -84,6 +84,12 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: "Redis's memory has reached the watermark, which is 80% by default, so the task was not stored.",
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
   },
+  idempotency_full: {
+    meaning:
+      "Idempotency keys have used up their share of Redis's memory, which is 25% by default, and no earlier request with this key is remembered. The task was not stored.",
+    action:
+      'Retry after the time in `Retry-After`, or send the request without an Idempotency-Key. To prevent the problem, give keys a shorter life or a larger share: see [Idempotency keys](../how-to/http-api.md#idempotency-keys).',
+  },
   unsafe_redis: {
     meaning: 'Redis may delete tasks because its `maxmemory-policy` is not `noeviction`. The task was not stored.',
     action:

@@ -88,6 +88,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,
       queueMemoryShare: settings.queueMemoryShare,
+      idempotencyMemoryShare: settings.idempotencyMemoryShare,
       allowEviction: settings.allowEviction || isDevelopment,
       serverProblems: isDevelopment ? 'info' : 'warn',
     }),
@@ -100,6 +101,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
     telemetry.leader(broker.isLeading())
     telemetry.redisMemory(broker.memory())
+    telemetry.idempotencyRecords(broker.idempotencyBytes())
     telemetry.redisProblems(broker.serverProblems())
   })
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())

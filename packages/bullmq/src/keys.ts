@@ -81,6 +81,11 @@ export function queueKeys(namespace: string, queue: string) {
     expiries: `${base}:expiries`,
     /** Hash: the last task that received each unique key, and until when the task has the key (scripts/includes/key-owner.ts). */
     uniqueKeys: `${base}:unique-keys`,
+    /**
+     * Hash: how many records of idempotency keys there are, by the time in s since 1970 after which all of them have expired
+     * (admission/idempotency-steps.ts).
+     */
+    idempotencyCounts: `${base}:idempotency-counts`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */

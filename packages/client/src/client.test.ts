@@ -196,6 +196,20 @@ describe('enqueue', () => {
     expect(seen).toEqual([])
   })
 
+  test('is not repeated if there is no memory for idempotency keys, because the API asks for a longer wait', async () => {
+    const [status, body] = problem('idempotency_full', 503)
+    const { client, seen } = await api([
+      [status, body, { 'retry-after': '60' }],
+      [202, ACCEPTED],
+    ])
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'idempotency_full',
+      outcome: 'refused',
+      retryAfterMs: 60_000,
+    })
+    expect(seen).toHaveLength(1)
+  })
+
   test('is not repeated while the queue drains, because it stays closed until it is resumed', async () => {
     const { client, seen } = await api([problem('queue_draining', 503), [202, ACCEPTED]])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({

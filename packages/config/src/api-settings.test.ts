@@ -25,6 +25,7 @@ describe('the settings of the API', () => {
       bodyLimit: 262_144,
       bulkBodyLimit: 4_194_304,
       idempotencyLife: '24h',
+      idempotencyMemoryShare: 25,
       memoryWatermark: 80,
       queueMemoryShare: 50,
       allowEviction: false,

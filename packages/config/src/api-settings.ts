@@ -100,6 +100,11 @@ export const API_SETTINGS = {
     ...durationOr('24h', '1s'),
     help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take up memory in Redis: see [the calculation](../how-to/http-api.md#idempotency-keys).',
   },
+  idempotencyMemoryShare: {
+    env: 'BULLPEN_API_IDEMPOTENCY_MEMORY_SHARE',
+    ...wholeNumberOr(25, 1, 95),
+    help: "The percentage of Redis's memory that remembered Idempotency-Keys may take. Beyond it, requests with a new key are rejected. See [the sum](../how-to/http-api.md#idempotency-keys).",
+  },
   memoryWatermark: {
     env: 'BULLPEN_API_MEMORY_WATERMARK',
     ...wholeNumberOr(80, 1, 95),

@@ -262,6 +262,7 @@ function usedTelemetry(): Telemetry {
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
+    telemetry.idempotencyRecords(150)
     telemetry.redisProblems(new Map([['persistence', true]]))
     telemetry.clockSkew(-1_500)
   })

@@ -41,9 +41,11 @@ export interface Telemetry {
   redisUp(up: boolean): void
   /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */
   redisMemory(memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined): void
+  /** Sets how much memory the records of idempotency keys take, or undefined if that is unknown. Call it from {@link onScrape}. */
+  idempotencyRecords(bytes: number | undefined): void
   /** Sets whether each check of Redis's settings has found a problem. Call it from {@link onScrape}. */
   redisProblems(problems: ReadonlyMap<string, boolean>): void
-  /** Counts a task that was refused before anything was sent to Redis. */
+  /** Counts a task that was refused because of the state of the queue or of Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
@@ -77,6 +79,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
   const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
+  const records = gauge(registry, 'bullpen_idempotency_records_bytes')
   const unsafe = gauge(registry, 'bullpen_redis_unsafe')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const leader = gauge(registry, 'bullpen_leader')
@@ -87,7 +90,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const scrape = async () => {
     for (const each of [queueTasks, queueBytes, unaccounted, repairs, blocked, unsafe]) each.reset()
-    for (const each of [redisUp, memoryUsed, memoryLimit]) each.remove()
+    for (const each of [redisUp, memoryUsed, memoryLimit, records]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
@@ -123,6 +126,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
       if (memory === undefined) return
       memoryUsed.set(memory.usedBytes)
       memoryLimit.set(memory.limitBytes)
+    },
+    idempotencyRecords(bytes) {
+      if (bytes !== undefined) records.set(bytes)
     },
     redisProblems(problems) {
       for (const [check, isProblem] of problems) unsafe.set({ check }, isProblem ? 1 : 0)

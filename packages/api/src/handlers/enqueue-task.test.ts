@@ -1,5 +1,5 @@
 // Tests what POST /v1/tasks stores and answers.
-import type { Accepted, TaskId } from '@bullpen/contract'
+import { type Accepted, BullpenError, type TaskId } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { uniqueKeyTaken } from '@bullpen/engine/internal'
 import { describe, expect, test } from 'vitest'
@@ -342,6 +342,18 @@ describe('a request with an Idempotency-Key', () => {
     ])
     expect([first, again].map(({ headers }) => headers['idempotency-replayed'])).toEqual([undefined, 'true'])
     expect(events).toHaveLength(1)
+  })
+
+  test('gets 503 and a long Retry-After if there is no memory to remember the key', async () => {
+    const { post, broker } = await testApi()
+    broker.enqueue = async () => {
+      throw new BullpenError('idempotency_full', 'idempotency keys take too much memory')
+    }
+    const answer = await post(SQUARE, KEY_HEADER)
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '60'])
+    expect(problemIn(answer)).toMatchObject({ code: 'idempotency_full' })
+    // Nothing was stored, so there is nothing to look up.
+    expect(problemIn(await post(SQUARE))).not.toHaveProperty('taskId')
   })
 
   test('gets no task id in a problem, because an earlier request may have stored a task with another id', async () => {

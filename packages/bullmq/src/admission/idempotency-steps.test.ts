@@ -89,6 +89,26 @@ describe('the record of an idempotency key', () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(2)
   })
 
+  it.each([
+    [600, 60],
+    [LIFE_S, 60],
+    [LIFE_S + 1, 120],
+    [30 * LIFE_S, 1_920],
+  ])('with a life of %i s is counted by when it expires, rounded up to %i s', async (life, unit) => {
+    const { redis, base, enqueue } = await openQueue()
+    await enqueue(idempotency('a', life))
+    await enqueue(idempotency('b', life))
+    await enqueue(idempotency('b', life))
+    const [hash = ''] = await redis.keys(`${base}idempotency:*`)
+    const expiresAt = await redis.expiretime(hash)
+    const counts = await redis.hgetall(`${base}idempotency-counts`)
+    const times = Object.keys(counts).map(Number)
+    expect(Object.values(counts).reduce((sum, count) => sum + Number(count), 0)).toBe(2)
+    for (const time of times) expect(time % unit).toBe(0)
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(expiresAt)
+    expect(Math.min(...times)).toBeLessThan(expiresAt + unit)
+  })
+
   it('takes at most 150 bytes if there are many', async () => {
     const { redis, base, enqueue } = await openQueue()
     const stored = async (): Promise<number> => {

@@ -46,6 +46,8 @@ export interface MemoryAdmission {
    * Does not query Redis.
    */
   latest(): ServerMemory | undefined
+  /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. Takes no round trip. */
+  limitBytes(queue: string): number | undefined
   close(): void
 }
 
@@ -129,6 +131,10 @@ export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmi
         if (meter.latest() === undefined) await meter.read()
         assertKept(meter)
       }
+    },
+    limitBytes(queue) {
+      const memory = byQueue.get(queue)?.latest()
+      return memory === 'unknown' ? undefined : memory?.limitBytes
     },
     latest: () => fullest([...meters].map((meter) => meter.latest())),
     close() {

@@ -40,6 +40,12 @@ export interface BrokerOptions {
    */
   readonly queueMemoryShare?: number | undefined
   /**
+   * The percentage of Redis's memory that the records of idempotency keys may take. If they take more, `enqueue` rejects a task whose
+   * idempotency key has no record with `idempotency_full`. Defaults to 25. Together, the producers exceed the share by what they store
+   * within 2 s. In a cluster, the share applies to each queue on its own.
+   */
+  readonly idempotencyMemoryShare?: number | undefined
+  /**
    * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
    * false.
    */
@@ -82,8 +88,8 @@ export interface BrokerOptions {
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each task that `enqueue` refused before anything was sent to Redis. `code` is the error's code. The callback must
-   * not throw or block.
+   * Called for each task that `enqueue` refused because of the state of the queue or of Redis, except for full queues. `code` is the
+   * error's code. The callback must not throw or block.
    */
   readonly onRefused?: (refused: { readonly queue: string; readonly code: string }) => void
   /**
@@ -108,6 +114,11 @@ export interface BullmqBroker extends Broker {
    * `admission` is 'open'. In a cluster, returns the memory of the node with the least room. Does not query Redis.
    */
   memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
+  /**
+   * Returns how many bytes the records of idempotency keys take, counted as 150 bytes each, as of at most 1 min ago. Returns undefined
+   * before the first reading, and if `admission` is 'open'. Takes no round trip.
+   */
+  idempotencyBytes(): number | undefined
   /**
    * Returns whether each check of the server's settings found a problem when it last ran, at most 5 min ago. Checks that Redis
    * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.

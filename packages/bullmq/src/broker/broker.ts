@@ -2,6 +2,7 @@
 // (./cancelling.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
 // (../leader/leader.ts).
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
+import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
@@ -30,14 +31,14 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
-  const { admission, memory, starts, server } = openChecks(options, redis, schema)
+  const { admission, memory, records, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
   const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName })
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
 
   return {
-    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, starts, sizeLimit, codec, onRefused }),
+    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
 
@@ -47,6 +48,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (memory !== undefined) await call(() => memory.check())
     },
     memory: () => memory?.latest(),
+    idempotencyBytes: () => records?.usedBytes(),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
       await call(() => redis.ping())
@@ -57,6 +59,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       await leader?.close()
       admission.close()
       memory?.close()
+      records?.close()
       starts?.close()
       server?.close()
       await queues.close()
@@ -65,7 +68,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 }
 
-interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'starts'> {
+interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'records' | 'starts'> {
   readonly server: ServerMonitor | undefined
 }
 
@@ -76,15 +79,18 @@ interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'start
 function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
   const { redisUrl, namespace, queues, log } = options
   if (options.admission === 'open') {
-    return { admission: OPEN_ADMISSION, memory: undefined, starts: undefined, server: undefined }
+    return { admission: OPEN_ADMISSION, memory: undefined, records: undefined, starts: undefined, server: undefined }
   }
   const shared = { redis, redisUrl, namespace, queues, checkSchema: schema.check, log }
   const { memoryWatermark: watermark = DEFAULT_WATERMARK, allowEviction: allowsEviction = false } = options
   const { queueMemoryShare: queueShare = DEFAULT_QUEUE_SHARE } = options
   const { serverProblems: level = 'warn', checkServerEveryMs: everyMs } = options
+  const { idempotencyMemoryShare: sharePercent = DEFAULT_IDEMPOTENCY_SHARE } = options
+  const memory = openMemoryAdmission({ ...shared, watermark, queueShare, allowsEviction })
   return {
     admission: openAdmission(shared),
-    memory: openMemoryAdmission({ ...shared, watermark, queueShare, allowsEviction }),
+    memory,
+    records: openIdempotencyMemory({ ...shared, sharePercent, limitBytes: memory.limitBytes }),
     starts: openStartEstimates({ redis, namespace, everyMs: options.readBacklogEveryMs }),
     server: openServerMonitor({ redis, redisUrl, log, level, everyMs }),
   }

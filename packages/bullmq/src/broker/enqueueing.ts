@@ -3,14 +3,21 @@ import { BullpenError, type ErrorCode, type QueueLimits } from '@bullpen/contrac
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
+import type { IdempotencyMemory } from '../admission/idempotency-memory.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
 import type { StartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, singleCommandTimeout } from '../connection.ts'
+import type { Admitted } from '../internals/composition/add-job.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { QueueTable } from './queue-handles.ts'
 
-/** The error codes with which a task is refused before anything is sent to Redis. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['queue_draining', 'redis_full', 'unsafe_redis'])
+/** The error codes with which a task is refused because of the state of the queue or of Redis. Full queues are counted elsewhere. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'queue_draining',
+  'redis_full',
+  'idempotency_full',
+  'unsafe_redis',
+])
 
 export interface EnqueueingOptions {
   readonly redisUrl: string
@@ -19,17 +26,19 @@ export interface EnqueueingOptions {
   readonly admission: Admission
   /** Undefined if tasks are stored until Redis is full. */
   readonly memory: MemoryAdmission | undefined
+  /** Undefined if records of idempotency keys are stored until Redis is full. */
+  readonly records: IdempotencyMemory | undefined
   /** Undefined if the broker does not estimate when tasks start. */
   readonly starts: StartEstimates | undefined
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number
   readonly codec: PayloadCodec | undefined
-  /** Called for each task that was refused before anything was sent to Redis. */
+  /** Called for each task that was refused because of the state of the queue or of Redis. */
   readonly onRefused: (refused: { readonly queue: string; readonly code: string }) => void
 }
 
 export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
-  const { redisUrl, queues, schema, admission, memory, starts, sizeLimit, codec, onRefused } = options
+  const { redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused } = options
   const withCommandTimeout = commandTimeout(redisUrl)
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
@@ -60,6 +69,11 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
   }
 
+  /** Redis decides whether there is a record of an earlier call, without which the call is refused. */
+  function noteUnremembered(queue: string, adding: Promise<unknown>): void {
+    adding.catch((error: unknown) => noteRefused(queue, error))
+  }
+
   /** Returns the string that is stored for a task, and its size. @throws BullpenError `payload_too_large`. */
   function storedAs(task: NewTask): { readonly data: string; readonly bytes: number } {
     const data = JSON.stringify(storedEnvelope(task, codec))
@@ -69,6 +83,14 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       'payload_too_large',
       `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
     )
+  }
+
+  /** Call it directly before the task is sent to Redis. */
+  function admitted(task: NewTask): Admitted {
+    return {
+      expectedStartAt: starts?.expect(task),
+      noRoom: task.idempotency === undefined ? undefined : records?.refusal(task.queue),
+    }
   }
 
   const enqueue: Broker['enqueue'] = async (task) => {
@@ -82,7 +104,10 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       throw error
     }
     const limits = limitsOf(task)
-    return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data, starts?.expect(task)))
+    const about = admitted(task)
+    const adding = addJob(limits === task.limits ? task : { ...task, limits }, data, about)
+    if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
+    return withSingleTimeout(adding)
   }
 
   return {
@@ -99,7 +124,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       const queue = queueOfAll(tasks)
       if (queue === undefined) return []
       const { addAllJobs } = queues.of(queue)
-      const stored = mapTasks(tasks, storedAs)
+      const stored = mapTasks(tasks, (task) => ({ task, ...storedAs(task) }))
       const allBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0)
       try {
         await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks.length)))
@@ -107,10 +132,14 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
         for (const task of tasks) noteRefused(task.queue, error)
         throw error
       }
-      const limited = tasks.map((task) => ({ ...task, limits: limitsOf(task) }))
-      const data = stored.map((each) => each.data)
-      const expectedStarts = tasks.map((task) => starts?.expect(task))
-      return withSingleTimeout(addAllJobs(limited, data, expectedStarts))
+      const jobs = stored.map(({ task, data }) => ({
+        task: { ...task, limits: limitsOf(task) },
+        data,
+        admitted: admitted(task),
+      }))
+      const adding = addAllJobs(jobs)
+      if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
+      return withSingleTimeout(adding)
     },
   }
 }

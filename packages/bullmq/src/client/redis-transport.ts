@@ -44,6 +44,11 @@ export interface RedisOptions {
    */
   readonly queueMemoryShare?: number
   /**
+   * The percentage of Redis's memory that idempotency keys may take. If they take more, calls with a new key are refused with
+   * `idempotency_full`. Defaults to 25.
+   */
+  readonly idempotencyMemoryShare?: number
+  /**
    * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
    * false.
    */
@@ -78,8 +83,8 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   const skew = openSkewMonitor({ redisUrl: url, namespace, log })
   const { queues } = catalogue
   const { now } = skew
-  const { memoryWatermark, queueMemoryShare, allowEviction } = options
-  const admission = { memoryWatermark, queueMemoryShare, allowEviction }
+  const { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction } = options
+  const admission = { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction }
   const broker = openBroker({
     redisUrl: url,
     namespace,

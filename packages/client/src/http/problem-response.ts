@@ -3,7 +3,13 @@ import type { ErrorCode, Problem } from '@bullpen/contract'
 import { type CallOutcome, ERROR_CODES, ProblemError } from '@bullpen/contract/internal'
 
 /** The codes of 5xx responses to requests that had no effect. */
-const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'shutting_down', 'unsafe_redis']
+const REFUSED: readonly ErrorCode[] = [
+  'queue_draining',
+  'redis_full',
+  'idempotency_full',
+  'shutting_down',
+  'unsafe_redis',
+]
 
 /** Creates the error for a response. `body` is the text of the response. */
 export function problemIn(response: Response, body: string): ProblemError {

@@ -27,6 +27,7 @@ export const ERROR_CODES = [
   // caused by the state of Bullpen or Redis
   'redis_unavailable',
   'redis_full',
+  'idempotency_full',
   'unsafe_redis',
   'too_many_cancels',
   'unsupported_redis',

@@ -51,14 +51,15 @@ function refuse(pointer: string, message: string): never {
 
 /**
  * Returns the result of `map` for each task. If `map` throws because of one task, the error's pointer begins with that task's
- * index. If the queue is full, the error does not name a task.
+ * index. If the queue is full, or if there is no memory for idempotency keys, the error does not name a task.
  */
-export function mapTasks<T>(tasks: readonly NewTask[], map: (task: NewTask, index: number) => T): readonly T[] {
+export function mapTasks<Task, T>(tasks: readonly Task[], map: (task: Task, index: number) => T): readonly T[] {
   return tasks.map((task, index) => {
     try {
       return map(task, index)
     } catch (error) {
-      if (!(error instanceof BullpenError) || error instanceof QueueFullError) throw error
+      if (!(error instanceof BullpenError)) throw error
+      if (error instanceof QueueFullError || error.code === 'idempotency_full') throw error
       throw errorAt(error, `/${index}`)
     }
   })

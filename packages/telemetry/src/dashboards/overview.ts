@@ -260,13 +260,16 @@ export const overview = dashboard({
         {
           title: 'Redis memory',
           description:
-            'The share of its memory that Redis uses. At the watermark, which is 80% by default, new tasks are refused.',
+            'The share of its memory that Redis uses, and the share that idempotency keys take. New tasks are refused at the watermark, which is 80% by default, and tasks with a new idempotency key if such keys take 25%.',
           unit: 'percentunit',
-          queries: [query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis')],
+          queries: [
+            query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis'),
+            query('max(bullpen_idempotency_records_bytes / bullpen_redis_memory_limit_bytes)', 'idempotency keys'),
+          ],
         },
         {
           title: 'Refused tasks',
-          description: 'Tasks per second that were refused before anything was sent to Redis.',
+          description: 'Tasks per second that were refused because of the state of the queue or Redis.',
           unit: 'ops',
           queries: [
             query(`sum by (queue, code) (rate(bullpen_enqueues_refused_total[${RATE}]))`, '{{queue}} {{code}}'),

@@ -31,6 +31,7 @@ export const LOG_FIELDS = {
   node: 'the address of one node of a Redis Cluster',
   usedBytes: 'how much memory Redis uses and counts towards its limit',
   limitBytes: "how much memory Redis may use: maxmemory or, if maxmemory is 0, the machine's memory",
+  recordBytes: 'how much memory the records of idempotency keys take, counted as 150 bytes each',
   check: "the name of the check of Redis's settings",
   found: 'the value that Redis has',
   expected: 'the value that Redis should have',

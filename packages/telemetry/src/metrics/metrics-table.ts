@@ -207,6 +207,12 @@ export const METRICS = {
     labels: [],
     help: "Memory that Redis may use: maxmemory or, if maxmemory is 0, the machine's memory. In a cluster, the value is the limit of the node with the least room.",
   },
+  bullpen_idempotency_records_bytes: {
+    type: 'gauge',
+    unit: 'bytes',
+    labels: [],
+    help: 'Memory that the records of idempotency keys take, counted as 150 bytes each, in all queues. It is up to 2 s old while requests have keys, and up to 1 min otherwise. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
   bullpen_redis_unsafe: {
     type: 'gauge',
     unit: 'flag',
@@ -217,7 +223,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'code'],
-    help: "Tasks that this process refused before anything was sent to Redis, by the error's code.",
+    help: "Tasks that this process refused because of the state of the queue or of Redis, by the error's code. Full queues count in bullpen_tasks_refused_total.",
   },
   bullpen_leader: {
     type: 'gauge',

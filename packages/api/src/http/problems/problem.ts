@@ -5,6 +5,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The number of seconds after which a caller may repeat a request that was rejected with 429 or 503. */
 const RETRY_AFTER_S = 1
+/** The same for the problems that last longer. Records of idempotency keys expire by the minute at most. */
+const LONGER_RETRY_AFTER_S: Readonly<Partial<Record<ErrorCode, number>>> = { idempotency_full: 60 }
 
 /** The codes for errors from fastify and its plugins, because these errors have only a status. */
 const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
@@ -65,7 +67,13 @@ const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, RateLimitPoli
 }
 
 /** The codes that show that the task was not stored. */
-const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'unsafe_redis', 'shutting_down']
+const REFUSED: readonly ErrorCode[] = [
+  'queue_draining',
+  'redis_full',
+  'idempotency_full',
+  'unsafe_redis',
+  'shutting_down',
+]
 
 /** Returns whether the task may have been stored although its enqueue failed, because Redis's reply may have been lost. */
 export function mayBeStored({ code }: BullpenError): boolean {
@@ -75,7 +83,9 @@ export function mayBeStored({ code }: BullpenError): boolean {
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
-  if (problem.status === 429 || problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
+  if (problem.status === 429 || problem.status === 503) {
+    reply.header('retry-after', String(LONGER_RETRY_AFTER_S[problem.code] ?? RETRY_AFTER_S))
+  }
   if (error instanceof QueueFullError) reply.headers(rateLimitHeaders(error))
   // The id lets the caller look the task up.
   const body = mayBeStored(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem

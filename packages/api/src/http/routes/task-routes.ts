@@ -42,6 +42,7 @@ const PROBLEMS_OF_ENQUEUE = [
   'queue_draining',
   'queue_full',
   'redis_full',
+  'idempotency_full',
   'unsafe_redis',
   'redis_unavailable',
 ] as const satisfies Route['problems']

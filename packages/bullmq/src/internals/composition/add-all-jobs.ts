@@ -5,22 +5,24 @@ import { mapTasks } from '@bullpen/engine/internal'
 import type { RedisClient, RedisQueueBackend } from 'bullmq'
 import { ARGUMENTS_OF_ADD, addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { enqueuedBy, sendAdd } from './add-job.ts'
+import { type Admitted, enqueuedBy, sendAdd } from './add-job.ts'
 
-/** `data` and `expectedStarts` contain the arguments that an `AddJob` takes for each task, in the same order. */
-export type AddAllJobs = (
-  tasks: readonly NewTask[],
-  data: readonly string[],
-  expectedStarts: readonly (number | undefined)[],
-) => Promise<readonly Enqueued[]>
+/** The arguments that an `AddJob` takes. */
+interface NewJob {
+  readonly task: NewTask
+  readonly data: string
+  readonly admitted: Admitted
+}
+
+export type AddAllJobs = (jobs: readonly NewJob[]) => Promise<readonly Enqueued[]>
 
 /**
  * Returns a function that adds several tasks to one queue, either all of them or none. `redis` is the backend's connection. In
  * every other respect, the function works like the one that `jobAdder` returns. A call takes one round trip.
  */
 export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddAllJobs {
-  return async (tasks, data, expectedStarts) => {
-    const adds = tasks.flatMap((task, i) => collectAdds(backend, task, data[i] ?? '', expectedStarts[i]))
+  return async (jobs) => {
+    const adds = jobs.flatMap((job) => collectAdds(backend, job))
     const [first] = adds
     if (first === undefined) return []
     const keys = JSON.stringify(Object.fromEntries(adds.map((add) => [add.script, add.keys])))
@@ -28,7 +30,7 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
     const more = adds.flatMap((add) => [add.script, ...add.args])
     const replies = await runScript(redis, addAll, { any }, { base: first.base, keys }, more)
     // If a task was refused, decoding its reply throws, whatever the replies for the tasks before it.
-    return mapTasks(tasks, (task, i) => enqueuedBy(task, replies[i] ?? '', expectedStarts[i]))
+    return mapTasks(jobs, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
   }
 }
 
@@ -41,12 +43,7 @@ interface Add {
 }
 
 /** Returns what BullMQ's backend would send to add this task. The task is encoded as if it were added alone. */
-function collectAdds(
-  backend: RedisQueueBackend,
-  task: NewTask,
-  data: string,
-  expectedStartAt: number | undefined,
-): readonly Add[] {
+function collectAdds(backend: RedisQueueBackend, { task, data, admitted }: NewJob): readonly Add[] {
   const adds: Add[] = []
   const collector = {
     runCommand(name: string, args: readonly (string | Buffer)[]) {
@@ -61,6 +58,6 @@ function collectAdds(
     },
   }
   // To add a job, BullMQ's backend calls only `runCommand`. A test pins this.
-  void sendAdd(collector as unknown as RedisClient, backend, task, data, expectedStartAt)
+  void sendAdd(collector as unknown as RedisClient, backend, task, data, admitted)
   return adds
 }

@@ -1,9 +1,9 @@
 // Adds a task as a BullMQ job, in one composed script, without BullMQ's Job class, which would serialise the task a second time.
-import type { Enqueued } from '@bullpen/contract'
+import type { BullpenError, Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisClient, RedisQueueBackend } from 'bullmq'
-import { decodeReplay, encodeIdempotency } from '../../admission/idempotency-steps.ts'
+import { decodeReplay, encodeIdempotency, type NoRoomReply } from '../../admission/idempotency-steps.ts'
 import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
 import type { Commander } from '../../scripts/script.ts'
@@ -11,8 +11,16 @@ import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
 import { ADDED } from './composed-scripts.ts'
 
-/** `data` is the task's stored string, and `expectedStartAt` is when the task is expected to start, in ms since 1970. */
-export type AddJob = (task: NewTask, data: string, expectedStartAt: number | undefined) => Promise<Enqueued>
+/** What the admission says about a task that is sent to Redis. */
+export interface Admitted {
+  /** When the task is expected to start, in ms since 1970. */
+  readonly expectedStartAt: number | undefined
+  /** If there is no room for a record of the task's idempotency key, the error for a call that has no earlier record. */
+  readonly noRoom: BullpenError | undefined
+}
+
+/** `data` is the task's stored string. */
+export type AddJob = (task: NewTask, data: string, admitted: Admitted) => Promise<Enqueued>
 
 /**
  * Returns a function that adds a task to one queue. `redis` is the backend's connection. The function stores the job, its tags
@@ -21,8 +29,8 @@ export type AddJob = (task: NewTask, data: string, expectedStartAt: number | und
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
-  return (task, data, expectedStartAt) =>
-    sendAdd(commands, backend, task, data, expectedStartAt).then((reply) => enqueuedBy(task, reply, expectedStartAt))
+  return (task, data, admitted) =>
+    sendAdd(commands, backend, task, data, admitted).then((reply) => enqueuedBy(task, reply, admitted))
 }
 
 /** Sends a task's add through `commands` before awaiting anything. Resolves with Redis's reply. */
@@ -31,14 +39,14 @@ export function sendAdd(
   backend: RedisQueueBackend,
   task: NewTask,
   data: string,
-  expectedStartAt: number | undefined,
+  admitted: Admitted,
 ): Promise<AddReply> {
   const extras = {
     id: task.id,
     expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
     caller: typeof task.caller === 'object' ? task.caller.token : '',
     tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-    idempotency: encodeIdempotency(task, expectedStartAt),
+    idempotency: encodeIdempotency(task, admitted.expectedStartAt, admitted.noRoom === undefined),
     limits: task.limits === undefined ? '' : encodeLimits(task.limits),
     unique: encodeUnique(task),
   }
@@ -47,16 +55,21 @@ export function sendAdd(
   return withExtras(backend, extras, () => backend.addJobToTransaction(commands, job, task.id)) as Promise<AddReply>
 }
 
-/** Decodes the reply to an add. @throws BullpenError `idempotency_key_reused`, `unique_key_taken`, `queue_full` or `payload_too_large`. */
-export function enqueuedBy(task: NewTask, reply: AddReply, expectedStartAt: number | undefined): Enqueued {
+/**
+ * Decodes the reply to an add.
+ *
+ * @throws BullpenError `idempotency_key_reused`, `idempotency_full`, `unique_key_taken`, `queue_full` or `payload_too_large`.
+ */
+export function enqueuedBy(task: NewTask, reply: AddReply, { expectedStartAt, noRoom }: Admitted): Enqueued {
   if (typeof reply === 'string') return replayed(task, reply)
+  if (typeof reply === 'object' && reply[0] === 'no_room') throw noRoom
   if (typeof reply === 'object' && reply[0] === 'full') throw decodeFull(reply, task.queue)
   const enqueued = typeof reply === 'number' ? added(task, reply) : decodeConflict(task, reply)
   return enqueued.action === 'existing' || expectedStartAt === undefined ? enqueued : { ...enqueued, expectedStartAt }
 }
 
 /** The reply of the composed script: see ADD in ./composed-scripts.ts. */
-export type AddReply = number | string | FullReply | ConflictReply
+export type AddReply = number | string | NoRoomReply | FullReply | ConflictReply
 
 function added({ id, caller }: NewTask, reply: number): Enqueued {
   const isOwn = (reply & ADDED.byThisCall) !== 0 || caller === 'only'

@@ -82,8 +82,8 @@ end`
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case no task has been added. A broker usually receives a number: the bits
  * of {@link ADDED}, which are the same if the call is sent again. A number takes Redis 0.6 µs less than a list. The broker
- * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key or if the
- * queue is full. A Queue's own `add` does not set `id`, and receives BullMQ's return value, which is the job's id.
+ * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key, if the
+ * queue is full, or if there is no memory for the idempotency key. A Queue's own `add` does not set `id`, and receives BullMQ's return value, which is the job's id.
  *
  * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
  */

@@ -1,0 +1,170 @@
+// Limits how much of Redis's memory the records of idempotency keys take. Beyond their share, a call with a key is refused, unless an
+// earlier call with the same key is remembered.
+//
+// The script that stores a record also counts it (./idempotency-steps.ts). Each producer reads the counts of all queues every 2 s while
+// it enqueues with keys, and every minute otherwise. Between two readings, it counts only its own records, so that several producers
+// together exceed the share by what the others store in 2 s. An enqueue does not wait for a reading.
+import { BullpenError, type Log } from '@bullpen/contract'
+import { queueKeys } from '../keys.ts'
+import { addressOf } from '../redis/outage-reporter.ts'
+import { isCluster } from '../redis/redis-client.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { countIdempotencyRecords } from '../scripts/memory/count-idempotency-records.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+
+/** The default of the share, in percent of Redis's memory. */
+export const DEFAULT_IDEMPOTENCY_SHARE = 25
+/** What a record counts for, in bytes. The smaller a hash of records is, the more each of them takes. */
+export const RECORD_BYTES = 150
+/** How often the records are counted while calls have idempotency keys, and otherwise, in ms. */
+const READ_EVERY_MS = 2_000
+const IDLE_READ_EVERY_MS = 60_000
+/** How often a line about refused calls is logged at most, in ms. */
+const LOG_EVERY_MS = 30_000
+
+export interface IdempotencyMemory {
+  /**
+   * Returns undefined if there is room for another record in the queue, which then counts. Otherwise, returns the error
+   * `idempotency_full` for a call that is not remembered. Takes no round trip.
+   */
+  refusal(queue: string): BullpenError | undefined
+  /** Returns how much memory the records of all queues take, in bytes, or undefined if that has not been read yet. Takes no round trip. */
+  usedBytes(): number | undefined
+  close(): void
+}
+
+export interface IdempotencyMemoryOptions {
+  readonly redis: Commander
+  readonly redisUrl: string
+  readonly namespace: string
+  readonly queues: readonly string[]
+  /** The percentage of the memory that the records may take. */
+  readonly sharePercent: number
+  /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. In that case, no call is refused. */
+  readonly limitBytes: (queue: string) => number | undefined
+  /** Rejects as long as the namespace must not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
+  readonly log: Log
+}
+
+/** Opens the limit. Its timer does not keep the process alive. */
+export function openIdempotencyMemory(options: IdempotencyMemoryOptions): IdempotencyMemory {
+  const { redis, redisUrl, namespace, queues, sharePercent, limitBytes, checkSchema, log } = options
+  const address = addressOf(redisUrl)
+  const count = async (queue: string): Promise<number> => {
+    await checkSchema()
+    const { idempotencyCounts } = queueKeys(namespace, queue)
+    return runScript(redis, countIdempotencyRecords, { counts: idempotencyCounts }, {})
+  }
+  const countAll = async (names: readonly string[]): Promise<number> => sum(await Promise.all(names.map(count)))
+
+  // The nodes of a cluster have a memory of their own each, and queues may move between them, so each queue is limited on its own.
+  const groups = isCluster(redis) ? queues.map((queue) => [queue]) : [queues]
+  const accounts = groups.map((names) => createRecordAccount(() => countAll(names)))
+  const byQueue = new Map(groups.flatMap((names, i) => names.map((queue) => [queue, accounts[i]] as const)))
+
+  const logRefused = throttledLog<{ readonly recordBytes: number; readonly limitBytes: number }>(
+    ({ recordBytes, limitBytes }, suppressed) =>
+      log.warn(
+        { redis: address, recordBytes, limitBytes, suppressed },
+        'calls refused: idempotency keys have used up their memory',
+      ),
+    Date.now,
+    LOG_EVERY_MS,
+  )
+
+  const tick = (): void => {
+    for (const account of accounts) account.tick(performance.now())
+  }
+  const timer = setInterval(tick, READ_EVERY_MS).unref()
+  redis.on('ready', tick)
+
+  return {
+    refusal(queue) {
+      const account = byQueue.get(queue)
+      if (account === undefined) return undefined
+      const limit = limitBytes(queue)
+      const recordBytes = account.records() * RECORD_BYTES
+      account.noteUse()
+      if (limit === undefined || recordBytes + RECORD_BYTES <= (limit * sharePercent) / 100) {
+        account.add()
+        return undefined
+      }
+      logRefused({ recordBytes, limitBytes: limit })
+      return full(address, recordBytes, limit, sharePercent)
+    },
+    usedBytes() {
+      return accounts.some((account) => account.isKnown())
+        ? sum(accounts.map((account) => account.records())) * RECORD_BYTES
+        : undefined
+    },
+    close() {
+      clearInterval(timer)
+      redis.off('ready', tick)
+    },
+  }
+}
+
+/** Counts the records of some queues. */
+interface RecordAccount {
+  records(): number
+  isKnown(): boolean
+  /** Counts a record that is about to be stored. */
+  add(): void
+  /** Notes that a call depends on the number, so that it is read at the next tick. */
+  noteUse(): void
+  /** Reads the counts if it is time to. */
+  tick(now: number): void
+}
+
+function createRecordAccount(count: () => Promise<number>): RecordAccount {
+  let read: number | undefined
+  /** The records of this process that the last reading does not include. */
+  let own = 0
+  let sentAt = Number.NEGATIVE_INFINITY
+  let isUsed = false
+  let isReading = false
+
+  async function readCounts(now: number): Promise<void> {
+    isReading = true
+    isUsed = false
+    sentAt = now
+    const ownBefore = own
+    try {
+      // Redis executes the commands of a connection in order, so the reading includes the records that were sent before it.
+      read = await count()
+      own -= ownBefore
+    } catch {
+      // The outage reporter logs connection errors. The next tick tries again.
+      isUsed = true
+    } finally {
+      isReading = false
+    }
+  }
+
+  return {
+    records: () => (read ?? 0) + own,
+    isKnown: () => read !== undefined,
+    add() {
+      own++
+    },
+    noteUse() {
+      isUsed = true
+    },
+    tick(now) {
+      if (!isReading && (isUsed || now - sentAt >= IDLE_READ_EVERY_MS)) void readCounts(now)
+    },
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0)
+}
+
+function full(address: string, recordBytes: number, limitBytes: number, sharePercent: number): BullpenError {
+  const [recordMb, limitMb] = [recordBytes, limitBytes].map((bytes) => (bytes / 1e6).toFixed(1))
+  return new BullpenError(
+    'idempotency_full',
+    `the task was not accepted: idempotency keys take about ${recordMb} MB of the memory of Redis at ${address}, and their limit is ${sharePercent}% of ${limitMb} MB; retry after keys have expired, enqueue without a key, or give keys a shorter life or more memory (BULLPEN_API_IDEMPOTENCY_MEMORY_SHARE)`,
+  )
+}

@@ -1,0 +1,26 @@
+// Counts the records of a queue's idempotency keys.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: the counts, a hash: how many records there are, by the time in s since 1970 after which all of them have expired. Deletes the
+ * counts of expired records. Returns the number of the others.
+ */
+export const countIdempotencyRecords = defineScript({
+  name: 'count-idempotency-records',
+  kind: 'frees',
+  keys: ['counts'],
+  args: [],
+  lua: `
+local now = tonumber(redis.call('TIME')[1])
+local flat, records = redis.call('HGETALL', counts), 0
+for i = 1, #flat, 2 do
+  if tonumber(flat[i]) <= now then
+    redis.call('HDEL', counts, flat[i])
+  else
+    records = records + flat[i + 1]
+  end
+end
+return records
+`,
+  answer: (reply) => Number(reply),
+})
