@@ -15,9 +15,9 @@ export interface TaskMemory {
   /** The server's `hash-max-listpack-value`. Redis's default is 64. */
   readonly listpackValue: number
   readonly tasks: number
-  /** What the tasks have added to the memory that Redis uses, for each task. Includes everything that is stored for the queue. */
+  /** How much the tasks have increased the memory that Redis uses, for each task. Includes everything that is stored for the queue. */
   readonly bytesPerTask: number
-  /** The part of it that is the task's own hash, without its name. */
+  /** What MEMORY USAGE reports for the hash of one of the tasks. */
   readonly hashBytes: number
 }
 
@@ -128,5 +128,5 @@ export function describeMemory({
 }: TaskMemory): string {
   const name = idempotency ? `${NAMES[side]} with an idempotency key` : NAMES[side]
   const setting = `${SETTING} ${listpackValue}`
-  return `memory ${setting.padEnd(28)} ${name.padEnd(32)} ${String(bytesPerTask).padStart(5)} bytes a task, of which ${hashBytes} are its hash (${tasks} tasks)`
+  return `memory ${setting.padEnd(28)} ${name.padEnd(32)} ${String(bytesPerTask).padStart(5)} bytes a task, of which ${hashBytes} for its hash (${tasks} tasks)`
 }
