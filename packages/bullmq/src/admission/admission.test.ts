@@ -85,12 +85,13 @@ describe('the admission of a queue', () => {
     monitor.on('monitor', (_time: string, [name = '', key = '']: string[], source: string) => {
       if (source !== 'lua') asked.push(`${name.toLowerCase()} ${key}`)
     })
-    for (let i = 0; i < 500; i++) await enqueue(short)
+    // On a busy machine, Redis may not respond in time.
+    for (let i = 0; i < 200; i++) await eventually(() => enqueue(short))
     await redis.publish('over', '')
     await eventually(() => asked.includes('publish over'))
     // The settings are also read after the connection is opened and by the check every two seconds.
     const settingsKey = queueKeys(namespace, 'rig').settings
-    expect(asked.filter((command) => command === `hmget ${settingsKey}`).length).toBeLessThan(100)
+    expect(asked.filter((command) => command === `hmget ${settingsKey}`).length).toBeLessThan(50)
   })
 
   it('applies the limit that it read last while the settings are read again', async () => {

@@ -40,12 +40,12 @@ const PLACES: readonly ProducerOptions[] = [{}, { delay: '1h' }, { priority: 3 }
 
 /** How long a writer waits after a task that was not accepted. */
 const PAUSE_MS = 50
-/** Longer than the API waits for Redis, so that the API responds before the connection is reset. */
+/** Longer than the API waits for Redis. */
 const HOLD_MS = 1_000
 /** The longest time from room to a reset that loses only the replies under way. */
 const RESET_WITHIN_MS = 300
 const PENDING_WITHIN_MS = 2_000
-const FULL_WITHIN_MS = 30_000
+const STATE_WITHIN_MS = 30_000
 
 /** Fills the queue, and makes room again in each round. Returns the faults, one for each round. */
 export async function flood(options: FloodOptions): Promise<readonly LostReplies[]> {
@@ -58,9 +58,12 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
       if (outcome.kind !== 'accepted') await sleep(PAUSE_MS)
     }
   }
-  const untilFull = async (): Promise<void> => {
-    const isFull = await holdsWithin(FULL_WITHIN_MS, async () => (await observer.size()) === maxTasks)
-    if (!isFull) throw new Error(`the queue was not full within ${FULL_WITHIN_MS} ms`)
+  const untilFullAndReady = async (): Promise<void> => {
+    const isFull = await holdsWithin(STATE_WITHIN_MS, async () => (await observer.size()) === maxTasks)
+    if (!isFull) throw new Error(`the queue was not full within ${STATE_WITHIN_MS} ms`)
+    // A process that has lost its connection reconnects.
+    const areReady = await Promise.all(apis.map((api) => holdsWithin(STATE_WITHIN_MS, () => isReady(api))))
+    if (areReady.includes(false)) throw new Error(`an API was not ready within ${STATE_WITHIN_MS} ms`)
   }
 
   const writing = Promise.all(apis.flatMap((api) => Array.from({ length: writers }, (_, n) => write(api, n))))
@@ -69,10 +72,10 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
   const faults: LostReplies[] = []
   try {
     for (let n = 0; n < rounds; n++) {
-      await untilFull()
+      await untilFullAndReady()
       faults.push(await loseReplies(options))
     }
-    await untilFull()
+    await untilFullAndReady()
   } finally {
     isOver = true
   }
@@ -89,6 +92,7 @@ async function loseReplies(options: FloodOptions): Promise<LostReplies> {
   const [held, ...others] = shuffled(apis, random)
   if (held === undefined) throw new Error('there is no API process')
   const from = performance.now()
+  const callsBefore = caller.calls.length
   // Otherwise, the other processes could take all of the room. The commands of all writers wait in the proxies.
   for (const { proxy } of apis) proxy.cut()
   await holdsWithin(PENDING_WITHIN_MS, () => apis.every((api) => caller.pendingAt(api) === writers))
@@ -106,8 +110,19 @@ async function loseReplies(options: FloodOptions): Promise<LostReplies> {
       proxy.reset()
     })(),
   ])
+  // Half of the writers have learned nothing. The first of them are those whose commands were waiting.
+  await holdsWithin(STATE_WITHIN_MS, () => {
+    const ended = caller.calls.slice(callsBefore)
+    return ended.filter(({ api, outcome }) => api === held && outcome.kind === 'unknown').length >= writers / 2
+  })
   held.proxy.reset()
   return { api: held, from, to: performance.now() }
+}
+
+async function isReady(api: ApiProcess): Promise<boolean> {
+  const response = await fetch(`${api.url()}/readyz`)
+  await response.body?.cancel()
+  return response.ok
 }
 
 /** Cancels tasks, chosen at random, whether they are waiting or scheduled. */
