@@ -126,6 +126,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Retry after the time in `Retry-After`. If the queue stays full, add workers or raise the limit, which is `BULLPEN_API_QUEUE_MEMORY_SHARE` for a queue without a `maxBytes` of its own: see [Backpressure](../how-to/backpressure.md).',
   },
+  enqueue_rate_exceeded: {
+    meaning: 'The API key has enqueued as many tasks per period as its limit permits, so nothing was stored.',
+    action:
+      'Retry after the time in `Retry-After`. To raise the limit, see [Limits of an API key](../how-to/api-keys.md).',
+  },
   shutting_down: {
     meaning: 'This process is shutting down.',
     action: 'Send the request to another replica. Load balancers do this when `/readyz` fails.',

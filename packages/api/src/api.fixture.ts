@@ -64,6 +64,8 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     broker,
     fleet,
     blocked,
+    rates: { take: () => undefined },
+    apiKeyNames: ['shop'],
     emit: (event) => events.push(event),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },
     now: () => NOW,

@@ -6,13 +6,14 @@
 import { randomBytes } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
-import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
+import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { createBlockedCallers } from '@bullpen/engine/internal'
 import { createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
+import { enqueueRateOf } from './auth/key-limits.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { createMetricsServer } from './http/metrics-server.ts'
 import { buildServer } from './http/server.ts'
@@ -67,6 +68,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
   const isDevelopment = settings.environment === 'development'
   const devKey = isDevelopment ? (settings.devKey ?? generateKey()) : undefined
+  const keyring = createKeyring(settings.keys, devKey === undefined ? undefined : `${DEV_KEY_NAME}:${devKey}`)
   const closing = new AbortController()
 
   await using opened = new AsyncDisposableStack()
@@ -90,6 +92,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       queueMemoryShare: settings.queueMemoryShare,
       idempotencyMemoryShare: settings.idempotencyMemoryShare,
       allowEviction: settings.allowEviction || isDevelopment,
+      enqueueRateOf: enqueueRateOf(settings.keyLimits),
       serverProblems: isDevelopment ? 'info' : 'warn',
     }),
     (each) => each.close(),
@@ -110,12 +113,14 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     broker,
     fleet,
     blocked,
+    rates: broker.rates,
+    apiKeyNames: keyring.names,
     emit: telemetry.sink,
     log: logger,
     now: skew.now,
     randomBytes: createRandomPool(),
     closing: closing.signal,
-    keyring: createKeyring(settings.keys, devKey),
+    keyring,
     version: VERSION,
     bodyLimit,
     bulkBodyLimit: settings.bulkBodyLimit,

@@ -2,6 +2,7 @@
 import {
   type AttemptRecord,
   BullpenError,
+  EnqueueRateError,
   isFinal,
   QueueFullError,
   type ReachedLimit,
@@ -19,7 +20,7 @@ export interface FakeBroker extends Broker {
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
-  trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'limited' | 'hangs' | 'breaks'
+  trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'rate' | 'limited' | 'hangs' | 'breaks'
   /** The limit that the queue has reached if `trouble` is 'queue full'. */
   reached: ReachedLimit
   /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
@@ -40,6 +41,10 @@ export function fakeBroker(): FakeBroker {
     if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
     if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
     if (broker.trouble === 'queue full') throw new QueueFullError(broker.reached)
+    if (broker.trouble === 'rate') {
+      const rate = { max: 100, perMs: 60_000 }
+      throw new EnqueueRateError({ apiKeyName: 'shop', queue: 'cpu', rate, retryAfterMs: 600 })
+    }
     if (broker.trouble === 'full') throw new BullpenError('redis_full', 'Redis is full')
     if (broker.trouble === 'limited') throw new BullpenError('too_many_cancels', 'the queue has 200 cancellations')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)

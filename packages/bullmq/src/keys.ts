@@ -41,6 +41,11 @@ export function producersKey(namespace: string): string {
   return `{${namespace}}:producers`
 }
 
+/** Returns the key of a string: an API key's bucket of tokens (scripts/includes/token-bucket.ts). It expires when the bucket is full. */
+export function enqueueRateKey(namespace: string, apiKeyName: string): string {
+  return `{${namespace}}:enqueue-rate:${apiKeyName}`
+}
+
 /**
  * Returns BullMQ's key prefix for a queue. The prefix is a hash tag, so that all of a queue's keys are on one shard of a Redis
  * Cluster.
@@ -86,6 +91,10 @@ export function queueKeys(namespace: string, queue: string) {
      * (admission/idempotency-steps.ts).
      */
     idempotencyCounts: `${base}:idempotency-counts`,
+    /** Hash: how many tasks of each API key have not ended, by the key's name, of those that were counted when they were added. */
+    apiKeyTasks: `${base}:api-key-tasks`,
+    /** Hash: the bucket of tokens of each API key that has a rate in this queue, by the key's name (scripts/includes/token-bucket.ts). */
+    apiKeyRates: `${base}:api-key-rates`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */
@@ -135,6 +144,8 @@ export function fleetKeys(namespace: string) {
     unapplied: `${base}:unapplied`,
     /** String: incremented after the settings of a queue have changed. */
     settingsRevision: `${base}:settings-revision`,
+    /** Hash: the rate that a command has set for each API key, by its name, after the command's sequence number. */
+    enqueueRates: `${base}:enqueue-rates`,
     /** Channel: announces a worker or queue that a command or setting concerns. */
     notifications: `${base}:notifications`,
     /** Channel: announces the id of a command to which a worker has responded. */

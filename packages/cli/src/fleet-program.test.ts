@@ -87,6 +87,22 @@ describe('a fleet command', () => {
       ['limit', '--queue', 'cpu', '--max-bytes', 'none', '--max-age', 'none'],
       { action: 'limit', queue: 'cpu', maxBytes: 'none', maxAge: 'none' },
     ],
+    [
+      ['limit', '--api-key-name', 'shop', '--enqueue-rate', '500/1s'],
+      { action: 'limit', apiKeyName: 'shop', enqueueRate: { max: 500, per: '1s' } },
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--api-key-name', 'shop', '--max-unfinished-tasks', '50'],
+      { action: 'limit', queue: 'cpu', apiKeyName: 'shop', maxUnfinishedTasks: 50 },
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--api-key-name', 'shop', '--enqueue-rate', '5/1m'],
+      { action: 'limit', queue: 'cpu', apiKeyName: 'shop', enqueueRate: { max: 5, per: '1m' } },
+    ],
+    [
+      ['limit', '--api-key-name', 'shop', '--enqueue-rate', 'none'],
+      { action: 'limit', apiKeyName: 'shop', enqueueRate: 'none' },
+    ],
   ])('%j is sent as a command', async (args, order) => {
     await using api = await fakeApi({
       [SEND]: done({ responses: [{ worker: P1, outcome: 'done' }] }),
@@ -156,7 +172,7 @@ describe('a fleet command', () => {
     [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
-      "--rate is '100'; expected a number of starts per period, such as 100/1s, or none",
+      "--rate is '100'; expected a number per period, such as 100/1s, or none",
     ],
     [['limit', '--queue', 'cpu', '--rate', '100/1'], '--rate is "1"'],
     [
@@ -164,6 +180,18 @@ describe('a fleet command', () => {
       '--max-bytes is "64MB"; expected a whole number with MiB or GiB',
     ],
     [['limit', '--queue', 'cpu', '--max-age', '10'], '--max-age is "10"'],
+    [['limit'], 'missing option --queue QUEUE or --api-key-name NAME'],
+    [['limit', '--queue', 'cpu', '--enqueue-rate', '1/1s'], '--enqueue-rate requires --api-key-name'],
+    [['limit', '--api-key-name', 'shop'], 'specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks'],
+    [['limit', '--api-key-name', 'shop', '--max-unfinished-tasks', '5'], 'missing option --queue QUEUE'],
+    [
+      ['limit', '--api-key-name', 'shop', '--enqueue-rate', '1000001/1s'],
+      "--enqueue-rate is '1000001'; expected a whole number from 1 to 1000000",
+    ],
+    [
+      ['limit', '--api-key-name', 'shop', '--max-tasks', '5'],
+      '--max-tasks is a limit of a queue; remove --api-key-name',
+    ],
     [
       ['drain', '--queue', 'cpu', '--mode', 'sotf'],
       "--mode is 'sotf'; expected one of light, soft, soft_timeout, hard; did you mean soft?",

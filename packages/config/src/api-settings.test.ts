@@ -21,6 +21,7 @@ describe('the settings of the API', () => {
       metricsHost: '127.0.0.1',
       metricsPort: 9464,
       keys: [KEY],
+      keyLimits: undefined,
       devKey: undefined,
       bodyLimit: 262_144,
       bulkBodyLimit: 4_194_304,
@@ -36,6 +37,16 @@ describe('the settings of the API', () => {
   it('are read from the environment, in which keys are a list', () => {
     const settings = read({ BULLPEN_API_KEYS: `${KEY}1, ${KEY}2,`, BULLPEN_API_PORT: '9000' })
     expect(settings).toMatchObject({ keys: [`${KEY}1`, `${KEY}2`], port: 9_000 })
+  })
+
+  it('have names and limits of keys, which are JSON in the environment', () => {
+    const { keys, keyLimits } = read({
+      BULLPEN_API_KEYS: `shop:${KEY}1,shop:${KEY}2,${KEY}3`,
+      BULLPEN_API_KEY_LIMITS: '{"shop":{"enqueueRate":"100/1s"},"0813ba6d":{"enqueueRate":"none"},"*":{}}',
+    })
+    expect(keys).toEqual([`shop:${KEY}1`, `shop:${KEY}2`, `${KEY}3`])
+    expect(keyLimits).toEqual({ shop: { enqueueRate: '100/1s' }, '0813ba6d': { enqueueRate: 'none' }, '*': {} })
+    expect(check({ keys, keyLimits }).keyLimits).toEqual(keyLimits)
   })
 
   it('accept true and false', () => {
@@ -57,6 +68,27 @@ describe('the settings of the API', () => {
       'a short key',
       { BULLPEN_API_KEYS: 'short' },
       /BULLPEN_API_KEYS is not valid; expected keys separated by commas, each of at least 20/,
+    ],
+    [
+      'a key with an invalid name',
+      { BULLPEN_API_KEYS: `Shop:${KEY}` },
+      /there may be a name and a colon; a name is a lower-case/,
+    ],
+    ['a name that is as long as a key', { BULLPEN_API_KEYS: `${KEY}:${KEY}` }, /a name is .* at most 19 characters/],
+    [
+      'limits of an unknown key',
+      { BULLPEN_API_KEYS: `shop:${KEY}`, BULLPEN_API_KEY_LIMITS: '{"shpo":{"enqueueRate":"1/1s"}}' },
+      /has limits for 'shpo', but no key in keys \(BULLPEN_API_KEYS\) has this name.*shop/,
+    ],
+    [
+      'limits that are not JSON',
+      { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '100/1s' },
+      /BULLPEN_API_KEY_LIMITS is "100\/1s"; expected a JSON object/,
+    ],
+    [
+      'an invalid rate',
+      { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '{"*":{"enqueueRate":"100"}}' },
+      /enqueueRate is a number of tasks per period, such as '100\/1s', or "none"/,
     ],
     ['one port for two', { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '9464' }, /both 9464/],
     [

@@ -1,4 +1,12 @@
 // The settings of an API, and the rules across them.
+import {
+  API_KEY_NAME,
+  API_KEY_NAME_FORM,
+  ENQUEUE_RATE_FORM,
+  MIN_API_KEY_LENGTH,
+  readEnqueueRate,
+  suggestion,
+} from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
@@ -11,10 +19,55 @@ import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from '.
  */
 const keySchema = z
   .string()
-  .min(20)
+  .min(MIN_API_KEY_LENGTH)
   .regex(/^[A-Za-z0-9._~+/=-]+$/)
 
-const KEY_FORM = 'at least 20 characters: letters, digits and . _ ~ + / = -'
+const KEY_FORM = `at least ${MIN_API_KEY_LENGTH} characters: letters, digits and . _ ~ + / = -`
+
+/** A key cannot contain a colon, so a colon ends the key's name. */
+const namedKeySchema = z.string().refine((text) => {
+  const name = keyName(text)
+  const key = name === undefined ? text : text.slice(name.length + 1)
+  return (name === undefined || API_KEY_NAME.test(name)) && keySchema.safeParse(key).success
+})
+
+/** Returns the name in `NAME:KEY`, or undefined if the key has no name. */
+function keyName(text: string): string | undefined {
+  const end = text.indexOf(':')
+  return end === -1 ? undefined : text.slice(0, end)
+}
+
+/** The limits of every API key that does not have limits of its own. */
+export const EVERY_KEY = '*'
+/** The name of the development key. */
+export const DEV_KEY_NAME = 'dev'
+/** The form of a fingerprint, which names a key that has no name. */
+const FINGERPRINT = /^[0-9a-f]{8}$/
+
+const keyLimitsSchema = z.preprocess(
+  parseJson,
+  z
+    .record(
+      z.union([z.literal(EVERY_KEY), z.string().regex(API_KEY_NAME)]),
+      z.strictObject({
+        enqueueRate: z
+          .string()
+          .refine((text) => text === 'none' || readEnqueueRate(text) !== undefined)
+          .optional(),
+      }),
+    )
+    .optional(),
+)
+
+/** Returns a text that is not JSON unchanged, so that the schema rejects it. */
+function parseJson(given: unknown): unknown {
+  if (typeof given !== 'string') return given
+  try {
+    return JSON.parse(given)
+  } catch {
+    return given
+  }
+}
 
 /** Returns the schema of a list, which is separated by commas in the environment. */
 function listOf<T extends z.ZodType>(entry: T) {
@@ -67,10 +120,16 @@ export const API_SETTINGS = {
   },
   keys: {
     env: 'BULLPEN_API_KEYS',
-    schema: listOf(keySchema),
-    expected: `keys separated by commas, each of ${KEY_FORM}`,
+    schema: listOf(namedKeySchema),
+    expected: `keys separated by commas, each of ${KEY_FORM}; in front of a key, there may be a name and a colon; a name is ${API_KEY_NAME_FORM}`,
     secret: true,
-    help: 'The API keys, separated by commas. Each key must have at least 20 characters.',
+    help: 'The API keys, separated by commas. Each key must have at least 20 characters, and may have a name: `shop:KEY`. Commands, limits and audit records use the name. Several keys may have the same name, for example while you replace one with another.',
+  },
+  keyLimits: {
+    env: 'BULLPEN_API_KEY_LIMITS',
+    schema: keyLimitsSchema,
+    expected: `a JSON object with limits by the name of the API key, such as {"shop":{"enqueueRate":"100/1s"}}; enqueueRate is ${ENQUEUE_RATE_FORM}, or "none"`,
+    help: 'The limits of API keys, by their names, as a JSON object: `{"shop":{"enqueueRate":"100/1s"}}`. The name `*` stands for every other key. See [Limits of an API key](../how-to/api-keys.md).',
   },
   devKey: {
     env: 'BULLPEN_API_DEV_KEY',
@@ -135,8 +194,20 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
     environment === 'production' && keys.length === 0
       ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to let the API generate a key for this machine'
       : undefined,
+  ({ keys, keyLimits = {} }) => {
+    const names = [...keys.map(keyName).filter((name) => name !== undefined), DEV_KEY_NAME]
+    const unknown = Object.keys(keyLimits).find((name) => !names.includes(name) && !isGeneralName(name))
+    return unknown === undefined
+      ? undefined
+      : `keyLimits (BULLPEN_API_KEY_LIMITS) has limits for '${unknown}', but no key in keys (BULLPEN_API_KEYS) has this name${suggestion(unknown, names)}`
+  },
   ({ host, port, metricsHost, metricsPort }) =>
     port !== 0 && port === metricsPort && host === metricsHost
       ? `port (BULLPEN_API_PORT) and metricsPort (BULLPEN_API_METRICS_PORT) are both ${port}; metrics must be served on a separate port`
       : undefined,
 ]
+
+/** Returns whether a name is valid although no key has it: that of every key, or the fingerprint of a key without a name. */
+function isGeneralName(name: string): boolean {
+  return name === EVERY_KEY || FINGERPRINT.test(name)
+}

@@ -1,5 +1,5 @@
 // The settings of Bullpen's programs, and the functions that read them from flags, the environment, a file and defaults.
-export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from './api-settings.ts'
+export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, DEV_KEY_NAME, EVERY_KEY } from './api-settings.ts'
 export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'
 export { apiConfig, workerConfig } from './process-settings.ts'

@@ -2,9 +2,11 @@
 
 // Define tasks, queues and the catalogue:
 
+export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/api-key-limits.ts'
 export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
+export type { EnqueueRate, EnqueueRateText } from './definition/enqueue-rate.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
 export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/queue-limits.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
@@ -27,6 +29,7 @@ export type { HandlerLog, Log, LogLevel } from './definition/log.ts'
 
 // Declare failures, and handle errors:
 
+export { EnqueueRateError, type ReachedRate } from './errors/enqueue-rate-error.ts'
 export { BullpenError, type ErrorCode } from './errors/errors.ts'
 export type { Classifier, Failure } from './errors/failure.ts'
 export type { FieldError } from './errors/field-error.ts'
@@ -38,7 +41,7 @@ export { TaskError } from './errors/task-error.ts'
 
 export type { AttemptRecord } from './task/attempt-record.ts'
 export type { EnqueueAction, Enqueued } from './task/enqueued.ts'
-export type { CommitRefusal, TaskEvent, VerdictKind } from './task/events.ts'
+export type { CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from './task/events.ts'
 export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatus, Isolation } from './task/states.ts'
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'

@@ -12,6 +12,7 @@ export type {
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { limitMs } from './definition/duration.ts'
+export { ENQUEUE_RATE_FORM, formatEnqueueRate, MAX_ENQUEUE_RATE, readEnqueueRate } from './definition/enqueue-rate.ts'
 export { handlerIn } from './definition/handler.ts'
 export { handlerLog, LOG_LEVELS } from './definition/log.ts'
 export { nearest, suggestion } from './definition/nearest.ts'
@@ -53,6 +54,7 @@ export {
   slotPageSchema,
   slotQuerySchema,
 } from './fleet/fleet.ts'
+export { API_KEY_NAME, API_KEY_NAME_FORM, MIN_API_KEY_LENGTH } from './http/api-key-name.ts'
 export {
   CANCEL_OUTCOMES,
   type CancelAnswer,

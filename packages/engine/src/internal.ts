@@ -37,6 +37,7 @@ export type {
   RunTask,
   TaskDeath,
 } from './ports/consumer.ts'
+export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
 export type {
   Command,
   CommandRecord,
@@ -51,6 +52,7 @@ export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/
 export type { KeptTasks, Retention } from './ports/retention.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
+export { rateExceeded, rateInQueue } from './task/api-key-rate.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export { type BlockedCallers, createBlockedCallers } from './task/blocked-callers.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
@@ -64,6 +66,7 @@ export { type BacklogReading, createStartEstimator, type StartEstimator } from '
 export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './task/task-bytes.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
+export { msUntilTokens, type TokenBucket, tokensIn } from './task/token-bucket.ts'
 export {
   extendedSpan,
   hasKey,

@@ -19,6 +19,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Identifies the request's API key in audit records. Undefined if the request has no key. */
     keyFingerprint: string | undefined
+    /** The name of the request's API key, which its limits belong to. Undefined if the request has no key. */
+    apiKeyName: string | undefined
   }
 }
 
@@ -50,6 +52,7 @@ export function requireAccess(keyring: Keyring, now: () => number): onRequestHoo
     if (authorization !== undefined) {
       const key = keyring.find(bearerToken(authorization) ?? '', originOf(request))
       request.keyFingerprint = key?.fingerprint
+      request.apiKeyName = key?.name
       return key !== undefined
     }
     if (access !== 'browser' || cookie === undefined) return false

@@ -38,3 +38,14 @@ it('no other text is accepted, however much of it is right', () => {
 it('a keyring without keys accepts nothing', () => {
   expect(createKeyring([]).find('', here)).toBeUndefined()
 })
+
+it('a key has the name in front of it, or its fingerprint, and several keys may have one name', () => {
+  const ring = createKeyring([`shop:${KEY}`, `shop:${LONGER}`, `${KEY}2`], `dev:${KEY}3`)
+  expect(ring.find(KEY, here)?.name).toBe('shop')
+  expect(ring.find(LONGER, here)?.name).toBe('shop')
+  const unnamed = ring.find(`${KEY}2`, here)
+  expect(unnamed?.name).toBe(unnamed?.fingerprint)
+  expect(ring.find(`${KEY}3`, here)).toMatchObject({ name: 'dev', loopbackOnly: true })
+  expect(ring.find(`shop:${KEY}`, here)).toBeUndefined()
+  expect(ring.names).toEqual(['shop', unnamed?.name, 'dev'])
+})

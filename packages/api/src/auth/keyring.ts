@@ -11,6 +11,8 @@ export interface Origin {
 
 export interface Key {
   readonly text: string
+  /** Its name in the settings, which several keys may share, or its fingerprint if it has none. */
+  readonly name: string
   /** The first 8 hex digits of the key's SHA-256, which distinguish keys without revealing anything about them. */
   readonly fingerprint: string
   readonly sessionSecret: Buffer
@@ -19,6 +21,8 @@ export interface Key {
 }
 
 export interface Keyring {
+  /** The names of all keys. */
+  readonly names: readonly string[]
   /**
    * Returns the key with this text if the key is accepted from this origin. Rejecting a wrong text always takes the same time.
    */
@@ -30,10 +34,15 @@ export interface Keyring {
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 
-function createKey(text: string, loopbackOnly: boolean): Key {
+/** `named` is a key, or a name and a key with a colon between them. */
+function createKey(named: string, loopbackOnly: boolean): Key {
+  const colon = named.indexOf(':')
+  const text = named.slice(colon + 1)
+  const fingerprint = hash('sha256', text).slice(0, 8)
   return {
     text,
-    fingerprint: hash('sha256', text).slice(0, 8),
+    name: colon === -1 ? fingerprint : named.slice(0, colon),
+    fingerprint,
     sessionSecret: Buffer.from(hkdfSync('sha256', text, '', 'bullpen browser session', 32)),
     loopbackOnly,
   }
@@ -68,7 +77,10 @@ function createMatcher(keys: readonly string[]): (text: string) => readonly bool
   }
 }
 
-/** Creates a keyring. `keys` are accepted from anywhere, whereas `devKey` is accepted only from this machine. */
+/**
+ * Creates a keyring. `keys` are accepted from anywhere, whereas `devKey` is accepted only from this machine. Each is a key such as
+ * `KEY`, or a key with a name, such as `shop:KEY`.
+ */
 export function createKeyring(keys: readonly string[], devKey?: string): Keyring {
   const all = [
     ...keys.map((text) => createKey(text, false)),
@@ -80,6 +92,7 @@ export function createKeyring(keys: readonly string[], devKey?: string): Keyring
     createHmac('sha256', key.sessionSecret).update(expiresAt).digest('base64url')
 
   return {
+    names: [...new Set(all.map(({ name }) => name))],
     find(text, origin) {
       const isMatch = matches(text)
       return all.find((key, i) => isMatch[i] && usable(key, origin))

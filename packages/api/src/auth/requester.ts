@@ -2,10 +2,11 @@
 import type { FastifyRequest } from 'fastify'
 
 /**
- * Returns a name such as `ann (key 0813ba6d)`. The caller provides the first part, which cannot be verified. The key has been
- * verified.
+ * Returns a name such as `ann (key 0813ba6d)` or, if the key has a name, `ann (key shop 0813ba6d)`. The caller provides the first part,
+ * which cannot be verified. The key has been verified.
  */
-export function requesterOf({ keyFingerprint }: FastifyRequest, name: string | undefined): string {
-  const key = `key ${keyFingerprint ?? 'unknown'}`
+export function requesterOf({ keyFingerprint, apiKeyName }: FastifyRequest, name: string | undefined): string {
+  const hasName = apiKeyName !== keyFingerprint
+  const key = `key ${hasName ? `${apiKeyName} ` : ''}${keyFingerprint ?? 'unknown'}`
   return name === undefined ? key : `${name} (${key})`
 }

@@ -127,7 +127,11 @@ const RETRY_AFTER: HeaderNote = {
 }
 
 const RATE_LIMIT: readonly HeaderNote[] = [
-  { name: 'RateLimit-Policy', description: 'The limit of a full queue, such as `"queue-tasks";q=1000`.' },
+  {
+    name: 'RateLimit-Policy',
+    description:
+      'The limit of a full queue or an API key, such as `"queue-tasks";q=1000` or `"enqueue-rate";q=100;w=1`.',
+  },
   { name: 'RateLimit', description: 'How much of the limit is left, such as `"queue-tasks";r=0;t=1`.' },
 ]
 

@@ -9,6 +9,7 @@ import {
   BullpenError,
   type EnqueueBulkRequest,
   type Enqueued,
+  EnqueueRateError,
   type EnqueueRequest,
   QueueFullError,
 } from '@bullpen/contract'
@@ -22,6 +23,7 @@ import { logUnexpected } from '../http/problems/error-responses.ts'
 import { mayBeStored, problemOf, toBullpenError } from '../http/problems/problem.ts'
 import type { Call } from '../http/routes/route.ts'
 import { bodyError } from '../http/schemas.ts'
+import { countRefused, keepToRate } from './enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
 import { refuse, storeTask } from './store-task.ts'
 
@@ -65,6 +67,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
   async function resultOf({ planned }: Valid, outcome: Outcome | undefined, reply: FastifyReply): Promise<BulkResult> {
     try {
       if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
+      if (outcome?.reason instanceof EnqueueRateError) countRefused(context, [planned])
       if (!(outcome?.reason instanceof QueueFullError)) throw outcome?.reason
       if (typeof planned.whenFull === 'string') refuse(context, planned, outcome.reason)
       const stored = typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, reply)
@@ -78,6 +81,11 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
 
   async function enqueueEach(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
     const valid = checked.filter(isValid)
+    await keepToRate(
+      context,
+      reply.request,
+      valid.map(({ planned }) => planned),
+    )
     const settled = await broker.enqueueBulk(valid.map(({ created }) => created))
     const outcomes = new Map(settled.map((outcome, i) => [valid[i], outcome]))
     return Promise.all(
@@ -90,9 +98,16 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     if (invalid.length > 0) throw errorOfAll(invalid)
     const valid = checked.filter(isValid)
     const [first] = valid
+    await keepToRate(
+      context,
+      reply.request,
+      valid.map(({ planned }) => planned),
+    )
     // If the outcome is unknown, looking up one of the tasks shows whether all are stored.
     if (first?.planned.idempotency === undefined) reply.request.taskId = first?.planned.id
     const stored = await broker.enqueueAll(valid.map(({ created }) => created)).catch((error: unknown) => {
+      const planned = valid.map((each) => each.planned)
+      if (error instanceof EnqueueRateError) countRefused(context, planned)
       if (error instanceof QueueFullError) {
         const { limit } = error.reached
         for (const {

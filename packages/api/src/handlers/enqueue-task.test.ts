@@ -21,6 +21,7 @@ describe('an accepted task', () => {
     expect(broker.enqueued).toEqual([
       {
         id,
+        apiKeyName: '0813ba6d',
         caller: 'only',
         task: 'math.square',
         version: 1,

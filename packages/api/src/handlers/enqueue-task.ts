@@ -13,6 +13,7 @@ import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
+import { keepToRate } from './enqueue-rate.ts'
 import { originOf, taskPlanner } from './planned-task.ts'
 import { storeTask } from './store-task.ts'
 
@@ -46,6 +47,8 @@ export function enqueueTask(context: ApiContext) {
     const planned = plan(wanted, originOf(request))
     const { queue, task } = planned
     const seconds = secondsToWait(query, request, reply)
+    const taking = keepToRate(context, request, [planned])
+    if (taking !== undefined) await taking
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
     // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
     if (planned.idempotency === undefined) request.taskId = planned.id

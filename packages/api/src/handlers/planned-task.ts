@@ -18,6 +18,7 @@ export interface RequestOrigin {
   readonly correlationId: string | undefined
   /** The fingerprint of the API key. */
   readonly caller: string
+  readonly apiKeyName: string | undefined
   readonly idempotencyKey: IdempotencyKeyHeader | undefined
 }
 
@@ -25,6 +26,8 @@ export interface PlannedTask {
   readonly id: TaskId
   readonly queue: string
   readonly task: string
+  /** The name of the request's API key. */
+  readonly apiKeyName: string | undefined
   readonly idempotency: Idempotency | undefined
   readonly whenFull: WhenFull
   /**
@@ -41,6 +44,7 @@ export function originOf(request: FastifyRequest): RequestOrigin {
   return {
     correlationId: callersId(request.headers),
     caller: request.keyFingerprint ?? '',
+    apiKeyName: request.apiKeyName,
     idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']),
   }
 }
@@ -71,15 +75,17 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       id,
       queue,
       task,
+      apiKeyName: origin.apiKeyName,
       idempotency: record,
       whenFull: wanted.whenFull ?? queueSettings.whenFull,
       create() {
-        const { correlationId } = origin
+        const { correlationId, apiKeyName } = origin
         const created = newTask(definition, wanted.input, wanted, {
           id,
           enqueuedAt: now(),
           caller: 'only',
           limits,
+          apiKeyName,
           correlationId,
         })
         isScheduled = created.delayMs !== undefined

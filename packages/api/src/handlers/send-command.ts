@@ -1,5 +1,5 @@
 // POST /v1/commands sends a command to the fleet, waits for the workers' responses, and logs the command for auditing.
-import type { Catalogue, CommandView, Log } from '@bullpen/contract'
+import { BullpenError, type Catalogue, type CommandView, type Log } from '@bullpen/contract'
 import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import type { z } from 'zod'
@@ -13,7 +13,7 @@ import { commandView } from '../views/command-view.ts'
 const ID_BYTES = 12
 
 export function sendCommand(context: ApiContext) {
-  const { catalogue, broker, fleet, closing, log, randomBytes } = context
+  const { catalogue, broker, fleet, closing, log, randomBytes, apiKeyNames } = context
   return async ({
     query,
     body,
@@ -23,6 +23,7 @@ export function sendCommand(context: ApiContext) {
     // The body is parsed again to apply the defaults, because the validated body is still as the caller sent it.
     const { id = Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, ...spec } = commandRequestSchema.parse(body)
     const { queue } = spec
+    if (spec.action === 'limit') assertKnown(spec.apiKeyName, apiKeyNames)
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const command = { id, spec, by: requesterOf(request, by) }
     let record = await fleet.send(command)
@@ -44,6 +45,13 @@ export function sendCommand(context: ApiContext) {
     }
     return commandView(record)
   }
+}
+
+/** The error does not repeat the name, which may be a part of a key. @throws BullpenError `invalid_request`. */
+function assertKnown(apiKeyName: string | undefined, known: readonly string[]): void {
+  if (apiKeyName === undefined || known.includes(apiKeyName)) return
+  const message = `no API key has this name; expected one of ${known.join(', ')}`
+  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/apiKeyName', message }] })
 }
 
 /**

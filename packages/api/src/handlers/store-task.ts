@@ -1,14 +1,16 @@
 // Stores a request's task. If the queue is full, the request's policy or else the queue's policy decides what happens.
-import { BullpenError, type Enqueued, milliseconds, QueueFullError } from '@bullpen/contract'
+import { BullpenError, type Enqueued, EnqueueRateError, milliseconds, QueueFullError } from '@bullpen/contract'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../http/abort-on-first.ts'
 import type { ApiContext } from '../http/context.ts'
+import { countRefused } from './enqueue-rate.ts'
 import type { PlannedTask } from './planned-task.ts'
 
 /**
  * Returns what the broker returned, or undefined if the task was dropped.
  *
  * @throws QueueFullError if the queue is full and the policy rejects tasks, or if the queue is still full when the wait is over.
+ * @throws EnqueueRateError if the request's API key has reached its rate in the queue.
  * @throws BullpenError `shutting_down` if the API closes while the caller waits for room.
  */
 export async function storeTask(
@@ -17,13 +19,15 @@ export async function storeTask(
   reply: FastifyReply,
 ): Promise<Enqueued | undefined> {
   const { broker, blocked, closing } = context
-  const { queue, whenFull } = planned
+  const { queue, whenFull, apiKeyName } = planned
   const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
   try {
     if (typeof whenFull === 'string') return await store()
     const waitMs = milliseconds(whenFull.block)
-    return await abortOnFirst(waitMs, closing, reply.raw, (signal) => blocked.enqueue({ queue, store, signal }))
+    const enqueue = (signal: AbortSignal) => blocked.enqueue({ queue, apiKeyName, store, signal })
+    return await abortOnFirst(waitMs, closing, reply.raw, enqueue)
   } catch (error) {
+    if (error instanceof EnqueueRateError) countRefused(context, [planned])
     if (!(error instanceof QueueFullError)) throw error
     if (typeof whenFull === 'object' && closing.aborted) throw shuttingDown(queue)
     refuse(context, planned, error)

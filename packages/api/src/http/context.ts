@@ -1,7 +1,7 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type { BlockedCallers, Fleet } from '@bullpen/engine/internal'
+import type { BlockedCallers, EnqueueRates, Fleet } from '@bullpen/engine/internal'
 
 export interface ApiContext {
   readonly catalogue: Catalogue
@@ -9,6 +9,10 @@ export interface ApiContext {
   readonly fleet: Fleet
   /** The callers that wait for room in a queue. */
   readonly blocked: BlockedCallers
+  /** Limits how fast each API key may enqueue tasks. */
+  readonly rates: EnqueueRates
+  /** The names of the API's keys, which commands may limit. */
+  readonly apiKeyNames: readonly string[]
   readonly emit: EventSink
   readonly log: Log
   /** Milliseconds since 1970. */

@@ -75,6 +75,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   })
   app.decorateRequest('taskId', undefined)
   app.decorateRequest('keyFingerprint', undefined)
+  app.decorateRequest('apiKeyName', undefined)
   app.setValidatorCompiler(createValidator(catalogue))
   app.setSerializerCompiler(createSerializer)
   acceptOnlyJson(app)

@@ -91,19 +91,19 @@ describe('the admission of a queue', () => {
     await eventually(() => asked.includes('publish over'))
     // The settings are also read after the connection is opened and by the check every two seconds.
     const settingsKey = queueKeys(namespace, 'rig').settings
-    expect(asked.filter((command) => command === `hmget ${settingsKey}`).length).toBeLessThan(50)
+    expect(asked.filter((command) => command === `hgetall ${settingsKey}`).length).toBeLessThan(50)
   })
 
   it('applies the limit that it read last while the settings are read again', async () => {
     const { command, namespace, redisUrl, redis } = await drained()
     await command({ action: 'limit', queue: 'rig', maxTasks: 1 })
     let answering = Promise.resolve()
-    const hmget = async (key: string, ...fields: string[]) => {
+    const hgetall = async (key: string) => {
       await answering
-      return redis.hmget(key, ...fields)
+      return redis.hgetall(key)
     }
     // The admission uses only these commands.
-    const slow = { get: redis.get.bind(redis), hmget } as unknown as Commander
+    const slow = { get: redis.get.bind(redis), hgetall } as unknown as Commander
     const options = { redis: slow, redisUrl, namespace, queues: ['rig'], checkSchema: () => undefined, log: silent }
     const admission = openAdmission(options)
     onTestFinished(() => admission.close())
@@ -112,10 +112,10 @@ describe('the admission of a queue', () => {
     answering = answers.promise
     await command({ action: 'limit', queue: 'rig', maxTasks: 2 })
     await eventually(() => admission.admit('rig') !== undefined)
-    expect(admission.limitsOf('rig', undefined)).toEqual({ maxTasks: 1 })
+    expect(admission.limitsOf('rig', undefined, undefined)).toEqual({ maxTasks: 1 })
     answers.resolve()
     await admission.admit('rig')
-    expect(admission.limitsOf('rig', undefined)).toEqual({ maxTasks: 2 })
+    expect(admission.limitsOf('rig', undefined, undefined)).toEqual({ maxTasks: 2 })
   })
 
   it('is found out by the maintenance if a notification was lost', async () => {
@@ -181,6 +181,40 @@ describe('a limit that a command has set', () => {
     await expect(broker.enqueue(aTask())).rejects.toMatchObject({ reached: { max: 1 } })
     const workers = await rigBroker({ redisUrl, namespace, admission: 'open' })
     expect(await workers.enqueue(aTask())).toMatchObject({ action: 'created' })
+  })
+
+  it('replaces the rate of one API key in the queue, until another command removes it', async () => {
+    const { command, namespace, redisUrl, broker } = await drained()
+    const limits = { perApiKey: { enqueueRate: { max: 1, perMs: 3_600_000 } } }
+    const enqueueAs = (apiKeyName: string, others = broker) =>
+      others.enqueue({ ...aTask(limits), apiKeyName }).then(
+        () => 'created',
+        ({ code }: { code?: string }) => code,
+      )
+    expect([await enqueueAs('shop'), await enqueueAs('shop')]).toEqual(['created', 'enqueue_rate_exceeded'])
+    const enqueueRate = { max: 1_000, per: '1s' }
+    await command({ action: 'limit', queue: 'rig', apiKeyName: 'shop', enqueueRate })
+    await eventually(async () => (await enqueueAs('shop')) === 'created', 1_000)
+    const other = await rigBroker({ redisUrl, namespace })
+    expect([await enqueueAs('other', other), await enqueueAs('other', other)]).toEqual([
+      'created',
+      'enqueue_rate_exceeded',
+    ])
+    await eventually(async () => (await enqueueAs('shop', other)) === 'created', 1_000)
+    await command({ action: 'limit', queue: 'rig', apiKeyName: 'shop', enqueueRate: 'none' })
+    await eventually(async () => (await enqueueAs('shop')) === 'enqueue_rate_exceeded', 2_000)
+  })
+
+  it('limits an API key in a queue whose definition has no limits', async () => {
+    const { command, broker } = await drained()
+    const enqueueRate = { max: 1, per: '1h' }
+    await command({ action: 'limit', queue: 'rig', apiKeyName: 'shop', enqueueRate })
+    await broker.enqueue({ ...aTask(), apiKeyName: 'shop' })
+    await expect(broker.enqueue({ ...aTask(), apiKeyName: 'shop' })).rejects.toMatchObject({
+      reached: { apiKeyName: 'shop', queue: 'rig', rate: { max: 1, perMs: 3_600_000 } },
+    })
+    expect(await broker.enqueue({ ...aTask(), apiKeyName: 'other' })).toMatchObject({ action: 'created' })
+    expect(await broker.enqueue(aTask())).toMatchObject({ action: 'created' })
   })
 })
 

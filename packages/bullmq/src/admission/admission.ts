@@ -4,10 +4,10 @@
 // A queue's settings are read again when the fleet announces a change. A check every 2 s detects changes whose announcement was
 // missed. Only producers check admission. A worker's broker uses OPEN_ADMISSION, because the worker's handlers may enqueue child
 // tasks during a drain.
-import { BullpenError, type Log, type QueueLimits } from '@bullpen/contract'
+import { type ApiKeyLimits, BullpenError, type Log, type QueueLimits } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
-import { decodeDrain, decodeLimits, LIMIT_FIELDS } from '../fleet/queue-settings.ts'
+import { decodeApiKeyLimits, decodeDrain, decodeLimits, LIMIT_FIELDS } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 
@@ -16,8 +16,10 @@ const NO_LIMITS: QueueLimits = Object.freeze({})
 
 interface ProducerSettings {
   readonly drain: QueueSettings['drain']
-  /** The limits that commands have set. */
+  /** The limits that commands have set, except those of API keys. */
   readonly limits: QueueLimits
+  /** The limits of API keys that commands have set, by the key's name. */
+  readonly apiKeyLimits: ReadonlyMap<string, ApiKeyLimits>
 }
 
 export interface Admission {
@@ -29,8 +31,11 @@ export interface Admission {
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
   admit(queue: string): Promise<void> | undefined
-  /** Returns the limits of a queue that was admitted: those of its definition, unless a command has set others. */
-  limitsOf(queue: string, defined: QueueLimits | undefined): QueueLimits | undefined
+  /**
+   * Returns the limits of a queue that was admitted, for the requests of an API key: those of its definition, unless a command has set
+   * others.
+   */
+  limitsOf(queue: string, defined: QueueLimits | undefined, apiKeyName: string | undefined): QueueLimits | undefined
   close(): void
 }
 
@@ -73,12 +78,10 @@ export function openAdmission(options: AdmissionOptions): Admission {
 
   const read = async (names: readonly string[]): Promise<void> => {
     const revisionsBefore = names.map((queue) => revisions.get(queue))
-    const answers = await Promise.all(
-      names.map((queue) => redis.hmget(queueKeys(namespace, queue).settings, 'drain', ...LIMIT_FIELDS)),
-    )
+    const answers = await Promise.all(names.map((queue) => redis.hgetall(queueKeys(namespace, queue).settings)))
     names.forEach((queue, i) => {
       if (revisions.get(queue) !== revisionsBefore[i]) return
-      settings.set(queue, decode(answers[i] ?? []))
+      settings.set(queue, decode(answers[i] ?? {}))
       known.add(queue)
     })
   }
@@ -123,10 +126,16 @@ export function openAdmission(options: AdmissionOptions): Admission {
       assertOpen(queue, settings.get(queue)?.drain)
       return undefined
     },
-    limitsOf(queue, defined) {
+    limitsOf(queue, defined, apiKeyName) {
       // The settings may have changed since the queue was admitted. Until they have been read, the limits stay as they were.
-      const set = settings.get(queue)?.limits
-      return set === undefined || set === NO_LIMITS ? defined : { ...defined, ...set }
+      const { limits, apiKeyLimits } = settings.get(queue) ?? NO_SETTINGS
+      const ofKey = apiKeyLimits.size === 0 ? undefined : apiKeyLimits.get(apiKeyName ?? '')
+      if (limits === NO_LIMITS && ofKey === undefined) return defined
+      return {
+        ...defined,
+        ...limits,
+        perApiKey: ofKey === undefined ? defined?.perApiKey : { ...defined?.perApiKey, ...ofKey },
+      }
     },
     close() {
       clearInterval(timer)
@@ -135,8 +144,15 @@ export function openAdmission(options: AdmissionOptions): Admission {
   }
 }
 
-function decode([drain, ...stored]: readonly (string | null)[]): ProducerSettings {
-  return { drain: decodeDrain(drain), limits: stored.some((each) => each != null) ? decodeLimits(stored) : NO_LIMITS }
+const NO_SETTINGS: ProducerSettings = { drain: undefined, limits: NO_LIMITS, apiKeyLimits: new Map() }
+
+function decode(stored: Readonly<Record<string, string>>): ProducerSettings {
+  const limits = decodeLimits(LIMIT_FIELDS.map((field) => stored[field]))
+  return {
+    drain: decodeDrain(stored['drain']),
+    limits: Object.keys(limits).length === 0 ? NO_LIMITS : limits,
+    apiKeyLimits: decodeApiKeyLimits(stored),
+  }
 }
 
 function assertOpen(queue: string, drain: QueueSettings['drain']): void {

@@ -1,6 +1,7 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
 import type { Log, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
+import type { DefinedEnqueueRate, EnqueueRates } from '@bullpen/engine/internal'
 import type { Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
@@ -55,6 +56,8 @@ export interface BrokerOptions {
    * `admission` is 'open', the settings are not checked.
    */
   readonly serverProblems?: 'warn' | 'info' | undefined
+  /** Returns how fast each API key may enqueue tasks, unless a command has set another rate. By default, there are no limits. */
+  readonly enqueueRateOf?: DefinedEnqueueRate
   /** How often the server's settings are checked, in ms. Defaults to 300,000. Tests set this. */
   readonly checkServerEveryMs?: number
   /** How often a queue is read to estimate when its new tasks start, in ms. Defaults to 2,000. Tests set this. */
@@ -124,5 +127,7 @@ export interface BullmqBroker extends Broker {
    * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
+  /** Limits how fast each API key may enqueue tasks. `enqueue` does not ask it, because it does not know whose request it serves. */
+  readonly rates: EnqueueRates
   readonly boardQueues: readonly Queue[]
 }

@@ -6,6 +6,7 @@ import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/i
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
+import { createEnqueueRates } from '../enqueue-rates/enqueue-rates.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader } from '../leader/leader.ts'
@@ -42,6 +43,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
 
+    rates: createEnqueueRates({ redis, namespace, defined: options.enqueueRateOf ?? (() => undefined), call }),
     boardQueues: queues.all.map(({ queue }) => queue),
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {

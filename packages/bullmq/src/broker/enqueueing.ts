@@ -58,8 +58,8 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
   /**
    * Returns the limits for an admitted task. Every queue has a maximum number of bytes, unless Redis does not report its memory.
    */
-  function limitsOf({ queue, limits: defined }: NewTask): QueueLimits | undefined {
-    const limits = admission.limitsOf(queue, defined)
+  function limitsOf({ queue, limits: defined, apiKeyName }: NewTask): QueueLimits | undefined {
+    const limits = admission.limitsOf(queue, defined, apiKeyName)
     if (limits?.maxBytes !== undefined) return limits
     const maxBytes = memory?.maxBytesOf(queue)
     return maxBytes === undefined ? limits : { ...limits, maxBytes }

@@ -14,7 +14,7 @@ import { type CommandPage, readCommandPage } from '../scripts/fleet/read-command
 import { respondToCommand } from '../scripts/fleet/respond-to-command.ts'
 import { storeCommandScript } from '../scripts/fleet/store-command.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { type StoredCommand, targetQueue } from './queue-settings.ts'
+import { changesSettings, type StoredCommand } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
 const KEEP_MS = 7 * 86_400_000
@@ -70,13 +70,12 @@ export async function storeCommand(
   workers: readonly string[],
 ): Promise<StoredCommand> {
   const { base, commands, unapplied } = keys
-  const changesSettings = targetQueue(spec) === undefined ? '' : '1'
   const args = {
     base,
     id,
     spec: JSON.stringify(sorted(spec)),
     by,
-    changesSettings,
+    changesSettings: changesSettings(spec) ? '1' : '',
     keepMs: KEEP_MS,
     keepAtMost: KEEP_AT_MOST,
   }

@@ -12,6 +12,7 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import { commandTimeout, producerConnection } from '../connection.ts'
+import { rateCommandIn, storeEnqueueRate } from '../enqueue-rates/commanded-rates.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
@@ -20,7 +21,14 @@ import { announceCommand } from '../scripts/fleet/announce-command.ts'
 import { runScript } from '../scripts/script.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
 import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
-import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, targetQueue } from './queue-settings.ts'
+import {
+  addSettingsReads,
+  applySettings,
+  changesSettings,
+  decodeSettings,
+  type StoredCommand,
+  targetQueue,
+} from './queue-settings.ts'
 import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 
 /**
@@ -85,10 +93,12 @@ export function openFleet(options: FleetOptions): Fleet {
   async function applyAndNotify(command: StoredCommand): Promise<void> {
     const { id, spec } = command
     const queue = targetQueue(spec)
+    const rate = rateCommandIn(spec)
     if (queue !== undefined) await applySettings(redis, queueKeys(namespace, queue), command)
+    if (rate !== undefined) await storeEnqueueRate(redis, keys, rate, command.sequence)
     const worker = spec.action === 'limit' ? undefined : spec.worker
     const message = worker === undefined ? queueMessage(spec.queue ?? '') : workerMessage(worker)
-    const hasChanged = queue === undefined ? '' : '1'
+    const hasChanged = changesSettings(spec) ? '1' : ''
     await runScript(redis, announceCommand, keys, { id, hasChanged, channel: keys.notifications, message })
   }
 

@@ -1,7 +1,7 @@
 // Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits for
 // waiting tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch
 // scripts apply them.
-import { milliseconds, type QueueLimits } from '@bullpen/contract'
+import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
@@ -27,6 +27,11 @@ export function targetQueue(spec: CommandSpec): string | undefined {
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
+/** Returns whether a command changes the settings of its queue or of an API key. */
+export function changesSettings(spec: CommandSpec): boolean {
+  return spec.action === 'limit' || targetQueue(spec) !== undefined
+}
+
 /**
  * Applies a command to its queue's settings. A command never overwrites a newer one, whichever is applied first. The call is
  * atomic and idempotent, and takes one round trip.
@@ -49,13 +54,17 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
       return ['drain', JSON.stringify({ mode, timeoutMs, since: at, command: id })]
     }
     case 'limit': {
-      const { concurrency, rate, maxTasks, maxBytes, maxAge } = spec
+      const { concurrency, rate, maxTasks, maxBytes, maxAge, apiKeyName, enqueueRate, maxUnfinishedTasks } = spec
       const settings: string[] = []
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
-      if (rate !== undefined) settings.push('rate', rate === 'none' ? '' : `${rate.max}/${milliseconds(rate.per)}`)
+      if (rate !== undefined) settings.push('rate', encodeRate(rate))
       if (maxTasks !== undefined) settings.push('maxTasks', maxTasks === 'none' ? '' : `${maxTasks}`)
       if (maxBytes !== undefined) settings.push('maxBytes', maxBytes === 'none' ? '' : `${byteCount(maxBytes)}`)
       if (maxAge !== undefined) settings.push('maxAgeMs', maxAge === 'none' ? '' : `${milliseconds(maxAge)}`)
+      if (enqueueRate !== undefined) settings.push(`enqueueRate:${apiKeyName}`, encodeRate(enqueueRate))
+      if (maxUnfinishedTasks !== undefined) {
+        settings.push(`maxUnfinishedTasks:${apiKeyName}`, maxUnfinishedTasks === 'none' ? '' : `${maxUnfinishedTasks}`)
+      }
       return settings
     }
     default:
@@ -78,6 +87,33 @@ export function decodeLimits(stored: readonly (string | null | undefined)[]): Qu
       return value == null ? [] : [[field, Number(value)]]
     }),
   )
+}
+
+/** Encodes a rate as it is stored. '' removes a setting. */
+export function encodeRate(rate: 'none' | { readonly max: number; readonly per: string }): string {
+  return rate === 'none' ? '' : `${rate.max}/${milliseconds(rate.per)}`
+}
+
+/** Decodes a stored rate. */
+export function decodeRate(stored: string): EnqueueRate | undefined {
+  const [, max, perMs] = /^(\d+)\/(\d+)$/.exec(stored) ?? []
+  return perMs === undefined ? undefined : { max: Number(max), perMs: Number(perMs) }
+}
+
+/**
+ * Decodes the limits of API keys in a queue that commands have set, by the key's name, from all of the queue's settings. The name of
+ * such a setting consists of the limit's name, a colon and the key's name.
+ */
+export function decodeApiKeyLimits(settings: Readonly<Record<string, string>>): ReadonlyMap<string, ApiKeyLimits> {
+  const limits = new Map<string, ApiKeyLimits>()
+  for (const [setting, stored] of Object.entries(settings)) {
+    const [limit = '', apiKeyName = ''] = setting.split(':', 2)
+    if (limit === 'enqueueRate') limits.set(apiKeyName, { ...limits.get(apiKeyName), enqueueRate: decodeRate(stored) })
+    if (limit === 'maxUnfinishedTasks') {
+      limits.set(apiKeyName, { ...limits.get(apiKeyName), maxUnfinishedTasks: Number(stored) })
+    }
+  }
+  return limits
 }
 
 /** Adds the commands that read one queue's settings to a pipeline. */

@@ -13,7 +13,6 @@ import {
   KEY_RELEASES,
   limitMs,
   MAX_PRIORITY,
-  MAX_RATE,
   suggestion,
   TASK_STATUSES,
   whenFullSchema,
@@ -87,14 +86,16 @@ export function parseChoice<T extends string>(option: string, text: string, choi
   throw new UsageError(`${option} is '${text}'; expected one of ${choices.join(', ')}${suggestion(text, choices)}`)
 }
 
-/** Parses a rate such as `100/1s`, or `none`. */
-export function parseRate(text: string): 'none' | { readonly max: number; readonly per: Duration } {
+type RateOrNone = 'none' | { readonly max: number; readonly per: Duration }
+
+/** Parses a rate such as `100/1s`, or `none`. `largest` is the largest number per period that the API accepts. */
+export function parseRate(option: string, text: string, largest: number): RateOrNone {
   if (text === 'none') return text
   const [max, per] = text.split('/', 2)
   if (max === undefined || per === undefined) {
-    throw new UsageError(`--rate is '${text}'; expected a number of starts per period, such as 100/1s, or none`)
+    throw new UsageError(`${option} is '${text}'; expected a number per period, such as 100/1s, or none`)
   }
-  return { max: parseCount('--rate', max, MAX_RATE), per: parseDuration('--rate', per) as Duration }
+  return { max: parseCount(option, max, largest), per: parseDuration(option, per) as Duration }
 }
 
 /** Parses a whole number. `max` is the largest number that the API accepts, if it has a limit. */

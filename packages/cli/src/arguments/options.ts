@@ -129,6 +129,17 @@ export const OPTIONS = {
     value: 'DURATION',
     help: "how long the task that starts next may have been waiting, such as 10m, or 'none'",
   },
+  'api-key-name': { type: 'string', value: 'NAME', help: 'the name of the API key to limit' },
+  'enqueue-rate': {
+    type: 'string',
+    value: 'RATE',
+    help: "how many tasks the API key may enqueue per period, such as 100/1s, or 'none'",
+  },
+  'max-unfinished-tasks': {
+    type: 'string',
+    value: 'N',
+    help: "how many tasks of the API key may be in the queue until they end, or 'none'",
+  },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },
   api: {

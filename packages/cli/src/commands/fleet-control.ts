@@ -1,7 +1,7 @@
 // bullpen pause, resume, stop, resize and limit: each sends one command and prints the workers' responses.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
-import { MAX_CONCURRENCY } from '@bullpen/contract/internal'
+import { MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
 import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../arguments/target.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -42,9 +42,15 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
   return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
 }
 
+const QUEUE_LIMITS = ['concurrency', 'rate', 'max-tasks', 'max-bytes', 'max-age'] as const
+const API_KEY_LIMITS = ['enqueue-rate', 'max-unfinished-tasks'] as const
+
 export async function limit(context: CommandContext): Promise<ExitCode> {
   const { values } = context
-  const queue = requireValue('--queue QUEUE', values.queue)
+  if (values['api-key-name'] !== undefined) return limitApiKey(context, values['api-key-name'])
+  const queue = requireValue('--queue QUEUE or --api-key-name NAME', values.queue)
+  const foreign = API_KEY_LIMITS.find((limit) => values[limit] !== undefined)
+  if (foreign !== undefined) throw new UsageError(`--${foreign} requires --api-key-name`)
   const { concurrency, rate, 'max-tasks': maxTasks, 'max-bytes': maxBytes, 'max-age': maxAge } = values
   if ([concurrency, rate, maxTasks, maxBytes, maxAge].every((each) => each === undefined)) {
     throw new UsageError('specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age')
@@ -58,12 +64,35 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
           concurrency:
             concurrency === 'none' ? ('none' as const) : parseCount('--concurrency', concurrency, MAX_CONCURRENCY),
         }),
-    ...(rate === undefined ? {} : { rate: parseRate(rate) }),
+    ...(rate === undefined ? {} : { rate: parseRate('--rate', rate, MAX_RATE) }),
     ...(maxTasks === undefined
       ? {}
       : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
     ...(maxBytes === undefined ? {} : { maxBytes: parseBytes('--max-bytes', maxBytes) }),
     ...(maxAge === undefined ? {} : { maxAge: parseLimit('--max-age', maxAge) }),
+  } as const
+  return exitCodeOf(await sendCommand(context, context.connect(), order))
+}
+
+async function limitApiKey(context: CommandContext, apiKeyName: string): Promise<ExitCode> {
+  const { values } = context
+  const { queue, 'enqueue-rate': rate, 'max-unfinished-tasks': maxTasks } = values
+  const foreign = QUEUE_LIMITS.find((limit) => values[limit] !== undefined)
+  if (foreign !== undefined) throw new UsageError(`--${foreign} is a limit of a queue; remove --api-key-name`)
+  if (rate === undefined && maxTasks === undefined) {
+    throw new UsageError('specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks')
+  }
+  if (maxTasks !== undefined) requireValue('--queue QUEUE', queue)
+  const order = {
+    action: 'limit',
+    ...(queue === undefined ? {} : { queue }),
+    apiKeyName,
+    ...(rate === undefined ? {} : { enqueueRate: parseRate('--enqueue-rate', rate, MAX_ENQUEUE_RATE) }),
+    ...(maxTasks === undefined
+      ? {}
+      : {
+          maxUnfinishedTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-unfinished-tasks', maxTasks),
+        }),
   } as const
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }

@@ -50,10 +50,10 @@ function doneText(spec: Spec): string {
 }
 
 function limits(spec: Spec): readonly { readonly kind: string; readonly value: string }[] {
-  const { concurrency, rate, maxTasks, maxBytes, maxAge } = spec
+  const { concurrency, rate, maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
   return [
     ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
-    ...(rate === undefined ? [] : [{ kind: 'rate', value: rate === 'none' ? rate : `${rate.max}/${rate.per}` }]),
+    ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate) }]),
     ...(maxTasks === undefined
       ? []
       : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : `${maxTasks} tasks` }]),
@@ -61,11 +61,21 @@ function limits(spec: Spec): readonly { readonly kind: string; readonly value: s
       ? []
       : [{ kind: 'size', value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes }]),
     ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge }]),
+    ...(enqueueRate === undefined ? [] : [{ kind: 'enqueue rate', value: rateText(enqueueRate) }]),
+    ...(maxUnfinishedTasks === undefined
+      ? []
+      : [{ kind: 'number of unfinished tasks', value: `${maxUnfinishedTasks}` }]),
   ]
 }
 
-/** Returns `cpu`, `cpu of WORKER`, `WORKER` or `WORKER/cpu/3`. */
-export function targetText({ queue, worker, slot }: Pick<Spec, 'queue' | 'worker' | 'slot'>): string {
+function rateText(rate: NonNullable<Spec['rate']>): string {
+  return rate === 'none' ? rate : `${rate.max}/${rate.per}`
+}
+
+/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `WORKER/cpu/3`, `API key shop` or `API key shop in cpu`. */
+export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName'>): string {
+  const { queue, worker, slot, apiKeyName } = spec
+  if (apiKeyName !== undefined) return `API key ${apiKeyName}${queue === undefined ? '' : ` in ${queue}`}`
   if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
   return queue ?? worker ?? ''

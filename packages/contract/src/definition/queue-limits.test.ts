@@ -15,10 +15,21 @@ test('a queue has the limits of its definition', () => {
   expect(defineQueue({ name: 'mail', limits: { maxAge: '1s' } }).limits).toEqual({ maxAgeMs: 1_000 })
 })
 
-test.each([{ name: 'mail' }, { name: 'mail', limits: {} }])('the queue %j has no limits', (options) => {
-  expect(defineQueue(options).limits).toBeUndefined()
-  expect(defineCatalogue(task('mail.send', 'mail')).queue('mail').limits).toBeUndefined()
+test('a queue has limits for each API key', () => {
+  const { limits } = defineQueue({
+    name: 'mail',
+    limits: { perApiKey: { enqueueRate: '100/1s', maxUnfinishedTasks: 5 } },
+  })
+  expect(limits).toEqual({ perApiKey: { enqueueRate: { max: 100, perMs: 1_000 }, maxUnfinishedTasks: 5 } })
 })
+
+test.each([{ name: 'mail' }, { name: 'mail', limits: {} }, { name: 'mail', limits: { perApiKey: {} } }])(
+  'the queue %j has no limits',
+  (options) => {
+    expect(defineQueue(options).limits).toBeUndefined()
+    expect(defineCatalogue(task('mail.send', 'mail')).queue('mail').limits).toBeUndefined()
+  },
+)
 
 test('the definitions of a queue share one set of limits, which the catalogue returns', () => {
   const mail = defineQueue({ name: 'mail', limits: { maxTasks: 5 } })
@@ -31,7 +42,10 @@ test('the definitions of a queue share one set of limits, which the catalogue re
 })
 
 test.each([
-  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks, maxBytes or maxAge; did you mean maxTasks?'],
+  [
+    { maxTask: 5 },
+    'limits.maxTask is not a limit; expected maxTasks, maxBytes, maxAge or perApiKey; did you mean maxTasks?',
+  ],
   [{ maxTasks: 0 }, 'limits.maxTasks is 0; expected a whole number of at least 1'],
   [{ maxTasks: 1.5 }, 'limits.maxTasks is 1.5'],
   [{ maxTasks: '5' }, 'limits.maxTasks is "5"'],
@@ -39,6 +53,13 @@ test.each([
   [{ maxBytes: 0 }, "limits.maxBytes is 0; expected an amount such as '64MiB', or a number of bytes"],
   [{ maxBytes: null }, 'limits.maxBytes is null'],
   [7, 'limits is 7; expected an object'],
+  [{ perApiKey: 'none' }, 'limits.perApiKey is "none"; expected an object'],
+  [{ perApiKey: { rate: '1/1s' } }, 'limits.perApiKey.rate is not a limit; expected enqueueRate or maxUnfinishedTasks'],
+  [{ perApiKey: { maxUnfinishedTasks: 0 } }, 'limits.perApiKey.maxUnfinishedTasks is 0; expected a whole number'],
+  [
+    { perApiKey: { enqueueRate: '100' } },
+    `limits.perApiKey.enqueueRate is "100"; expected a number of tasks per period, such as '100/1s'`,
+  ],
 ])('the limits %j are rejected', (limits, message) => {
   // Plain JavaScript may pass what the types refuse.
   expect(() => defineQueue({ name: 'mail', limits: limits as never })).toThrow(

@@ -1,4 +1,5 @@
 // Parses a queue's limits, which determine how many tasks may wait in it, how much they may take, and for how long.
+import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
 import { bytes, type Memory } from './bytes.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
@@ -18,19 +19,27 @@ export interface QueueLimitOptions {
    * By default, there is no limit.
    */
   readonly maxAge?: Duration
+  /** The limits of each API key in this queue, for example `{ enqueueRate: '100/1s' }`. By default, there are no such limits. */
+  readonly perApiKey?: ApiKeyLimitOptions
 }
 
-/** The name of a limit, as in the queue's definition. */
-export type QueueLimitName = keyof QueueLimitOptions
+/** The name of a limit on what is in a queue, as in the queue's definition. The last one belongs to each API key. */
+export type QueueLimitName = Exclude<keyof QueueLimitOptions, 'perApiKey'> | 'maxUnfinishedTasks'
 
 /** The limits of a queue. A limit that is undefined does not apply. */
 export interface QueueLimits {
   readonly maxTasks?: number | undefined
   readonly maxBytes?: number | undefined
   readonly maxAgeMs?: number | undefined
+  readonly perApiKey?: ApiKeyLimits | undefined
 }
 
-const LIMITS: readonly string[] = ['maxTasks', 'maxBytes', 'maxAge'] satisfies readonly QueueLimitName[]
+const LIMITS: readonly string[] = [
+  'maxTasks',
+  'maxBytes',
+  'maxAge',
+  'perApiKey',
+] satisfies readonly (keyof QueueLimitOptions)[]
 
 /**
  * Returns the limits, or undefined if no limit is set, so that a producer needs only one comparison to find that there is nothing
@@ -42,7 +51,9 @@ export function queueLimits(options: QueueLimitOptions, fail: (problem: string) 
   if (typeof options !== 'object' || options === null) fail(`limits is ${JSON.stringify(options)}; expected an object`)
   const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
   if (unknown !== undefined) {
-    fail(`limits.${unknown} is not a limit; expected maxTasks, maxBytes or maxAge${suggestion(unknown, LIMITS)}`)
+    fail(
+      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge or perApiKey${suggestion(unknown, LIMITS)}`,
+    )
   }
   const { maxTasks, maxAge } = options
   if (maxTasks !== undefined && !(Number.isSafeInteger(maxTasks) && maxTasks >= 1)) {
@@ -50,8 +61,9 @@ export function queueLimits(options: QueueLimitOptions, fail: (problem: string) 
   }
   const maxBytes = maxBytesOf(options.maxBytes, fail)
   const maxAgeMs = maxAge === undefined ? undefined : milliseconds(maxAge, 'limits.maxAge')
-  const isUnlimited = maxTasks === undefined && maxBytes === undefined && maxAgeMs === undefined
-  return isUnlimited ? undefined : Object.freeze({ maxTasks, maxBytes, maxAgeMs })
+  const perApiKey = options.perApiKey === undefined ? undefined : apiKeyLimits(options.perApiKey, fail)
+  const limits = { maxTasks, maxBytes, maxAgeMs, perApiKey }
+  return Object.values(limits).every((limit) => limit === undefined) ? undefined : Object.freeze(limits)
 }
 
 function maxBytesOf(given: Memory | number | undefined, fail: (problem: string) => never): number | undefined {

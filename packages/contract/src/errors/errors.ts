@@ -34,6 +34,7 @@ export const ERROR_CODES = [
   'incompatible_schema',
   'queue_draining',
   'queue_full',
+  'enqueue_rate_exceeded',
   'shutting_down',
   'internal_error',
   // caused by code or configuration

@@ -7,6 +7,8 @@ import { BullpenError } from './errors.ts'
 export interface ReachedLimit {
   readonly queue: string
   readonly limit: QueueLimitName
+  /** The name of the API key if the limit belongs to it, and undefined if it belongs to the queue. */
+  readonly apiKeyName?: string | undefined
   /** The limit's value: a number of tasks, a number of bytes, or a time in ms. */
   readonly max: number
   /**
@@ -24,10 +26,11 @@ export class QueueFullError extends BullpenError {
   readonly reached: ReachedLimit
 
   constructor(reached: ReachedLimit) {
-    const { queue, limit, max, found } = reached
+    const { queue, limit, apiKeyName, max, found } = reached
+    const place = apiKeyName === undefined ? 'is full' : `is full for API key '${apiKeyName}'`
     super(
       'queue_full',
-      `queue '${queue}' is full: ${REASONS[limit](found, max)}; the task was not stored, so try again later`,
+      `queue '${queue}' ${place}: ${REASONS[limit](found, max)}; the task was not stored, so try again later`,
     )
     this.reached = reached
   }
@@ -38,6 +41,8 @@ const REASONS: Readonly<Record<QueueLimitName, (found: number, max: number) => s
     `${found} ${found === 1 ? 'task is' : 'tasks are'} waiting or scheduled, and maxTasks is ${max}`,
   maxBytes: (found, max) =>
     `its unfinished tasks take ${found} bytes, and this task would exceed maxBytes, which is ${formatBytes(max)}`,
+  maxUnfinishedTasks: (found, max) =>
+    `${found} of its tasks ${found === 1 ? 'has' : 'have'} not ended, and maxUnfinishedTasks is ${max}`,
   maxAge: (found, max) =>
     `the next task has been waiting for ${formatDuration(found)}, and maxAge is ${formatDuration(max)}`,
 }

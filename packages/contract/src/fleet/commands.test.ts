@@ -15,6 +15,10 @@ describe('a fleet command', () => {
     [{ action: 'limit', queue: 'cpu', maxBytes: '64MiB', maxAge: '10m' }],
     [{ action: 'limit', queue: 'cpu', maxBytes: 5_000 }],
     [{ action: 'limit', queue: 'cpu', maxBytes: 'none', maxAge: 'none' }],
+    [{ action: 'limit', apiKeyName: 'shop', enqueueRate: { max: 100, per: '1s' } }],
+    [{ action: 'limit', apiKeyName: '0813ba6d', enqueueRate: 'none' }],
+    [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', enqueueRate: { max: 100, per: '1s' } }],
+    [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', maxUnfinishedTasks: 50 }],
   ])('%j is valid', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
@@ -31,7 +35,22 @@ describe('a fleet command', () => {
     [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout requires mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
-    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'one of concurrency, rate, maxTasks, maxBytes and maxAge'],
+    [
+      { action: 'limit', queue: 'cpu' },
+      'concurrency',
+      'specify at least one of concurrency, rate, maxTasks, maxBytes, maxAge',
+    ],
+    [{ action: 'limit', maxTasks: 5 }, 'queue', 'specify queue, apiKeyName, or both'],
+    [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', rate: 'none' }, 'rate', 'not a limit of an API key'],
+    [{ action: 'limit', queue: 'cpu', enqueueRate: 'none' }, 'enqueueRate', 'enqueueRate is not a limit of a queue'],
+    [{ action: 'limit', apiKeyName: 'shop', rate: 'none' }, 'rate', 'rate is not a limit of an API key'],
+    [{ action: 'limit', apiKeyName: 'shop' }, 'enqueueRate', 'specify at least one of enqueueRate, maxUnfinishedTasks'],
+    [{ action: 'limit', apiKeyName: 'shop', maxUnfinishedTasks: 5 }, 'maxUnfinishedTasks', 'specify queue as well'],
+    [
+      { action: 'limit', apiKeyName: 'a-key-of-20-letters-', enqueueRate: 'none' },
+      'apiKeyName',
+      'shorter than the key',
+    ],
     [{ action: 'limit', queue: 'cpu', maxTasks: 0 }, 'maxTasks', ''],
     [
       { action: 'limit', queue: 'cpu', maxBytes: '64MB' },

@@ -1,8 +1,9 @@
 // Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
+import { MAX_ENQUEUE_RATE } from '../definition/enqueue-rate.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
-import { queueText, workerText } from './fleet-names.ts'
+import { apiKeyNameText, queueText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
@@ -108,10 +109,12 @@ const resizeSchema = z
     'Change how many tasks a pool runs at once, until its worker exits. If no worker is given, every pool of the queue is resized.',
   )
 const QUEUE_LIMITS = ['concurrency', 'rate', 'maxTasks', 'maxBytes', 'maxAge'] as const
+const API_KEY_LIMITS = ['enqueueRate', 'maxUnfinishedTasks'] as const
 const limitSchema = z
   .strictObject({
     action: z.literal('limit'),
-    queue,
+    queue: queue.optional(),
+    apiKeyName: apiKeyNameText.optional(),
     concurrency: z
       .union([z.literal('none'), concurrency])
       .optional()
@@ -139,13 +142,51 @@ const limitSchema = z
       .describe(
         "How long the task that starts next may have been waiting. This limit replaces the one in the queue's definition. With `none`, the definition applies again.",
       ),
+    enqueueRate: z
+      .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(MAX_ENQUEUE_RATE), per: durationText })])
+      .optional()
+      .describe(
+        "How many tasks the API key may enqueue per period: into the queue or, without a queue, into all queues together. This limit replaces `perApiKey` in the queue's definition, or the API's setting `keyLimits`. With `none`, the definition or the setting applies again.",
+      ),
+    maxUnfinishedTasks: z
+      .union([z.literal('none'), z.int().min(1)])
+      .optional()
+      .describe(
+        "How many tasks of the API key may be in the queue until they end. This limit replaces `perApiKey` in the queue's definition. With `none`, the definition applies again.",
+      ),
     ...commandFields,
   })
-  .refine((command) => QUEUE_LIMITS.some((limit) => command[limit] !== undefined), {
-    error: `specify at least one of ${QUEUE_LIMITS.slice(0, -1).join(', ')} and ${QUEUE_LIMITS.at(-1)}`,
-    path: ['concurrency'],
-  })
-  .describe('Limit a queue across all workers and producers. A limit that is omitted does not change.')
+  .superRefine(checkLimits)
+  .describe(
+    'Limit a queue across all workers and producers, or an API key across all API processes, in one queue or in all queues together. A limit that is omitted does not change.',
+  )
+
+type Limits = Readonly<
+  Partial<Record<(typeof QUEUE_LIMITS)[number] | (typeof API_KEY_LIMITS)[number] | 'queue' | 'apiKeyName', unknown>>
+>
+
+type Fault = readonly [field: keyof Limits, message: string]
+
+/** Returns what is wrong: there is no target, no limit, or a limit that the target does not have. */
+function faultIn(limits: Limits): Fault | undefined {
+  const { queue, apiKeyName } = limits
+  if (queue === undefined && apiKeyName === undefined) return ['queue', 'specify queue, apiKeyName, or both']
+  const [own, others, target] =
+    apiKeyName === undefined
+      ? ([QUEUE_LIMITS, API_KEY_LIMITS, 'a queue'] as const)
+      : ([API_KEY_LIMITS, QUEUE_LIMITS, 'an API key'] as const)
+  const isGiven = (limit: keyof Limits): boolean => limits[limit] !== undefined
+  const foreign = others.find(isGiven)
+  if (foreign !== undefined) return [foreign, `${foreign} is not a limit of ${target}; expected ${own.join(', ')}`]
+  if (!own.some(isGiven)) return [own[0], `specify at least one of ${own.join(', ')}`]
+  if (queue !== undefined || !isGiven('maxUnfinishedTasks')) return undefined
+  return ['maxUnfinishedTasks', 'maxUnfinishedTasks is a limit of one queue; specify queue as well']
+}
+
+function checkLimits(limits: Limits, context: z.RefinementCtx): void {
+  const [field, message] = faultIn(limits) ?? []
+  if (field !== undefined) context.addIssue({ code: 'custom', path: [field], message })
+}
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
@@ -197,6 +238,9 @@ const commandSpecSchema = z
     maxTasks: z.union([z.literal('none'), z.int()]).optional(),
     maxBytes: z.union([z.string(), z.int()]).optional(),
     maxAge: z.string().optional(),
+    apiKeyName: z.string().optional(),
+    enqueueRate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
+    maxUnfinishedTasks: z.union([z.literal('none'), z.int()]).optional(),
   })
   .describe('The command as it was sent, with defaults filled in.')
 

@@ -1,5 +1,6 @@
-// Defines the schemas for queue and worker names in requests.
+// Defines the schemas for the names of queues, workers and API keys in requests.
 import { z } from 'zod'
+import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
 const MAX_WORKER_LENGTH = 300
@@ -10,3 +11,7 @@ export const workerText = z
   .min(1)
   .max(MAX_WORKER_LENGTH)
   .describe("A worker's name, as returned by GET /v1/fleet.")
+export const apiKeyNameText = z
+  .string()
+  .regex(API_KEY_NAME, 'expected the name of an API key, which is shorter than the key itself')
+  .describe("An API key's name in the API's setting `keys`, or its fingerprint if it has no name.")

@@ -24,6 +24,9 @@ export type VerdictKind =
   /** The task is scheduled again because the handler asked for it, and the attempt does not count. */
   | 'snoozed'
 
+/** The limit that refused a task: one of its queue, or the rate at which its API key may enqueue tasks. */
+export type RefusedBy = QueueLimitName | 'enqueueRate'
+
 /** Why the result of an attempt was not committed. */
 export const COMMIT_REFUSALS = [
   /** The attempt's lock had expired, or the worker noticed before the commit that another worker may take the task. */
@@ -62,12 +65,12 @@ interface AttemptEndFields {
 export type TaskEvent =
   /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
-  /** A task was not stored, because its queue had reached a limit. `action` is the action that was reported to the caller. */
+  /** A task was not stored, because its queue or its API key had reached a limit. `action` is the action that was reported to the caller. */
   | {
       readonly event: 'task.refused'
       readonly queue: string
       readonly task: string
-      readonly limit: QueueLimitName
+      readonly limit: RefusedBy
       readonly action: 'rejected' | 'dropped'
     }
   /** A worker has fetched the task and is about to call its handler. */

@@ -1,7 +1,8 @@
 // Decides which tasks can be enqueued atomically, either all of them or none.
-import { BullpenError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
+import { BullpenError, EnqueueRateError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
 import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
+import { rateExceeded } from './api-key-rate.ts'
 
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.
@@ -51,7 +52,8 @@ function refuse(pointer: string, message: string): never {
 
 /**
  * Returns the result of `map` for each task. If `map` throws because of one task, the error's pointer begins with that task's
- * index. If the queue is full, or if there is no memory for idempotency keys, the error does not name a task.
+ * index. If the queue is full, if the rate of the API key is exceeded, or if there is no memory for idempotency keys, the error does
+ * not name a task.
  */
 export function mapTasks<Task, T>(tasks: readonly Task[], map: (task: Task, index: number) => T): readonly T[] {
   return tasks.map((task, index) => {
@@ -60,7 +62,19 @@ export function mapTasks<Task, T>(tasks: readonly Task[], map: (task: Task, inde
     } catch (error) {
       if (!(error instanceof BullpenError)) throw error
       if (error instanceof QueueFullError || error.code === 'idempotency_full') throw error
+      if (error instanceof EnqueueRateError) throw rateExceededByAll(error, tasks.length, index)
       throw errorAt(error, `/${index}`)
     }
+  })
+}
+
+/** Returns the error of all tasks, of which the one with this index has exceeded the rate: each of them needs a token. */
+function rateExceededByAll({ reached }: EnqueueRateError, tasks: number, index: number): BullpenError {
+  const { rate, retryAfterMs } = reached
+  const others = tasks - 1 - index
+  return rateExceeded({
+    ...reached,
+    wanted: tasks,
+    retryAfterMs: retryAfterMs + Math.ceil((others * rate.perMs) / rate.max),
   })
 }

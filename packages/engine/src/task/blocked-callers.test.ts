@@ -35,6 +35,79 @@ function setup(room = 0) {
 
 const settled = (clock: FakeClock) => clock.advance(0)
 
+/** A queue with room for a number of tasks, of which each API key may have one. */
+function setupWithApiKeys() {
+  const clock = fakeClock()
+  const blocked = createBlockedCallers(clock)
+  const store = { room: 0, taken: new Set<string>(), order: [] as string[] }
+  const arrive = (name: string, apiKeyName: string): (() => void) => {
+    const controller = new AbortController()
+    const tryToStore = async (): Promise<Enqueued> => {
+      const full = { queue: 'q', max: 1, found: 1 }
+      if (store.taken.has(apiKeyName)) throw new QueueFullError({ ...full, limit: 'maxUnfinishedTasks', apiKeyName })
+      if (store.room === 0) throw new QueueFullError({ ...full, limit: 'maxTasks' })
+      store.room--
+      store.taken.add(apiKeyName)
+      store.order.push(name)
+      return { id: name as TaskId, action: 'created' }
+    }
+    const call = { queue: 'q', apiKeyName, store: tryToStore, signal: controller.signal }
+    blocked.enqueue(call).catch(() => store.order.push(`${name} left`))
+    return () => controller.abort()
+  }
+  return { clock, blocked, store, arrive }
+}
+
+describe('a caller whose API key has reached its limit', () => {
+  it('holds back only callers with the same API key', async () => {
+    const { clock, blocked, store, arrive } = setupWithApiKeys()
+    store.room = 3
+    for (const name of ['a1', 'a2', 'a3']) arrive(name, 'a')
+    await settled(clock)
+    arrive('b1', 'b')
+    await settled(clock)
+    expect(store.order).toEqual(['a1', 'b1'])
+    expect(blocked.count('q')).toBe(2)
+    store.taken.delete('a')
+    await clock.advance(20)
+    expect(store.order).toEqual(['a1', 'b1', 'a2'])
+    expect(blocked.count('q')).toBe(1)
+  })
+
+  it('no longer holds back the others after it has waited for room in the queue', async () => {
+    const { clock, blocked, store, arrive } = setupWithApiKeys()
+    const leave = arrive('a1', 'a')
+    await settled(clock)
+    arrive('b1', 'b')
+    await settled(clock)
+    store.taken.add('a')
+    store.room = 1
+    await clock.advance(40)
+    expect(store.order).toEqual(['b1'])
+    expect(blocked.count('q')).toBe(1)
+    leave()
+    await settled(clock)
+    expect(store.order).toEqual(['b1', 'a1 left'])
+    await clock.advance(40)
+    expect(blocked.count('q')).toBe(0)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('waits for room in the queue once its API key has room', async () => {
+    const { clock, store, arrive } = setupWithApiKeys()
+    store.taken.add('a')
+    arrive('a1', 'a')
+    await settled(clock)
+    arrive('b1', 'b')
+    await settled(clock)
+    store.taken.delete('a')
+    await clock.advance(40)
+    store.room = 2
+    await clock.advance(20)
+    expect(store.order).toEqual(['b1', 'a1'])
+  })
+})
+
 describe('a caller of a full queue', () => {
   it('is not held back if there is room', async () => {
     const { clock, arrive, results, blocked } = setup(1)

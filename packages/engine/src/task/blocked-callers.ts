@@ -4,6 +4,9 @@
 // its caller has stopped waiting, the next caller tries at once. If there is room for several tasks, they are therefore stored
 // one round trip after another. Every try is an ordinary enqueue, so the broker decides each time whether the queue has room, and
 // other processes' callers compete for the same room.
+//
+// A queue may be full for one API key only. The callers with this API key wait in a line of their own, so that they do not hold back
+// the others. A caller that meets the other kind of limit when it tries moves to the end of the other line.
 import { type Enqueued, QueueFullError } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 
@@ -12,6 +15,8 @@ const RETRY_MS = 20
 
 export interface BlockedCall {
   readonly queue: string
+  /** The name of the API key of the caller's request. */
+  readonly apiKeyName?: string | undefined
   /** Tries to store the task. Rejects with QueueFullError if the queue is full. */
   readonly store: () => Promise<Enqueued>
   /** Ends the wait when it aborts. A try that is in progress is completed, and may store its task. */
@@ -20,7 +25,7 @@ export interface BlockedCall {
 
 export interface BlockedCallers {
   /**
-   * Stores the task as soon as the queue has room for it and no earlier caller is waiting.
+   * Stores the task as soon as the queue has room for it and no earlier caller is waiting in the same line.
    *
    * @throws QueueFullError if the signal aborts first, and any other error that `store` rejects with.
    */
@@ -30,12 +35,15 @@ export interface BlockedCallers {
 }
 
 interface Caller extends BlockedCall {
+  line: Line
   resolve(stored: Enqueued): void
   reject(error: unknown): void
 }
 
-/** The callers that wait for one queue. The first one tries next. */
+/** The callers that wait for one queue, or for one API key's room in it. The first one tries next. */
 interface Line {
+  readonly name: string
+  readonly queue: string
   readonly callers: Caller[]
   /** The caller whose try is in progress. The caller leaves the line only when the try has ended. */
   trying: Caller | undefined
@@ -48,7 +56,7 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
   const pause = () => new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
 
   /** Serves the callers in turn until none is left. */
-  async function serve(queue: string, line: Line): Promise<void> {
+  async function serve(line: Line): Promise<void> {
     await pause()
     for (let caller = line.callers[0]; caller !== undefined; caller = line.callers[0]) {
       line.trying = caller
@@ -56,24 +64,32 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
       line.trying = undefined
       if (full === undefined) {
         line.callers.shift()
-        continue
-      }
-      line.full = full
-      if (!caller.signal.aborted) await pause()
-      else {
+      } else if (caller.signal.aborted) {
         line.callers.shift()
         caller.reject(full)
+      } else if (lineName(caller, full) !== line.name) {
+        line.callers.shift()
+        enter(openLine(caller, full), caller)
+      } else {
+        line.full = full
+        await pause()
       }
     }
-    lines.delete(queue)
+    lines.delete(line.name)
   }
 
-  function openLine(queue: string, full: QueueFullError): Line {
-    const line = lines.get(queue) ?? { callers: [], trying: undefined, full }
-    if (!lines.has(queue)) {
-      lines.set(queue, line)
-      void serve(queue, line)
-    }
+  function enter(line: Line, caller: Caller): void {
+    caller.line = line
+    line.callers.push(caller)
+  }
+
+  function openLine(call: BlockedCall, full: QueueFullError): Line {
+    const name = lineName(call, full)
+    const known = lines.get(name)
+    if (known !== undefined) return known
+    const line: Line = { name, queue: call.queue, callers: [], trying: undefined, full }
+    lines.set(name, line)
+    void serve(line)
     return line
   }
 
@@ -81,13 +97,14 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
     const { signal } = call
     if (signal.aborted) throw line.full
     const { promise, resolve, reject } = Promise.withResolvers<Enqueued>()
-    const caller = { ...call, resolve, reject }
+    const caller: Caller = { ...call, line, resolve, reject }
     const leave = (): void => {
-      if (line.trying === caller) return
-      line.callers.splice(line.callers.indexOf(caller), 1)
-      reject(line.full)
+      const { callers, trying, full } = caller.line
+      if (trying === caller) return
+      callers.splice(callers.indexOf(caller), 1)
+      reject(full)
     }
-    line.callers.push(caller)
+    enter(line, caller)
     signal.addEventListener('abort', leave)
     try {
       return await promise
@@ -98,17 +115,27 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
 
   return {
     async enqueue(call) {
-      const line = lines.get(call.queue)
+      const line = lines.get(queueLine(call)) ?? lines.get(apiKeyLine(call))
       if (line !== undefined) return join(line, call)
       try {
         return await call.store()
       } catch (error) {
-        if (error instanceof QueueFullError) return join(openLine(call.queue, error), call)
+        if (error instanceof QueueFullError) return join(openLine(call, error), call)
         throw error
       }
     },
-    count: (queue) => lines.get(queue)?.callers.length ?? 0,
+    count: (queue) =>
+      [...lines.values()].reduce((sum, line) => sum + (line.queue === queue ? line.callers.length : 0), 0),
   }
+}
+
+const queueLine = ({ queue }: BlockedCall): string => queue
+/** A queue's name contains no space. */
+const apiKeyLine = ({ queue, apiKeyName }: BlockedCall): string => `${queue} ${apiKeyName}`
+
+/** Returns the line in which a caller waits that has met this limit. */
+function lineName(call: BlockedCall, { reached }: QueueFullError): string {
+  return reached.apiKeyName === undefined ? queueLine(call) : apiKeyLine(call)
 }
 
 /** Tries once. Returns the error if the queue is full. Otherwise, the caller's call has ended. */

@@ -19,6 +19,7 @@ export interface Origin {
   readonly caller?: Caller | undefined
   /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
   readonly limits?: QueueLimits | undefined
+  readonly apiKeyName?: string | undefined
 }
 
 /** The longest delay that a duration can express. */
@@ -53,6 +54,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     id: origin.id,
     caller: origin.caller,
     limits: origin.limits,
+    apiKeyName: origin.apiKeyName,
     task: definition.name,
     version: definition.version,
     queue: definition.queue,

@@ -50,7 +50,7 @@ export const LOG_FIELDS = {
   by: "who sent the command: the name that the sender gave, and the API key's fingerprint",
   spec: 'what the command requests',
   outcome: 'the result of the command: done, partly, refused or pending',
-  limit: "the queue's limit that was reached",
+  limit: 'the limit of the queue or the API key that was reached',
   detail: 'what the command changed, or why it was refused',
   slots: 'the number of slots',
   afterMs: 'how long the slots were idle',

@@ -1,5 +1,5 @@
 // Counts and times task events. Every task causes at least two events, so labels are resolved only once per task name.
-import type { AttemptEndState, CommitRefusal, QueueLimitName, TaskEvent, VerdictKind } from '@bullpen/contract'
+import type { AttemptEndState, CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
@@ -15,8 +15,8 @@ const NO_TASK = ''
 /** One task's series, with the `queue` and `task` labels already set. */
 interface TaskSeries {
   readonly enqueued: Count
-  readonly rejectedBy: (limit: QueueLimitName) => Count
-  readonly droppedBy: (limit: QueueLimitName) => Count
+  readonly rejectedBy: (limit: RefusedBy) => Count
+  readonly droppedBy: (limit: RefusedBy) => Count
   readonly started: Count
   readonly duration: Distribution
   readonly wait: Distribution

@@ -47,7 +47,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task', 'limit', 'action'],
-    help: 'Tasks that this process did not store because their queue was full, by the limit that was reached. The action is rejected or dropped.',
+    help: 'Tasks that this process did not store because their queue was full or their API key exceeded its rate, by the limit that was reached. The action is rejected or dropped.',
   },
   bullpen_blocked_requests: {
     type: 'gauge',

@@ -26,9 +26,10 @@ import {
   taskBytes,
   uniqueKeyTaken,
 } from '@bullpen/engine/internal'
+import { ApiKeyBuckets } from './api-key-buckets.ts'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
-import { assertRoom, type Pending } from './memory-limits.ts'
+import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
@@ -98,6 +99,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const stores = new Map<string, MemoryStore>()
   const records = new IdempotencyRecords(clock)
   const starts = new StartEstimates(clock)
+  const buckets = new ApiKeyBuckets(clock)
   const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
@@ -182,7 +184,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     }
     if (task.limits !== undefined) {
       const replaced = hasReplaced ? other : undefined
-      assertRoom(task, { store, dataBytes, now: clock.now(), replaced, pending })
+      const room = { store, dataBytes, now: clock.now(), replaced, pending }
+      assertRoom(task, room)
+      assertRoomForApiKey(task, room)
+      buckets.assertToken(task, pending.tasks)
     }
     return {
       isNew: true,
@@ -193,6 +198,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
         const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, store) } as const
         tasks.set(task.id, stored)
         uniqueKeys.take(task, hasReplaced)
+        buckets.take(task)
         records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
         store.add(stored)
         if (task.expiresAt !== undefined && stopSweep === undefined) sweep()

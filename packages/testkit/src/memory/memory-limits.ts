@@ -47,3 +47,16 @@ export function assertRoom({ queue, limits = {} }: NewTask, room: Room): void {
   const age = now - next.enqueuedAt - next.delayMs
   if (age >= maxAgeMs) throw new QueueFullError({ queue, limit: 'maxAge', max: maxAgeMs, found: age })
 }
+
+/**
+ * Checks whether the task's API key may have one more task in the queue.
+ *
+ * @throws QueueFullError if it may not.
+ */
+export function assertRoomForApiKey({ queue, limits, apiKeyName }: NewTask, { store, replaced, pending }: Room): void {
+  const max = limits?.perApiKey?.maxUnfinishedTasks
+  if (max === undefined || apiKeyName === undefined) return
+  const found = store.unfinished.filter((task) => task.countedFor === apiKeyName && task !== replaced).length
+  if (found + pending.tasks < max) return
+  throw new QueueFullError({ queue, limit: 'maxUnfinishedTasks', apiKeyName, max, found })
+}

@@ -86,10 +86,13 @@ export class MemoryStore {
     this.#onRemoved(task)
   }
 
+  get unfinished(): readonly StoredTask[] {
+    return this.#tasks.filter(({ place }) => place !== 'completed' && place !== 'failed')
+  }
+
   /** How many bytes the tasks take that have not ended. */
   get bytes(): number {
-    const unfinished = this.#tasks.filter(({ place }) => place !== 'completed' && place !== 'failed')
-    return unfinished.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0)
+    return this.unfinished.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0)
   }
 
   /** How many tasks were ever added. */

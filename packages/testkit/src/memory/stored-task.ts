@@ -39,6 +39,8 @@ export interface StoredTask {
   readonly envelope: Envelope
   /** The size of the envelope as JSON, in bytes. */
   readonly dataBytes: number
+  /** The name of the API key for which the task is counted until it ends. */
+  readonly countedFor: string | undefined
   /** Encodes the task's payloads, which are stored in encoded form. */
   readonly codec: PayloadCodec | undefined
   readonly enqueuedAt: number
@@ -79,6 +81,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     queue,
     envelope,
     dataBytes: Buffer.byteLength(JSON.stringify(envelope)),
+    countedFor: task.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : task.apiKeyName,
     codec,
     enqueuedAt,
     delayMs,

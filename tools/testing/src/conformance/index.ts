@@ -9,6 +9,7 @@ import { filteredCancels } from './endings/filtered-cancels.ts'
 import { interruptions } from './endings/interruptions.ts'
 import { retention } from './endings/retention.ts'
 import { verdicts } from './endings/verdicts.ts'
+import { apiKeyLimits } from './enqueueing/api-key-limits.ts'
 import { bulk } from './enqueueing/bulk.ts'
 import { expectedStarts } from './enqueueing/expected-starts.ts'
 import { idempotencyKeys } from './enqueueing/idempotency.ts'
@@ -29,6 +30,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: unique keys`, () => uniqueKeys(open))
   describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
   describe(`${name}: limits`, () => limits(open))
+  describe(`${name}: limits of an API key`, () => apiKeyLimits(open))
   describe(`${name}: enqueueing several tasks at once`, () => bulk(open))
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))

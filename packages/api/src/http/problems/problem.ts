@@ -1,5 +1,12 @@
 // Sends errors to the caller as problem details (RFC 9457), whose codes come from a closed list.
-import { BullpenError, type ErrorCode, type Problem, QueueFullError, type QueueLimitName } from '@bullpen/contract'
+import {
+  BullpenError,
+  EnqueueRateError,
+  type ErrorCode,
+  type Problem,
+  QueueFullError,
+  type QueueLimitName,
+} from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -64,7 +71,9 @@ interface RateLimitPolicy {
 const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, RateLimitPolicy>>> = {
   maxTasks: { name: '"queue-tasks"' },
   maxBytes: { name: '"queue-bytes"', unit: '"content-bytes"' },
+  maxUnfinishedTasks: { name: '"api-key-tasks"' },
 }
+const ENQUEUE_RATE_POLICIES = { allQueues: '"enqueue-rate"', oneQueue: '"queue-enqueue-rate"' } as const
 
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = [
@@ -86,7 +95,8 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   if (problem.status === 429 || problem.status === 503) {
     reply.header('retry-after', String(LONGER_RETRY_AFTER_S[problem.code] ?? RETRY_AFTER_S))
   }
-  if (error instanceof QueueFullError) reply.headers(rateLimitHeaders(error))
+  if (error instanceof QueueFullError) reply.headers(queueLimitHeaders(error))
+  if (error instanceof EnqueueRateError) reply.headers(enqueueRateHeaders(error))
   // The id lets the caller look the task up.
   const body = mayBeStored(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply
@@ -96,11 +106,25 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
     .send(body)
 }
 
-function rateLimitHeaders({ reached }: QueueFullError): Readonly<Record<string, string>> {
+function queueLimitHeaders({ reached }: QueueFullError): Readonly<Record<string, string>> {
   const policy = RATE_LIMIT_POLICIES[reached.limit]
   if (policy === undefined) return {}
   const { name, unit } = policy
   const quota = `${name};q=${reached.max}${unit === undefined ? '' : `;qu=${unit}`}`
   const rest = Math.max(0, reached.max - reached.found)
   return { 'ratelimit-policy': quota, ratelimit: `${name};r=${rest};t=${RETRY_AFTER_S}` }
+}
+
+/** The headers count whole seconds. A period that is not whole has no window in the policy. */
+function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<string, string>> {
+  const { rate, retryAfterMs } = reached
+  const policy = ENQUEUE_RATE_POLICIES[reached.queue === undefined ? 'allQueues' : 'oneQueue']
+  const seconds = rate.perMs / 1_000
+  const window = Number.isInteger(seconds) ? `;w=${seconds}` : ''
+  const after = Math.max(RETRY_AFTER_S, Math.ceil(retryAfterMs / 1_000))
+  return {
+    'retry-after': `${after}`,
+    'ratelimit-policy': `${policy};q=${rate.max}${window}`,
+    ratelimit: `${policy};r=0;t=${after}`,
+  }
 }

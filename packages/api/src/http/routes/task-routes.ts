@@ -41,6 +41,7 @@ const PROBLEMS_OF_ENQUEUE = [
   'idempotency_key_reused',
   'queue_draining',
   'queue_full',
+  'enqueue_rate_exceeded',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',

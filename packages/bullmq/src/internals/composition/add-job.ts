@@ -3,6 +3,7 @@ import type { BullpenError, Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisClient, RedisQueueBackend } from 'bullmq'
+import { type ApiKeyFullReply, decodeApiKeyReply, encodeApiKey, type RateReply } from '../../admission/api-key-steps.ts'
 import { decodeReplay, encodeIdempotency, type NoRoomReply } from '../../admission/idempotency-steps.ts'
 import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
@@ -48,6 +49,7 @@ export function sendAdd(
     tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
     idempotency: encodeIdempotency(task, admitted.expectedStartAt, admitted.noRoom === undefined),
     limits: task.limits === undefined ? '' : encodeLimits(task.limits),
+    apiKey: encodeApiKey(task),
     unique: encodeUnique(task),
   }
   const job = newJob(task, data)
@@ -58,18 +60,32 @@ export function sendAdd(
 /**
  * Decodes the reply to an add.
  *
- * @throws BullpenError `idempotency_key_reused`, `idempotency_full`, `unique_key_taken`, `queue_full` or `payload_too_large`.
+ * @throws BullpenError `idempotency_key_reused`, `idempotency_full`, `unique_key_taken`, `queue_full`, `enqueue_rate_exceeded` or
+ * `payload_too_large`.
  */
 export function enqueuedBy(task: NewTask, reply: AddReply, { expectedStartAt, noRoom }: Admitted): Enqueued {
   if (typeof reply === 'string') return replayed(task, reply)
-  if (typeof reply === 'object' && reply[0] === 'no_room') throw noRoom
-  if (typeof reply === 'object' && reply[0] === 'full') throw decodeFull(reply, task.queue)
-  const enqueued = typeof reply === 'number' ? added(task, reply) : decodeConflict(task, reply)
+  const enqueued = typeof reply === 'number' ? added(task, reply) : decodeRefused(task, reply, noRoom)
   return enqueued.action === 'existing' || expectedStartAt === undefined ? enqueued : { ...enqueued, expectedStartAt }
 }
 
+/** Decodes the reply to an add that has not stored the task. @throws BullpenError unless another task stands for it. */
+function decodeRefused(task: NewTask, reply: Exclude<AddReply, number | string>, noRoom: Admitted['noRoom']): Enqueued {
+  switch (reply[0]) {
+    case 'no_room':
+      throw noRoom
+    case 'full':
+      throw decodeFull(reply, task.queue)
+    case 'api key full':
+    case 'rate':
+      throw decodeApiKeyReply(reply, task)
+    default:
+      return decodeConflict(task, reply)
+  }
+}
+
 /** The reply of the composed script: see ADD in ./composed-scripts.ts. */
-export type AddReply = number | string | NoRoomReply | FullReply | ConflictReply
+export type AddReply = number | string | NoRoomReply | FullReply | ApiKeyFullReply | RateReply | ConflictReply
 
 function added({ id, caller }: NewTask, reply: number): Enqueued {
   const isOwn = (reply & ADDED.byThisCall) !== 0 || caller === 'only'

@@ -14,6 +14,7 @@
 // released, and before the script reads the job's data. If the step returned nothing, BullMQ would continue as if the list or set
 // were empty.
 import { createRequire } from 'node:module'
+import { API_KEY_LIMITS, CHARGE_API_KEY } from '../../admission/api-key-steps.ts'
 import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
 import { LIMIT } from '../../admission/limit-steps.ts'
 import { DELETE_REPLACED, RECALL_REPLACED, RESOLVE_CONFLICT, TAKE_KEY } from '../../admission/unique-steps.ts'
@@ -92,9 +93,9 @@ export const ADD = {
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
    * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
-   * ../../admission/limit-steps.ts.
+   * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts.
    */
-  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency', 'unique', 'limits'],
+  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency', 'unique', 'limits', 'apiKey'],
   own: 3,
   before: `${REFUSE_RESERVED}${REPLAY}
 if id ~= '' and call('EXISTS', base .. id) == 1 then
@@ -104,6 +105,7 @@ if id ~= '' and call('EXISTS', base .. id) == 1 then
 end
 ${RESOLVE_CONFLICT}
 ${LIMIT}
+${API_KEY_LIMITS}
 ${DELETE_REPLACED}`,
   after: `
 if index.added then
@@ -111,6 +113,7 @@ if index.added then
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
   if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
   ${TAKE_KEY}
+  ${CHARGE_API_KEY}
   ${REMEMBER}
 end
 if id ~= '' and (${SUCCEEDED}) then
@@ -214,11 +217,14 @@ if is_charged then index.charge(base, KEYS[1], -1) end`,
 
   removeOrphanedJobs: {
     extra: [],
-    // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place.
+    // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place. A hash
+    // of Bullpen's may have any field, such as the name of an API key.
     before: `
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok
-  if kind ~= 'none' and (kind ~= 'hash' or call('HEXISTS', base .. ARGV[i], 'name') == 0) then table.remove(ARGV, i) end
+  local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
+    and not string.find('${RESERVED}', ' ' .. ARGV[i] .. ' ', 1, true)
+  if kind ~= 'none' and not is_job then table.remove(ARGV, i) end
 end`,
   },
 

@@ -25,7 +25,7 @@ const STRUCTURES = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), ...Object.
  * only tests may use it.
  */
 const SCAN = `
-local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {} }
+local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {}, apiKeyTasks = {} }
 for i = 2, #ARGV do
   local key = base .. ARGV[i]
   local kind = redis.call('TYPE', key).ok
@@ -40,12 +40,15 @@ for i = 2, #ARGV do
 end
 for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
   if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
-    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data')
+    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'apiKey')
     found.jobs[string.sub(key, #base + 1)] =
-      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4] }
+      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4],
+        apiKeyName = fields[5] }
   end
 end
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
+local counts = redis.call('HGETALL', base .. 'api-key-tasks')
+for i = 1, #counts, 2 do found.apiKeyTasks[counts[i]] = tonumber(counts[i + 1]) end
 return cjson.encode(found)
 `
 
@@ -56,10 +59,18 @@ interface Scan {
   readonly jobs: Readonly<
     Record<
       string,
-      { name: string | false; attemptsMade: string | false; stacktrace: string | false; dataBytes: number }
+      {
+        name: string | false
+        attemptsMade: string | false
+        stacktrace: string | false
+        dataBytes: number
+        apiKeyName: string | false
+      }
     >
   >
   readonly rules: number
+  /** An empty Lua table becomes an empty array. */
+  readonly apiKeyTasks: Readonly<Record<string, number>>
 }
 
 const scanOf = async (redis: Redis, { base }: QueueKeys): Promise<Scan> =>
@@ -104,6 +115,12 @@ export async function violations(
     const bytes = unfinishedBytes(scan)
     if (totals.bytes !== bytes)
       found.push(`the totals say ${totals.bytes} bytes, and the unfinished tasks take ${bytes}`)
+    const ofKeys = unfinishedOfApiKeys(scan)
+    if (!isDeepStrictEqual({ ...scan.apiKeyTasks }, ofKeys)) {
+      found.push(
+        `API keys have ${JSON.stringify(ofKeys)} unfinished tasks, counted ${JSON.stringify(scan.apiKeyTasks)}`,
+      )
+    }
     if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
     if (drift !== 0 || totals.drift !== 0) found.push(`a repair corrected ${drift}, and the leader ${totals.drift}`)
     return found
@@ -125,9 +142,21 @@ async function pagesOf(broker: Broker, queue: string, status: TaskStatus): Promi
 
 /** Returns the bytes of all jobs that have not ended. */
 function unfinishedBytes(scan: Scan): number {
+  return unfinishedJobs(scan).reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0)
+}
+
+/** The number of such jobs by the API key for which they were counted. */
+function unfinishedOfApiKeys(scan: Scan): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { apiKeyName } of unfinishedJobs(scan)) {
+    if (apiKeyName) counts[apiKeyName] = (counts[apiKeyName] ?? 0) + 1
+  }
+  return counts
+}
+
+function unfinishedJobs(scan: Scan) {
   const ended = new Set(['completed', 'failed'].flatMap((set) => membersOf(scan, set).map(([id]) => id)))
-  const unfinished = Object.entries(scan.jobs).filter(([id]) => !ended.has(id))
-  return unfinished.reduce((sum, [, { dataBytes }]) => sum + taskBytes(dataBytes), 0)
+  return Object.entries(scan.jobs).flatMap(([id, job]) => (ended.has(id) ? [] : [job]))
 }
 
 const membersOf = (scan: Scan, structure: string): Members => scan.structures[structure] ?? []

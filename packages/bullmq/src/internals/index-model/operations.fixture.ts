@@ -15,7 +15,7 @@ export type Operation = (world: World, pick: number, n: number) => Promise<unkno
 const HOUR = 3_600_000
 const succeed = async (): Promise<string> => 'done'
 
-type Given = Partial<Pick<NewTask, 'delayMs' | 'expiresAt' | 'tags' | 'priority' | 'unique'>>
+type Given = Partial<Pick<NewTask, 'delayMs' | 'expiresAt' | 'tags' | 'priority' | 'unique' | 'apiKeyName' | 'limits'>>
 
 const enqueue =
   (given: (n: number) => Given): Operation =>
@@ -34,6 +34,14 @@ const unique =
     priority: n % 7 < 2 ? 3 : 0,
     expiresAt: n % 4 === 0 ? Date.now() + HOUR : undefined,
   })
+
+/** One of two keys, whose tasks are counted. */
+const counted = (n: number): Given => ({
+  apiKeyName: `k${n % 2}`,
+  limits: { perApiKey: { maxUnfinishedTasks: 1_000 } },
+  delayMs: n % 5 === 0 ? HOUR : undefined,
+  priority: n % 7 < 2 ? 3 : 0,
+})
 
 const add =
   (options: (n: number) => JobsOptions): Operation =>
@@ -74,6 +82,11 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'enqueue a delayed task': enqueue((n) => ({ delayMs: n % 2 === 0 ? HOUR : n % 20 })),
   'enqueue a task that expires': enqueue((n) => ({ expiresAt: Date.now() + (n % 50) })),
   'enqueue a delayed task that expires': enqueue((n) => ({ delayMs: HOUR, expiresAt: Date.now() + (n % 50) })),
+  'enqueue a task that is counted for its API key': enqueue(counted),
+  'replace a unique task that may be counted': enqueue((n) => ({
+    ...unique('replace')(n),
+    ...(n % 2 === 0 ? counted(n) : {}),
+  })),
   'enqueue a unique task': enqueue(unique('keep')),
   'replace a unique task': enqueue(unique('replace')),
   'postpone a unique task': enqueue((n) => ({ ...unique('extend')(n), delayMs: HOUR + n })),

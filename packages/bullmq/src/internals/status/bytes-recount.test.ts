@@ -81,3 +81,25 @@ it('the leader soon corrects a sum that cannot be right', async () => {
   await completeOne()
   await eventually(async () => (await totals()).bytes === 0)
 })
+
+it('a recount corrects how many unfinished tasks an API key has', async () => {
+  const { enqueue, redis, keys, completeOne, recount } = await openQueue()
+  const limits = { perApiKey: { maxUnfinishedTasks: 100 } }
+  for (let n = 0; n < 12; n++) await enqueue(short, { apiKeyName: n % 3 === 0 ? 'shop' : 'other', limits })
+  expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '4', other: '8' })
+  for (const limit of [5, 1_000]) expect(await recount(limit)).toBe(0)
+  await completeOne()
+  expect(await recount()).toBe(1)
+  expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8' })
+  await redis.hset(keys.apiKeyTasks, 'gone', 5, 'other', 100)
+  expect(await recount(4)).toBe(1)
+  expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8', gone: '5' })
+  expect(await recount()).toBe(1)
+  expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8' })
+})
+
+it('the leader soon forgets the tasks of an API key in an empty queue', async () => {
+  const { redis, keys } = await openQueue({})
+  await redis.hset(keys.apiKeyTasks, 'shop', 3)
+  await eventually(async () => (await redis.exists(keys.apiKeyTasks)) === 0)
+})

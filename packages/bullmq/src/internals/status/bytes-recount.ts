@@ -1,4 +1,4 @@
-// Recounts the bytes of a queue's unfinished tasks after a BullMQ Queue or Worker that is not attached has used the queue.
+// Recounts the bytes of a queue's unfinished tasks and the tasks of each API key after a BullMQ Queue or Worker that is not attached has used the queue.
 //
 // A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
 // (task-charge.ts). If the sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
@@ -13,7 +13,7 @@ const PAGE_SIZE = 1_000
 /** The difference that counts as equal if there are several pages, as a share of the sum. Tasks may move between two pages. */
 const TOLERANCE = 0.05
 
-const BEGINNING: RecountPosition = { place: 1, passed: 0, sum: 0 }
+const BEGINNING: RecountPosition = { place: 1, passed: 0, sum: 0, ofApiKeys: '' }
 
 /**
  * Compares the stored sum with the tasks, pausing after each page, and corrects the sum if it is wrong. Stops after the current

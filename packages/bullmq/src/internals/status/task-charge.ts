@@ -9,11 +9,14 @@ import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 /**
  * A Lua function, `charge(home, job, sign)`, which charges for a task if `sign` is 1, and refunds its charge if `sign` is -1.
  * `home` is the prefix of the queue's keys, and `job` is the task's key. The function needs the local variable `call`. The field
- * `bytes` of the totals is the sum of the sizes of the charged tasks' stored strings, plus a fixed overhead for each task.
+ * `bytes` of the totals is the sum of the sizes of the charged tasks' stored strings, plus a fixed overhead for each task. If the task is
+ * counted for an API key, whose name is then in its field `apiKey`, the hash `api-key-tasks` counts that key's charged tasks.
  */
 export const CHARGE = `
   local function charge(home, job, sign)
     call('HINCRBY', home .. 'totals', 'bytes', sign * (call('HSTRLEN', job, 'data') + ${TASK_OVERHEAD_BYTES}))
+    local name = call('HGET', job, 'apiKey')
+    if name and call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then call('HDEL', home .. 'api-key-tasks', name) end
   end`
 
 /**

@@ -54,8 +54,14 @@ function set.rate(value)
     redis.call('HDEL', meta, 'max', 'duration')
   end
 end
+local function set_api_key_limit(name, value)
+  if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
+end
 for i = 4, #ARGV, 2 do
-  if is_newest(ARGV[i]) then set[ARGV[i]](ARGV[i + 1]) end
+  local name, value = ARGV[i], ARGV[i + 1]
+  if is_newest(name) then
+    if set[name] then set[name](value) else set_api_key_limit(name, value) end
+  end
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
   if redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) > 0 then

@@ -65,6 +65,7 @@ export const surveyQueueScript = defineScript({
     'cancelling',
     'cancelRules',
     'uniqueKeys',
+    'apiKeyTasks',
   ],
   args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
   lua: `${TIME}${FENCE}
@@ -111,7 +112,8 @@ if not comparedAt then redis.call('HSET', totals, 'comparedAt', whole(time)) end
 local unfinished = running + waiting + later + size(waitingChildren)
 local stored = unfinished + ended + size(completed)
 bytes = tonumber(bytes or '0')
-if bytes < 0 or (bytes == 0) ~= (unfinished == 0) or ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
+if bytes < 0 or (bytes == 0) ~= (unfinished == 0) or unfinished == 0 and redis.call('EXISTS', apiKeyTasks) == 1
+  or ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
   or (tonumber(accepted or '0') or 0) - (tonumber(removed or '0') or 0) ~= stored
   or comparedAt and time - comparedAt >= tonumber(compareEveryMs) then
   needs('repairIndex')

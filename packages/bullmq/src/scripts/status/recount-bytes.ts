@@ -1,6 +1,9 @@
-// Counts the bytes of the tasks that have not ended, page by page, and corrects the sum in a queue's totals.
+// Counts the bytes of the tasks that have not ended and the tasks of each API key among them, page by page, and corrects the sums.
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import { defineScript } from '../script.ts'
+
+/** How many of an API key's tasks may be counted twice or not at all because they move between two pages. */
+const MOVING_TASKS = 10
 
 /** The position that a recount has reached. */
 export interface RecountPosition {
@@ -10,17 +13,19 @@ export interface RecountPosition {
   readonly passed: number
   /** The bytes of all tasks that have been counted. */
   readonly sum: number
+  /** How many of them belong to each API key, as JSON. '' before the first page, and 'none' if no API key has any. */
+  readonly ofApiKeys: string
 }
 
 export interface RecountedPage {
-  /** 1 if the sum was wrong and has been corrected, otherwise 0. */
+  /** 1 if a sum was wrong and has been corrected, otherwise 0. */
   readonly corrected: number
   /** Where the recount continues, or undefined at its end. */
   readonly next: RecountPosition | undefined
 }
 
 /**
- * - KEYS: the places of tasks that have not ended, in the order in which they are counted, and `totals`.
+ * - KEYS: the places of tasks that have not ended, in the order in which they are counted, `totals`, and the tasks of API keys.
  * - ARGV: `base`, the prefix of the queue's keys; the {@link RecountPosition}; `limit`, the number of tasks to examine; `tolerance`,
  *   from 0 to 1.
  *
@@ -29,36 +34,61 @@ export interface RecountedPage {
  * If one page holds all tasks, the recount is exact. Otherwise, tasks may move between two pages. Lists and sets are read in the
  * order in which tasks leave them. If a counted task is fetched and ends, the next page begins one task later, so that another
  * task is skipped instead, and the sum stays approximately right. If the sum differs from the stored one by at most `tolerance`,
- * the two are therefore considered equal. A correction counts as one repair in `drift`.
+ * the two are therefore considered equal, as are an API key's numbers of tasks that differ by up to ten more. A correction counts as one repair in `drift`.
  */
 export const recountBytesScript = defineScript({
   name: 'recount-bytes',
   kind: 'frees',
-  keys: ['active', 'waitingChildren', 'delayed', 'prioritized', 'wait', 'totals'],
-  args: ['base', 'place', 'passed', 'sum', 'limit', 'tolerance'],
+  keys: ['active', 'waitingChildren', 'delayed', 'prioritized', 'wait', 'totals', 'apiKeyTasks'],
+  args: ['base', 'place', 'passed', 'sum', 'ofApiKeys', 'limit', 'tolerance'],
   lua: `
 local is_list = { [active] = true, [wait] = true }
 local at, passed, sum, left = tonumber(place), tonumber(passed), tonumber(sum), tonumber(limit)
 local is_exact = at == 1 and passed == 0
+if is_exact then ofApiKeys = redis.call('EXISTS', apiKeyTasks) == 1 and '{}' or 'none' end
+local of_keys = ofApiKeys ~= 'none' and cjson.decode(ofApiKeys)
 while KEYS[at] ~= totals and left > 0 do
   local key, ids = KEYS[at], nil
   -- Tasks leave a list at its right end, and a set at its beginning.
   if is_list[key] then ids = redis.call('LRANGE', key, -passed - left, -passed - 1)
   else ids = redis.call('ZRANGE', key, passed, passed + left - 1) end
-  for _, id in ipairs(ids) do sum = sum + redis.call('HSTRLEN', base .. id, 'data') + ${TASK_OVERHEAD_BYTES} end
+  for _, id in ipairs(ids) do
+    sum = sum + redis.call('HSTRLEN', base .. id, 'data') + ${TASK_OVERHEAD_BYTES}
+    local name = of_keys and redis.call('HGET', base .. id, 'apiKey')
+    if name then of_keys[name] = (of_keys[name] or 0) + 1 end
+  end
   if #ids < left then at, passed = at + 1, 0 else passed = passed + left end
   left = left - #ids
 end
-if KEYS[at] ~= totals then return { 0, at, passed, sum } end
+if KEYS[at] ~= totals then return { 0, at, passed, sum, of_keys and cjson.encode(of_keys) or ofApiKeys } end
+local function differ(found, counted, moving)
+  return math.abs(found - counted) > (is_exact and 0 or tolerance * math.max(found, counted) + moving)
+end
+local corrected = 0
+local stored = of_keys and redis.call('HGETALL', apiKeyTasks) or {}
+for i = 1, #stored, 2 do
+  local name, counted = stored[i], of_keys[stored[i]] or 0
+  if differ(tonumber(stored[i + 1]), counted, ${MOVING_TASKS}) then
+    if counted > 0 then redis.call('HSET', apiKeyTasks, name, counted) else redis.call('HDEL', apiKeyTasks, name) end
+    corrected = 1
+  end
+end
 local found = tonumber(redis.call('HGET', totals, 'bytes') or '0')
-local tolerated = is_exact and 0 or tolerance * math.max(found, sum)
-if math.abs(found - sum) <= tolerated then return { 0 } end
-redis.call('HSET', totals, 'bytes', string.format('%.0f', sum))
-redis.call('HINCRBY', totals, 'drift', 1)
-return { 1 }
+if differ(found, sum, 0) then
+  redis.call('HSET', totals, 'bytes', string.format('%.0f', sum))
+  corrected = 1
+end
+if corrected == 1 then redis.call('HINCRBY', totals, 'drift', 1) end
+return { corrected }
 `,
   answer(reply): RecountedPage {
-    const [corrected, place, passed = 0, sum = 0] = reply as [number, number?, number?, number?]
-    return { corrected, next: place === undefined ? undefined : { place, passed, sum } }
+    const [corrected, place, passed = 0, sum = 0, ofApiKeys = ''] = reply as [
+      number,
+      number?,
+      number?,
+      number?,
+      string?,
+    ]
+    return { corrected, next: place === undefined ? undefined : { place, passed, sum, ofApiKeys } }
   },
 })

@@ -1,0 +1,35 @@
+// Checks how fast the API key of a request enqueues tasks, before anything is stored.
+import { EnqueueRateError } from '@bullpen/contract'
+import type { FastifyRequest } from 'fastify'
+import type { ApiContext } from '../http/context.ts'
+import type { PlannedTask } from './planned-task.ts'
+
+/**
+ * Returns undefined if these tasks are within the rate of the request's API key, as they nearly always are. Otherwise, the promise
+ * resolves once the rate is known to permit them. Counts the tasks that are refused.
+ *
+ * @throws EnqueueRateError if the rate is exceeded. The promise rejects with the same error.
+ * @throws BullpenError `payload_too_large` if the rate never permits so many tasks at once, or `redis_unavailable`.
+ */
+export function keepToRate(
+  context: ApiContext,
+  { apiKeyName = '' }: FastifyRequest,
+  tasks: readonly PlannedTask[],
+): Promise<void> | undefined {
+  const refuse = (error: unknown): never => {
+    if (error instanceof EnqueueRateError) countRefused(context, tasks)
+    throw error
+  }
+  try {
+    return context.rates.take(apiKeyName, tasks.length)?.catch(refuse)
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+/** Counts tasks that a rate has refused. */
+export function countRefused({ emit }: ApiContext, tasks: readonly PlannedTask[]): void {
+  for (const { queue, task } of tasks) {
+    emit({ event: 'task.refused', queue, task, limit: 'enqueueRate', action: 'rejected' })
+  }
+}

@@ -1,0 +1,68 @@
+// The steps of an enqueue that check the limits of the request's API key in the queue. They run in the script that adds the task, so
+// that concurrent producers never exceed a limit together.
+import { type BullpenError, type EnqueueRate, EnqueueRateError, QueueFullError } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { rateInQueue } from '@bullpen/engine/internal'
+import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
+
+/**
+ * The step before the add. `apiKey` is '' or the result of {@link encodeApiKey}. `pending_tasks` is how many tasks the same script adds
+ * before this one. A task that replaces another one of the same API key takes its place. Sets `charge_api_key`, which counts the task
+ * `id` for the API key and takes a token, once the task has been added.
+ */
+export const API_KEY_LIMITS = `
+local charge_api_key
+if apiKey ~= '' then ${TOKEN_BUCKET}
+  local name, max_tasks, max, per = string.match(apiKey, '^(%S+) (%d*) (%d*) (%d*)$')
+  if max_tasks ~= '' then
+    local found = tonumber(call('HGET', base .. 'api-key-tasks', name) or '0')
+    if replaced and call('HGET', base .. replaced, 'apiKey') == name then found = found - 1 end
+    if found + pending_tasks >= tonumber(max_tasks) then return { 'api key full', found, tonumber(max_tasks) } end
+  end
+  local now, tokens_left
+  if max ~= '' then
+    max, per = tonumber(max), tonumber(per)
+    local time = call('TIME')
+    now = time[1] * 1000 + time[2] / 1000
+    tokens_left = function() return tokens_in(call('HGET', base .. 'api-key-rates', name), now, max, per) end
+    local tokens = tokens_left()
+    if whole_tokens(tokens) <= pending_tasks then
+      return { 'rate', math.ceil((pending_tasks + 1 - tokens) * per / max) }
+    end
+  end
+  charge_api_key = function()
+    if tokens_left then call('HSET', base .. 'api-key-rates', name, stored_bucket(tokens_left() - 1, now)) end
+    if max_tasks == '' then return end
+    call('HSET', base .. id, 'apiKey', name)
+    call('HINCRBY', base .. 'api-key-tasks', name, 1)
+  end
+end`
+
+/** The step after the add. The status index settles what the task counts for when it ends (../internals/status/task-charge.ts). */
+export const CHARGE_API_KEY = `if charge_api_key then charge_api_key() end`
+
+/** The reply of {@link API_KEY_LIMITS} if the API key has too many tasks in the queue. */
+export type ApiKeyFullReply = readonly ['api key full', found: number, max: number]
+
+/** The reply of {@link API_KEY_LIMITS} if there are too few tokens: when there are enough, in ms from now. */
+export type RateReply = readonly ['rate', retryAfterMs: number]
+
+export function encodeApiKey(task: NewTask): string {
+  const { apiKeyName, limits } = task
+  if (apiKeyName === undefined || limits?.perApiKey === undefined) return ''
+  const { enqueueRate, maxUnfinishedTasks } = limits.perApiKey
+  if (enqueueRate === undefined && maxUnfinishedTasks === undefined) return ''
+  return `${apiKeyName} ${maxUnfinishedTasks ?? ''} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`
+}
+
+/** Returns the error of a refused task. The task is one that {@link encodeApiKey} has encoded. */
+export function decodeApiKeyReply(reply: ApiKeyFullReply | RateReply, task: NewTask): BullpenError {
+  const { apiKeyName = '', queue } = task
+  if (reply[0] === 'api key full') {
+    const [, found, max] = reply
+    return new QueueFullError({ queue, limit: 'maxUnfinishedTasks', apiKeyName, max, found })
+  }
+  return new EnqueueRateError({ apiKeyName, queue, rate: rateInQueue(task) ?? NO_RATE, retryAfterMs: reply[1] })
+}
+
+const NO_RATE: EnqueueRate = { max: 0, perMs: 0 }

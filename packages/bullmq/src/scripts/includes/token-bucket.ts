@@ -1,0 +1,16 @@
+// Defines Lua functions for buckets of tokens, which decide in the same way as packages/engine/src/task/token-bucket.ts.
+
+/**
+ * `tokens_in` returns how many tokens a stored bucket has at `now` (ms), with a fraction. A bucket that is not stored is full.
+ * `whole_tokens` returns how many of them can be taken: a sum of fractions may be slightly less than the whole token that it stands
+ * for. `stored_bucket` returns the string to store.
+ */
+export const TOKEN_BUCKET = `
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then return max end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens) return math.floor(tokens + 1e-6) end
+local function stored_bucket(tokens, now) return string.format('%.9f %.3f', tokens, now) end
+`

@@ -1,0 +1,45 @@
+// Parses the limits that a queue has for each API key.
+import { ENQUEUE_RATE_FORM, type EnqueueRate, type EnqueueRateText, readEnqueueRate } from './enqueue-rate.ts'
+import { suggestion } from './nearest.ts'
+
+export interface ApiKeyLimitOptions {
+  /** How many tasks each API key may enqueue into the queue per period, such as `'100/1s'`. By default, there is no limit. */
+  readonly enqueueRate?: EnqueueRateText
+  /**
+   * How many tasks of each API key may be in the queue until they end, including running ones: a whole number of at least 1. By default,
+   * there is no limit.
+   */
+  readonly maxUnfinishedTasks?: number
+}
+
+/** The limits of an API key in a queue. A limit that is undefined does not apply. */
+export interface ApiKeyLimits {
+  readonly enqueueRate?: EnqueueRate | undefined
+  readonly maxUnfinishedTasks?: number | undefined
+}
+
+const LIMITS: readonly string[] = ['enqueueRate', 'maxUnfinishedTasks'] satisfies readonly (keyof ApiKeyLimitOptions)[]
+
+/** Returns the limits, or undefined if no limit is set. `fail` throws an error that names the queue. */
+export function apiKeyLimits(options: ApiKeyLimitOptions, fail: (problem: string) => never): ApiKeyLimits | undefined {
+  // Plain JavaScript may pass any value, although the compiler accepts only the options.
+  if (typeof options !== 'object' || options === null) {
+    fail(`limits.perApiKey is ${JSON.stringify(options)}; expected an object`)
+  }
+  const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
+  if (unknown !== undefined) {
+    fail(`limits.perApiKey.${unknown} is not a limit; expected ${LIMITS.join(' or ')}${suggestion(unknown, LIMITS)}`)
+  }
+  const { enqueueRate: text, maxUnfinishedTasks } = options
+  if (maxUnfinishedTasks !== undefined && !(Number.isSafeInteger(maxUnfinishedTasks) && maxUnfinishedTasks >= 1)) {
+    fail(
+      `limits.perApiKey.maxUnfinishedTasks is ${JSON.stringify(maxUnfinishedTasks)}; expected a whole number of at least 1`,
+    )
+  }
+  const enqueueRate = text === undefined ? undefined : readEnqueueRate(text)
+  if (text !== undefined && enqueueRate === undefined) {
+    fail(`limits.perApiKey.enqueueRate is ${JSON.stringify(text)}; expected ${ENQUEUE_RATE_FORM}`)
+  }
+  const isUnlimited = enqueueRate === undefined && maxUnfinishedTasks === undefined
+  return isUnlimited ? undefined : Object.freeze({ enqueueRate, maxUnfinishedTasks })
+}
