@@ -61,6 +61,25 @@ describe('the rate at which tasks start', () => {
     expect(startRate([...BUSY, ...slower].map(reading))?.perMs).toBeCloseTo(0.02)
   })
 
+  it('does not count the time before the workers have come, once enough tasks have started', () => {
+    const rateAfter = (started: number) =>
+      startRate([
+        reading({ unprioritized: 1_000 }),
+        reading({ at: 20_000, unprioritized: 1_000 }),
+        reading({ at: 22_000, unprioritized: 1_000 - started, started }),
+      ])
+    expect(rateAfter(200)).toEqual({ perMs: 0.1, isLimit: true })
+    expect(rateAfter(5)).toEqual({ perMs: 5 / 22_000, isLimit: true })
+  })
+
+  it('is unknown if tasks wait that no workers start, although earlier ones have been started at once', () => {
+    const stopped = [
+      { at: 2_000, unprioritized: 5, started: 10 },
+      { at: 4_000, unprioritized: 15, started: 10 },
+    ]
+    expect(startRate([{}, ...stopped].map(reading))).toBeUndefined()
+  })
+
   it('is unknown if tasks are ready but none has started for ten seconds', () => {
     const stopped = (at: number) => startRate([...BUSY, { at, unprioritized: 1_000, started: 200 }].map(reading))
     expect(stopped(11_000)?.isLimit).toBe(true)

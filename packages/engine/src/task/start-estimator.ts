@@ -58,6 +58,9 @@ export function startRate(readings: readonly BacklogReading[]): StartRate | unde
   let lowerBound = 0
   let starts = 0
   let spanMs = 0
+  /** The time in which tasks were ready but none started, before the starts that are counted so far. */
+  let idleMs = 0
+  let hadAnyBacklog = false
   let lastStartAt: number | undefined
   for (let i = readings.length - 1; i > 0; i--) {
     const [from, to] = [readings[i - 1], readings[i]]
@@ -70,12 +73,19 @@ export function startRate(readings: readonly BacklogReading[]): StartRate | unde
     const hadBacklog = ready(from) > started
     if (!hadBacklog) {
       // Starts count only if they came after the last backlog, because only they show that the workers have become faster.
-      if (spanMs === 0) lowerBound = Math.max(lowerBound, started / ms)
+      if (!hadAnyBacklog) lowerBound = Math.max(lowerBound, started / ms)
     } else if (starts < ENOUGH_STARTS || spanMs < ENOUGH_MS) {
-      starts += started
-      spanMs += ms
+      hadAnyBacklog = true
+      idleMs += ms
+      if (started > 0) {
+        starts += started
+        spanMs += idleMs
+        idleMs = 0
+      }
     }
   }
+  // Before the first start, there may have been no workers. After only a few starts, that time may also be the usual time between two.
+  if (starts < ENOUGH_STARTS) spanMs += idleMs
   const measured = spanMs === 0 ? 0 : starts / spanMs
   const perMs = Math.max(measured, lowerBound)
   if (perMs === 0 || lastStartAt === undefined) return undefined
