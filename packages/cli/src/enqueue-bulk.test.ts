@@ -244,6 +244,16 @@ describe('enqueue --bulk sends tasks again', () => {
     })
   })
 
+  test('in smaller requests if a request does not arrive in time', async () => {
+    const slow = (body: unknown): Answer =>
+      JSON.stringify(body).length > 3_000 ? problem('request_timeout', 408) : storing()(body)
+    await using api = await fakeApi({ [BULK]: slow })
+    const lines = numbers(14).map((n) => `"${n}${'y'.repeat(300)}"\n`)
+    expect(await enqueue(api, lines, 'a.b', '--retry-for', '10s')).toMatchObject({
+      ...{ code: 0, out: '14 tasks: 14 enqueued\n' },
+    })
+  })
+
   test.each([
     [problem('queue_full', 429, { detail: 'full' }), 3],
     ['break' as const, 4],

@@ -1,5 +1,6 @@
 // Converts the JSON Pointers of an error about one part of a request's body to pointers into the whole body.
 import { BullpenError } from './errors.ts'
+import { type FieldError, fieldErrorText } from './field-error.ts'
 
 /**
  * Returns the error with pointers that begin with `at`, such as `/tasks/3`. If the error does not list any invalid values, it gets
@@ -7,14 +8,19 @@ import { BullpenError } from './errors.ts'
  */
 export function errorAt(error: BullpenError, at: string): BullpenError {
   const { code, message, errors, cause, taskId } = error
-  const [first] = errors
-  const beginsWithPlace = first !== undefined && 'pointer' in first && message.startsWith(`${first.pointer}: `)
-  return new BullpenError(code, beginsWithPlace ? `${at}${message}` : `${at}: ${message}`, {
+  const moved = errors.map((each) => ('pointer' in each ? { ...each, pointer: `${at}${each.pointer}` } : each))
+  return new BullpenError(code, messageAt(error, moved) ?? `${at}: ${message}`, {
     cause,
     ...(taskId === undefined ? {} : { taskId }),
-    errors:
-      errors.length === 0
-        ? [{ pointer: at, message }]
-        : errors.map((each) => ('pointer' in each ? { ...each, pointer: `${at}${each.pointer}` } : each)),
+    errors: errors.length === 0 ? [{ pointer: at, message }] : moved,
   })
+}
+
+/** Returns the message with the places of the moved errors, or undefined if the message mentions none of the errors. */
+function messageAt({ message, errors }: BullpenError, moved: readonly FieldError[]): string | undefined {
+  const placed = errors.reduce((text, each, i) => {
+    const after = moved[i] ?? each
+    return text.replace(fieldErrorText(each), () => fieldErrorText(after))
+  }, message)
+  return placed === message ? undefined : placed
 }
