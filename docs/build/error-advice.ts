@@ -22,7 +22,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   payload_too_large: {
     meaning:
-      "The body is larger than the limit, or the task alone is larger than the queue's `maxBytes`. `detail` says which.",
+      "The body is larger than the limit, or the task by itself is larger than the queue's `maxBytes`. `detail` says which.",
     action:
       'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },

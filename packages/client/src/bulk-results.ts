@@ -5,8 +5,8 @@ import { mayRepeat, type Repeat, withOutcome } from './repetition.ts'
 type Results = readonly BulkEnqueued[]
 
 /**
- * Repeats the call as long as the whole call, or one of its tasks, fails for a temporary reason. Resolves with the results as soon as
- * there are any and the call is no longer repeated. Rejects if no try has returned results, or if the signal aborts.
+ * Repeats the call as long as the whole call, or one of its tasks, fails for a temporary reason. Resolves with the results once the
+ * call is no longer repeated. Rejects if no try has returned results, or if the signal aborts.
  */
 export async function collectResults(
   send: Try<Results>,
@@ -31,7 +31,7 @@ interface Tries {
   isAnyUnknown: boolean
 }
 
-/** Sends the call once. @throws ProblemError if the whole call fails, or that of a task that failed for a temporary reason. */
+/** Sends the call once. @throws ProblemError if the whole call fails, or the error of a task that failed for a temporary reason. */
 async function tryOnce(send: Try<Results>, tries: Tries, signal: AbortSignal | undefined): Promise<void> {
   const latest = await send(signal).catch((error: unknown) => {
     tries.isAnyUnknown ||= error instanceof ProblemError && error.outcome === 'unknown'
@@ -42,7 +42,7 @@ async function tryOnce(send: Try<Results>, tries: Tries, signal: AbortSignal | u
   for (const result of tries.results) if ('error' in result && mayRepeat('idempotent', result.error)) throw result.error
 }
 
-/** A task that an earlier try has stored keeps this result. */
+/** Combines two results of one task. If the earlier try stored the task, its result is kept. */
 function combine(earlier: BulkEnqueued | undefined, latest: BulkEnqueued): BulkEnqueued {
   if (earlier === undefined || !('error' in latest)) return earlier !== undefined && 'id' in earlier ? earlier : latest
   if ('id' in earlier) return earlier

@@ -10,8 +10,8 @@ export interface IdempotencyOptions {
    */
   readonly idempotencyKey?: string
   /**
-   * How long the key is remembered, in whole seconds, if that is shorter than the time that the queue or the API sets, which is the
-   * default. Keys that the client generates are remembered for 10 minutes.
+   * How long the key is remembered, in whole seconds. Defaults to the time that the queue or the API sets, and can only shorten it.
+   * Keys that the client generates are remembered for 10 minutes.
    */
   readonly idempotencyLife?: Duration
 }

@@ -162,7 +162,7 @@ export const API_SETTINGS = {
   idempotencyMemoryShare: {
     env: 'BULLPEN_API_IDEMPOTENCY_MEMORY_SHARE',
     ...wholeNumberOr(25, 1, 95),
-    help: "The percentage of Redis's memory that remembered Idempotency-Keys may take. Beyond it, requests with a new key are rejected. See [the sum](../how-to/http-api.md#idempotency-keys).",
+    help: "The percentage of Redis's memory that remembered Idempotency-Keys may take. Beyond it, requests with a new key are rejected. See [the calculation](../how-to/http-api.md#idempotency-keys).",
   },
   memoryWatermark: {
     env: 'BULLPEN_API_MEMORY_WATERMARK',
@@ -172,7 +172,7 @@ export const API_SETTINGS = {
   queueMemoryShare: {
     env: 'BULLPEN_API_QUEUE_MEMORY_SHARE',
     ...wholeNumberOr(50, 1, 100),
-    help: "What the unfinished tasks of one queue may take, as a percentage of Redis's memory, so that no queue takes the room of all others. It applies to queues for which neither the definition nor a command sets `maxBytes`. See [Backpressure](../how-to/backpressure.md).",
+    help: "The percentage of Redis's memory that the unfinished tasks of one queue may take, so that no queue can use up the memory that the others need. It applies to queues for which neither the definition nor a command sets `maxBytes`. See [Backpressure](../how-to/backpressure.md).",
   },
   allowEviction: {
     env: 'BULLPEN_API_ALLOW_EVICTION',

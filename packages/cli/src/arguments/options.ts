@@ -60,7 +60,7 @@ export const OPTIONS = {
   'retry-for': {
     type: 'string',
     value: 'DURATION',
-    help: 'with --bulk, how long to send tasks again while the API accepts none (default: 1m)',
+    help: 'with --bulk, how long to keep retrying while the API does not accept any task (default: 1m)',
   },
   'when-full': {
     type: 'string',
@@ -122,7 +122,7 @@ export const OPTIONS = {
   'max-bytes': {
     type: 'string',
     value: 'BYTES',
-    help: "how much the unfinished tasks may take in Redis, such as 64MiB or 500000, or 'none'",
+    help: "how much memory the unfinished tasks may take in Redis, such as 64MiB or 500000, or 'none'",
   },
   'max-age': {
     type: 'string',
@@ -138,7 +138,7 @@ export const OPTIONS = {
   'max-unfinished-tasks': {
     type: 'string',
     value: 'N',
-    help: "how many tasks of the API key may be in the queue until they end, or 'none'",
+    help: "how many unfinished tasks the API key may have in the queue, or 'none'",
   },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },

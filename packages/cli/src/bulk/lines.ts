@@ -1,4 +1,4 @@
-// Splits a stream of bytes into lines. At most one line is held in memory, and none that is too long.
+// Splits a stream of bytes into lines. At most one line is held in memory, and lines that are too long are not.
 
 export interface Line {
   /** The first line is 1. */

@@ -9,7 +9,7 @@ import type { Duration } from '@bullpen/contract'
 import { blockOf, firstPart, indexOf, tasksOf } from './blocks.ts'
 import type { TaskLine } from './task-lines.ts'
 
-/** The longest line, and about the largest request, in bytes: the API's default limit of 4 MiB, less what is around the tasks. */
+/** The longest line, and about the largest request, in bytes: the API's default limit of 4 MiB, minus the rest of the request. */
 export const MAX_REQUEST_BYTES = 4 * 1_048_576 - 65_536
 const INITIAL_REQUEST_BYTES = 524_288
 const LEAST_REQUEST_BYTES = 1_024
@@ -30,7 +30,7 @@ export interface SenderOptions {
   readonly onResult: (line: TaskLine, result: BulkEnqueued) => Promise<void>
   /** Called before each pause. */
   readonly onWait: (error: ProblemError) => void
-  /** Ends the sending. A request that is under way is finished. */
+  /** Stops sending. A request that is in progress is completed. */
   readonly signal: AbortSignal
 }
 
@@ -41,12 +41,12 @@ export interface SenderOptions {
  */
 export type Send = (lines: readonly TaskLine[]) => Promise<void>
 
-/** What came of one request. */
+/** The outcome of one request. */
 interface Sent {
   readonly accepted: number
   /** The lines to send again. */
   readonly unsettled: readonly TaskLine[]
-  /** Why, if there are any. */
+  /** Why these lines have to be sent again. Undefined if there are none. */
   readonly error: ProblemError | undefined
 }
 

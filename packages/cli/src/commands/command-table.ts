@@ -33,8 +33,8 @@ export const COMMANDS = {
       'POST /v1/tasks, such as {"task":"math.factorial","input":{"n":50}}. With TASK, each line is the input of a task. The',
       'options apply to every task, unless a line has its own. Lines that are rejected are reported with their numbers, and',
       'the others are enqueued. If the API responds with 429 or 503, or cannot be reached, the command waits and sends the',
-      'tasks again. With --idempotency-key, you can repeat the command with the same file, in which you may correct the',
-      'rejected lines and add others at the end: no line is enqueued twice, as long as the API remembers the key.',
+      'tasks again. With --idempotency-key, you can repeat the command with the same file, even after you have corrected',
+      'rejected lines or added lines at the end. As long as the API remembers the key, no line is enqueued twice.',
     ],
     arguments: { min: 0, max: 2 },
     options: [

@@ -108,8 +108,8 @@ export const FLEET_COMMANDS = {
     usage: '[--queue QUEUE] [--api-key-name NAME]',
     summary: 'Limit the concurrency, the rate, the length, the bytes or the age of a queue, or the rate of an API key',
     description: [
-      'Limit how many tasks of a queue run at once, how many are started per period, and how many may wait, how much they take',
-      "in Redis and for how long they wait. Each limit is shared by all of the queue's workers and producers. A limit that you",
+      'Limit how many tasks of a queue run at once, how many are started per period, how many may wait and for how long, and how',
+      "much memory they take in Redis. Each limit is shared by all of the queue's workers and producers. A limit that you",
       "do not specify stays unchanged. Use 'none' to remove a limit. With --max-tasks, --max-bytes or --max-age, the limit in",
       "the queue's definition then applies again.",
       '',

@@ -2,7 +2,7 @@
 import { ProblemError } from '@bullpen/client'
 import { errorReport } from './error-report.ts'
 
-/** How many lines had which result. Blank lines are not counted. */
+/** The number of lines with each result. Blank lines are not counted. */
 export interface BulkTally {
   lines: number
   enqueued: number

@@ -18,7 +18,7 @@ export interface TransportEnqueue {
 }
 
 export interface TransportBulk extends TransportEnqueue {
-  /** Whether all tasks are stored or none. */
+  /** Whether to store either all tasks or none. */
   readonly atomic: boolean
 }
 

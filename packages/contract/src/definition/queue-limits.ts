@@ -8,9 +8,9 @@ export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
   readonly maxTasks?: number
   /**
-   * How much the unfinished tasks may take in Redis: an amount such as `'64MiB'`, or a number of bytes. What counts is the stored
-   * string of each task, which contains its input and metadata, plus 512 bytes for what Redis stores beside the string. Defaults to
-   * half of Redis's memory, or the producer's `queueMemoryShare`.
+   * How much memory the unfinished tasks may take in Redis: an amount such as `'64MiB'`, or a number of bytes. What counts is the
+   * stored string of each task, which contains its input and metadata, plus 512 bytes for what Redis stores in addition to the
+   * string. Defaults to half of Redis's memory, or the producer's `queueMemoryShare`.
    */
   readonly maxBytes?: Memory | number
   /**

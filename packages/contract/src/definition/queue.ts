@@ -35,8 +35,8 @@ export interface QueueOptions {
    */
   readonly idempotencyLife?: Duration
   /**
-   * Limits how many tasks may wait in the queue, how much they may take in Redis, and for how long they may wait, for example
-   * `{ maxTasks: 10_000, maxBytes: '64MiB' }`. If a limit is reached, further tasks are refused with `queue_full`. Retries, requeues
+   * Limits how many tasks may wait in the queue, how much memory they may take in Redis, and how long they may wait, for example `{
+   * maxTasks: 10_000, maxBytes: '64MiB' }`. If a limit is reached, further tasks are refused with `queue_full`. Retries, requeues
    * and child tasks are never refused, but they count towards the limits. By default, only `maxBytes` is limited.
    */
   readonly limits?: QueueLimitOptions

@@ -175,7 +175,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'bytes',
     labels: ['queue'],
-    help: "Bytes that the queue's tasks take that have not ended: the stored string of each one, plus 512. It is the number that a queue's maxBytes limits. Every API process reports the same number, so take the maximum rather than the sum.",
+    help: "Bytes that the queue's unfinished tasks take: the stored string of each task, plus 512. The queue's maxBytes limits this number. Every API process reports the same number, so take the maximum rather than the sum.",
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',
@@ -211,7 +211,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'bytes',
     labels: [],
-    help: 'Memory that the records of idempotency keys take, counted as 150 bytes each, in all queues. It is up to 2 s old while requests have keys, and up to 1 min otherwise. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'Memory that the records of idempotency keys take, counted as 150 bytes each, in all queues. The value is up to 2 s old while requests have keys, and up to 1 min old otherwise. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_redis_unsafe: {
     type: 'gauge',

@@ -1,4 +1,4 @@
-// Keeps to the rate of each API key in each queue, for the memory broker.
+// Enforces the rate of each API key in each queue, for the memory broker.
 import { EnqueueRateError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, msUntilTokens, rateInQueue, type TokenBucket, tokensIn } from '@bullpen/engine/internal'
