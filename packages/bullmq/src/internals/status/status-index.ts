@@ -74,9 +74,11 @@ const MOVES = {
   DEL: `function moves.DEL(key, logs, ...)
       local home = logs == key .. ':logs' and home_of(key)
       if home then
-        local name, finished = unpack(call('HMGET', key, 'name', 'finishedOn'))
-        if name then call('HINCRBY', home .. 'totals', 'removed', 1) end
-        if name and not finished then charge(home, key, -1) end
+        local has_ended = call('HEXISTS', key, 'finishedOn') == 1
+        if has_ended or call('EXISTS', key) == 1 then
+          call('HINCRBY', home .. 'totals', 'removed', 1)
+          if not has_ended then charge(home, key, -1) end
+        end
       end
       return call('DEL', key, logs, ...)
     end`,
