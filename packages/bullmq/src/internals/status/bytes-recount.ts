@@ -8,10 +8,13 @@ import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { type RecountPosition, recountBytesScript } from '../../scripts/status/recount-bytes.ts'
 
-/** The maximum number of tasks that one script examines. 1,000 tasks take Redis about 0.4 ms. */
+/** The maximum number of tasks that one script examines. 1,000 tasks take Redis about 1.5 ms. */
 const PAGE_SIZE = 1_000
-/** The difference that counts as equal if there are several pages, as a share of the sum. Tasks may move between two pages. */
-const TOLERANCE = 0.05
+/**
+ * The difference that counts as equal if there are several pages, as a share of the sum. Tasks may move between two pages. Of 60,000
+ * waiting tasks, a fifth was fetched and ended during a recount, and the sum was wrong by less than 0.2%.
+ */
+const TOLERANCE = 0.02
 
 const BEGINNING: RecountPosition = { place: 1, passed: 0, sum: 0, ofApiKeys: '' }
 
