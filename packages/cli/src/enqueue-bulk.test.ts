@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { run } from './capture.fixture.ts'
-import { type Answer, type FakeApi, fakeApi, problem } from './fake-api.fixture.ts'
+import { type Answer, type FakeApi, fakeApi, problem, runShell } from './fake-api.fixture.ts'
 
 const BULK = 'POST /v1/tasks/bulk'
 const nowhere = { url: 'http://127.0.0.1:1' }
@@ -291,6 +291,17 @@ describe('enqueue --bulk stops', () => {
     expect(code).toBe(1)
     expect(err).toBe('')
     expect(api.seen).toHaveLength(1)
+  })
+
+  test('if it is part of a pipeline that ends early', async () => {
+    await using api = await fakeApi({ [BULK]: storing() })
+    const line = `seq 5000 | bullpen enqueue a.b --bulk - --json | head -1`
+    expect(await runShell(api, line)).toEqual({
+      code: 1,
+      out: `${JSON.stringify({ line: 1, ...stored(1) })}\n`,
+      err: '',
+    })
+    expect(api.seen.length).toBeLessThan(5)
   })
 
   test('if the input cannot be read to its end, and says how many tasks are enqueued', async () => {

@@ -22,7 +22,7 @@ test('enqueueBulk sends one task for each input, and returns the result of each'
 })
 
 test('enqueueBulk sends a request again with the same idempotency key if the response is lost', async () => {
-  const { client, seen } = await api(['break', [200, { failed: 0, results: [STORED] }]])
+  const { client, seen } = await api(['break', [200, { failed: 0, results: [{ ...STORED, replayed: true }] }]])
   expect(await client.enqueueBulk(count, [{ fencingToken: 1 }])).toEqual([STORED])
   const [first, second] = seen.map(({ headers }) => headers['idempotency-key'])
   expect(first).toMatch(/^".+";life=600$/)

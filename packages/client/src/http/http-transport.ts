@@ -74,7 +74,13 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
       } as const
       return async (signal) => {
         const { results } = (await transport.send(request, signal)) as BulkResponse
-        return results.map((result) => ('error' in result ? { error: errorOf(result.error) } : result))
+        return results.map((result) => {
+          if ('error' in result) return { error: errorOf(result.error) }
+          if (idempotencyKey !== undefined || !('replayed' in result)) return result
+          // Only an earlier try of this call has had the generated key.
+          const { replayed: _, ...stored } = result
+          return stored
+        })
       }
     },
 
