@@ -15,7 +15,10 @@ export interface BacklogReading {
   readonly at: number
   /** How many tasks with priority 0 are ready to start. */
   readonly unprioritized: number
-  /** How many tasks with other priorities are ready to start. They start after the tasks with priority 0. */
+  /**
+   * How many tasks with other priorities are ready to start. They start after the tasks with priority 0. All of them count as ahead of
+   * a task with such a priority, because Redis does not count them by priority.
+   */
   readonly prioritized: number
   /** How many tasks have been started so far. Only the difference between two readings matters. */
   readonly started: number

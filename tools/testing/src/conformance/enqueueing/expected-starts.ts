@@ -52,11 +52,11 @@ export function expectedStarts(open: OpenBackend): void {
   it('a task is expected to start at once if workers start tasks and none is waiting', async () => {
     const { create, broker, start } = await openSetup(open)
     await start()
-    const expected = await eventually(async () => {
+    // On a busy machine, a task of this test may still be waiting when the queue is read.
+    await eventually(async () => {
       const task = create(short, {})
       const { expectedStartAt } = await broker.enqueue(task)
-      return expectedStartAt !== undefined && { expectedStartAt, task }
+      return expectedStartAt === wholeSecond(task.enqueuedAt)
     }, 15_000)
-    expect(expected.expectedStartAt).toBe(wholeSecond(expected.task.enqueuedAt))
   })
 }
