@@ -5,7 +5,7 @@ import { tokensIn } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openFleet } from '../fleet/fleet.ts'
 import { enqueueRateKey } from '../keys.ts'
 import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
@@ -141,6 +141,18 @@ describe('a command', () => {
     await eventually(async () => (await admitted([() => running.take('shop', 1)])) === 0)
     await limit('none')
     await eventually(async () => (await admitted([() => running.take('shop', 1)])) === 1)
+  })
+
+  it('raises a limit before the next request, if the process was idle for two seconds', async () => {
+    const { open, limit } = await withFleet({ max: 1, perMs: 3_600_000 })
+    const rates = open()
+    expect(await admitted([() => rates.take('shop', 1)])).toBe(1)
+    await limit({ max: 1_000, per: '1s' })
+    vi.spyOn(performance, 'now').mockImplementation(() => Date.now() - performance.timeOrigin + 2_100)
+    onTestFinished(() => {
+      vi.restoreAllMocks()
+    })
+    expect(await admitted([() => rates.take('shop', 1)])).toBe(1)
   })
 
   it('replaces the limit of the settings', async () => {

@@ -139,12 +139,20 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
     })
   }
 
-  function take(apiKeyName: string, tasks: number): Promise<void> | undefined {
-    if (commanded === undefined) return read().then(() => take(apiKeyName, tasks))
-    // If this read fails, the rates that are known apply.
-    if (now() - readAt > READ_EVERY_MS) read().catch(() => {})
-    const rate = commanded.get(apiKeyName) ?? defined(apiKeyName)
+  const rateOf = (apiKeyName: string): EnqueueRate | undefined => commanded?.get(apiKeyName) ?? defined(apiKeyName)
+
+  function takeNow(apiKeyName: string, tasks: number): Promise<void> | undefined {
+    const rate = rateOf(apiKeyName)
     return rate === undefined ? undefined : takeWithin(apiKeyName, rate, tasks)
+  }
+
+  function take(apiKeyName: string, tasks: number): Promise<void> | undefined {
+    if (commanded === undefined) return read().then(() => takeNow(apiKeyName, tasks))
+    if (now() - readAt <= READ_EVERY_MS) return takeNow(apiKeyName, tasks)
+    // If this read fails, the rates that are known apply.
+    const reading = read().catch(() => {})
+    // A request with a limit waits for the read, so that it is not refused because of a rate that has been raised.
+    return rateOf(apiKeyName) === undefined ? undefined : reading.then(() => takeNow(apiKeyName, tasks))
   }
 
   return { take }
