@@ -278,6 +278,25 @@ describe('the memory of Redis', () => {
     await vi.waitUntil(async () => (await post()).status === 202, WITHIN)
   })
 
+  test('a queue without limits is refused more than its share, until a command sets a limit of its own', async () => {
+    const { url: redisUrl } = await limitedRedis(['maxmemory', '10mb'])
+    const { get, post, metricsUrl } = await startApi(redisUrl, { queueMemoryShare: 1 })
+    await post({ tasks: Array.from({ length: 250 }, () => SQUARE) }, '/v1/tasks/bulk')
+    const problem = await post(SQUARE)
+    expect(problem).toMatchObject({
+      status: 429,
+      body: { code: 'queue_full', detail: expect.stringContaining('maxBytes, which is 104857 bytes') },
+    })
+    const metrics = await (await fetch(metricsUrl)).text()
+    const [, bytes] = /^bullpen_queue_bytes\{queue="cpu"\} (\d+)$/m.exec(metrics) ?? []
+    expect(Number(bytes)).toBeGreaterThan(104_857 - 600)
+    expect(Number(bytes)).toBeLessThanOrEqual(104_857)
+    await post({ action: 'limit', queue: 'cpu', maxBytes: '1MiB', maxAge: '10m' }, '/v1/commands')
+    await vi.waitUntil(async () => (await post(SQUARE)).status === 202, WITHIN)
+    const { queues } = (await get('/v1/fleet')).body as FleetView
+    expect(queues.find(({ queue }) => queue === 'cpu')).toMatchObject({ maxBytes: 2 ** 20, maxAgeMs: 600_000 })
+  })
+
   test('in production, an API does not start on a Redis that may delete tasks, unless a setting allows it', async () => {
     const { url } = await limitedRedis(['maxmemory-policy', 'allkeys-lru'])
     await expect(startApi(url)).rejects.toMatchObject({ code: 'unsafe_redis' })

@@ -1,0 +1,62 @@
+// What tasks are charged for when a team's own Queue and Worker, which are attached, move them. The index's model covers all moves.
+import { eventually } from '@bullpen/testkit'
+import { Queue, Worker, type WorkerOptions } from 'bullmq'
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { attach } from '../../attach.ts'
+import { prefixOf, queueKeys } from '../../keys.ts'
+import { setup, short } from '../../setup.fixture.ts'
+
+async function openAttached() {
+  const { broker, enqueue, namespace, redisUrl } = await setup({ leads: false })
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const options = { connection: redis, prefix: prefixOf(namespace, 'rig') }
+  const queue = attach(new Queue('rig', options))
+  const workers: Worker[] = []
+  onTestFinished(async () => {
+    await Promise.all([queue, ...workers].map((each) => each.close()))
+    redis.disconnect()
+  })
+  return {
+    enqueue,
+    queue,
+    redis,
+    keys: queueKeys(namespace, 'rig'),
+    bytes: async () => (await broker.totals('rig')).bytes,
+    work(processor: () => Promise<unknown>, more: Partial<WorkerOptions> = {}) {
+      workers.push(attach(new Worker('rig', processor, { ...options, ...more })))
+    },
+  }
+}
+
+it('a task that its Worker deletes as soon as it completes is refunded', async () => {
+  const { enqueue, bytes, work, redis, keys } = await openAttached()
+  const id = await enqueue(short)
+  expect(await bytes()).toBe(512 + (await redis.hstrlen(keys.job(id), 'data')))
+  work(async () => {}, { removeOnComplete: { count: 0 } })
+  await eventually(async () => (await redis.exists(keys.job(id))) === 0)
+  expect(await bytes()).toBe(0)
+})
+
+it('a dead task is charged for again when it is retried, and a changed one for its new data', async () => {
+  const { queue, bytes, work, redis, keys } = await openAttached()
+  const job = await queue.add('x', { text: 'short' })
+  const before = await bytes()
+  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
+  let starts = 0
+  work(async () => {
+    if (starts++ === 0) throw new Error('no')
+    await mayEnd
+  })
+  await eventually(async () => (await redis.zscore(keys.failed, job.id ?? '')) !== null)
+  expect(await bytes()).toBe(0)
+  await job.updateData({ text: 'a dead task takes no bytes' })
+  expect(await bytes()).toBe(0)
+  await job.updateData({ text: 'short' })
+  await job.retry('failed')
+  expect(await bytes()).toBe(before)
+  await job.updateData({ text: 'short, but longer' })
+  expect(await bytes()).toBe(before + ', but longer'.length)
+  end()
+  await eventually(async () => (await bytes()) === 0)
+})
