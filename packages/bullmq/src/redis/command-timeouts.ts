@@ -21,12 +21,13 @@ interface Pending {
 export function limitCommands(redis: Redis, ms: number): void {
   const send = redis.sendCommand.bind(redis)
   /** In the order in which the commands expire. Redis replies in this order, so the settled commands are at the beginning. */
-  let pending: Pending[] = []
+  let pending: (Pending | undefined)[] = []
   let settled = 0
   let timer: NodeJS.Timeout | undefined
 
   const dropSettled = (): void => {
-    while (pending[settled]?.command.isSettled) settled++
+    // A command that stayed in the list until the list is copied would survive a garbage collection.
+    while (pending[settled]?.command.isSettled) pending[settled++] = undefined
     if (settled === 0 || (settled < pending.length && settled < MAX_SETTLED)) return
     pending = pending.slice(settled)
     settled = 0
@@ -39,9 +40,10 @@ export function limitCommands(redis: Redis, ms: number): void {
 
   const expire = (): void => {
     const now = performance.now()
-    for (const { command, expiresAt } of pending) {
-      if (expiresAt > now) break
-      if (!command.isSettled) command.reject(new Error(COMMAND_TIMED_OUT))
+    for (const each of pending) {
+      if (each === undefined) continue
+      if (each.expiresAt > now) break
+      if (!each.command.isSettled) each.command.reject(new Error(COMMAND_TIMED_OUT))
     }
     dropSettled()
     start()
