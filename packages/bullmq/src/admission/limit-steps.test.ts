@@ -104,6 +104,19 @@ describe('4 producers with 64 writers each', () => {
     await expectFull(open, answers, 1_000)
   })
 
+  it('store as many tasks as fit within a limit of bytes, and never more', async () => {
+    const { direct, producers, create, storedOf } = await openProducers(1)
+    const maxBytes = 300_000
+    const sized = (n: number): NewTask => ({ ...create(n), limits: { maxBytes } })
+    const answers = await writeUntil(producers, sized, (refused) => refused >= 1_000)
+    const { bytes, accepted } = await direct.totals(QUEUE)
+    expect(bytes).toBeLessThanOrEqual(maxBytes)
+    expect(bytes).toBeGreaterThan(maxBytes - 2 * (bytes / accepted))
+    const stored = await storedOf([...answers.keys()])
+    expect(stored).toEqual(new Set(idsOf(answers, 'accepted')))
+    expect(stored.size).toBe(accepted)
+  })
+
   it('store exactly as many as a limit of 300 says while replies are lost', async () => {
     const proxy = await faultProxy(inject('redisUrl'))
     onTestFinished(() => proxy.close())
