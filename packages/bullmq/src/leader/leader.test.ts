@@ -135,7 +135,7 @@ it.each(FINAL_STATUSES)(
     const added = redis.multi().hset(keys.totals, 'accepted', 250)
     for (let i = 0; i < 250; i++) {
       const endedAt = Date.now() + (i < 230 ? -60_000 : 60_000 + i)
-      added.hset(keys.job(`j${i}`), 'name', 'a.b').zadd(keys[status], endedAt, `j${i}`)
+      added.hset(keys.job(`j${i}`), 'name', 'a.b', 'finishedOn', endedAt).zadd(keys[status], endedAt, `j${i}`)
       if (status !== 'completed') added.zadd(keys.failed, endedAt, `j${i}`)
     }
     await added.exec()
