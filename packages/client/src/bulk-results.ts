@@ -17,7 +17,7 @@ export async function collectResults(
   try {
     await repeat('idempotent', (current) => tryOnce(send, tries, current), signal)
   } catch (error) {
-    if (tries.results === undefined || signal?.aborted) throw error
+    if (tries.results === undefined || signal?.aborted || !(error instanceof ProblemError)) throw error
   }
   const { results = [], isAnyUnknown } = tries
   return isAnyUnknown ? results.map(withUnknownOutcome) : results
