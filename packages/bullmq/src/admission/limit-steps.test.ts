@@ -63,7 +63,7 @@ async function writeUntil(
   const answers = new Map<TaskId, Answer>()
   let n = 0
   let refused = 0
-  const write = async (broker: BullmqBroker): Promise<void> => {
+  const write = async (broker: BullmqBroker, connected: () => Promise<true>): Promise<void> => {
     while (!isOver(refused)) {
       const task = create(n++)
       const answer = await broker.enqueue(task).then(
@@ -73,10 +73,17 @@ async function writeUntil(
       answers.set(task.id, answer)
       if (answer === 'refused') refused++
       // Without a connection, calls are rejected at once, and would keep this process from opening the connection.
-      if (answer === 'unknown') await isConnected(broker)
+      if (answer === 'unknown') await connected()
     }
   }
-  await Promise.all(producers.flatMap((broker) => Array.from({ length: WRITERS }, () => write(broker))))
+  await Promise.all(
+    producers.flatMap((broker) => {
+      // All writers of a broker wait together, so that they do not load the process, either.
+      let connecting: Promise<true> | undefined
+      const connected = () => (connecting ??= isConnected(broker).finally(() => (connecting = undefined)))
+      return Array.from({ length: WRITERS }, () => write(broker, connected))
+    }),
+  )
   return answers
 }
 
