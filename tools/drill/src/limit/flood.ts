@@ -62,7 +62,7 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
     }
   }
   const untilFullAndReady = async (): Promise<void> => {
-    const isFull = await holdsWithin(STATE_WITHIN_MS, async () => (await observer.size()) === maxTasks)
+    const isFull = await holdsWithin(STATE_WITHIN_MS, async () => (await observer.size()) >= maxTasks)
     if (!isFull) throw new Error(`the queue was not full within ${STATE_WITHIN_MS} ms`)
     // A process that has lost its connection reconnects.
     const areReady = await Promise.all(apis.map((api) => holdsWithin(STATE_WITHIN_MS, () => isReady(api))))
