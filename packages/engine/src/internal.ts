@@ -52,7 +52,7 @@ export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/
 export type { KeptTasks, Retention } from './ports/retention.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
-export { rateExceeded, rateInQueue } from './task/api-key-rate.ts'
+export { rateExceeded, rateInQueue } from './task/api-key-limits.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export { type BlockedCallers, createBlockedCallers } from './task/blocked-callers.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'

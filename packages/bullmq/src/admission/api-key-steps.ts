@@ -5,6 +5,9 @@ import type { NewTask } from '@bullpen/engine'
 import { rateInQueue } from '@bullpen/engine/internal'
 import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
 
+/** Stands for a limit that is never reached. */
+const COUNT_ONLY = '-'
+
 /**
  * The step before the add. `apiKey` is '' or the result of {@link encodeApiKey}. `pending_tasks` is how many tasks the same script adds
  * before this one. A task that replaces another one of the same API key takes its place. Sets `charge_api_key`, which counts the task
@@ -13,8 +16,8 @@ import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
 export const API_KEY_LIMITS = `
 local charge_api_key
 if apiKey ~= '' then ${TOKEN_BUCKET}
-  local name, max_tasks, max, per = string.match(apiKey, '^(%S+) (%d*) (%d*) (%d*)$')
-  if max_tasks ~= '' then
+  local name, max_tasks, max, per = string.match(apiKey, '^(%S+) (%S*) (%d*) (%d*)$')
+  if max_tasks ~= '' and max_tasks ~= '${COUNT_ONLY}' then
     local found = tonumber(call('HGET', base .. 'api-key-tasks', name) or '0')
     if replaced and call('HGET', base .. replaced, 'apiKey') == name then found = found - 1 end
     if found + pending_tasks >= tonumber(max_tasks) then return { 'api key full', found, tonumber(max_tasks) } end
@@ -52,7 +55,8 @@ export function encodeApiKey(task: NewTask): string {
   if (apiKeyName === undefined || limits?.perApiKey === undefined) return ''
   const { enqueueRate, maxUnfinishedTasks } = limits.perApiKey
   if (enqueueRate === undefined && maxUnfinishedTasks === undefined) return ''
-  return `${apiKeyName} ${maxUnfinishedTasks ?? ''} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`
+  const maxTasks = maxUnfinishedTasks === Number.POSITIVE_INFINITY ? COUNT_ONLY : (maxUnfinishedTasks ?? '')
+  return `${apiKeyName} ${maxTasks} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`
 }
 
 /** Returns the error of a refused task. The task is one that {@link encodeApiKey} has encoded. */

@@ -26,6 +26,8 @@ export const envelopeSchema = z.object({
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
   concurrencyKey: z.string().optional(),
+  /** The name of the API key for which the task is counted, so that child tasks can be counted for the same key. */
+  apiKeyName: z.string().optional(),
   /** The caller's own run timeout, in ms. */
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own heartbeat timeout, in ms. */

@@ -34,6 +34,8 @@ export interface DecodedTask {
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
+  /** The name of the API key for which the task is counted. */
+  readonly apiKeyName: string | undefined
   readonly timeouts: Timeouts
   /** When the total timeout expires, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
@@ -135,6 +137,10 @@ export class Attempt implements TaskContext, StepStore {
 
   get correlationId(): string | undefined {
     return this.decoded.correlationId
+  }
+
+  get apiKeyName(): string | undefined {
+    return this.decoded.apiKeyName
   }
 
   get resources(): object {

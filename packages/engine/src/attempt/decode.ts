@@ -40,6 +40,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
+    apiKeyName: envelope.apiKeyName,
     timeouts,
     totalTimeoutAt: totalTimeoutAt(task.enqueuedAt, timeouts),
   }

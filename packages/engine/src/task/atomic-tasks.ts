@@ -2,7 +2,7 @@
 import { BullpenError, EnqueueRateError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
 import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
-import { rateExceeded } from './api-key-rate.ts'
+import { rateExceeded } from './api-key-limits.ts'
 
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.

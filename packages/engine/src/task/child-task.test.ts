@@ -7,7 +7,12 @@ import { soloist, tasks } from '../pool/pool.fixture.ts'
 import { childTask, childTaskId } from './child-task.ts'
 
 const parentId = (createdAt: number, random: Uint8Array) => createTaskId('q', createdAt, random)
-const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1', fencingToken: 2 }
+const parent = {
+  id: parentId(1_700_000_000_000, new Uint8Array(10)),
+  correlationId: 'c-1',
+  fencingToken: 2,
+  apiKeyName: undefined,
+}
 
 describe('the id of a child', () => {
   it('is the same for the same parent, definition and key; it names the child’s queue, and its parent’s time', () => {

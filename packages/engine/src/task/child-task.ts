@@ -3,6 +3,7 @@
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
+import { inheritedLimits } from './api-key-limits.ts'
 import { checkChild } from './check-call.ts'
 import { newTask } from './new-task.ts'
 
@@ -10,6 +11,8 @@ export interface Parent {
   readonly id: TaskId
   readonly correlationId: string | undefined
   readonly fencingToken: number
+  /** The name of the API key for which the parent is counted. */
+  readonly apiKeyName: string | undefined
 }
 
 const MAX_CHILD_KEY_LENGTH = 256
@@ -58,5 +61,7 @@ export function childTask(
   const id = childTaskId(parent.id, definition, childKey, sha256)
   // Only the attempts of this parent can have the child's id.
   const caller = { token: `${parent.fencingToken}` }
-  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId, caller })
+  const { apiKeyName, correlationId } = parent
+  const limits = apiKeyName === undefined ? undefined : inheritedLimits(definition)
+  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId, caller, apiKeyName, limits })
 }

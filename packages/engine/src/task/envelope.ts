@@ -2,6 +2,7 @@
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
+import { isCounted } from './api-key-limits.ts'
 import { encodePayload } from './payloads.ts'
 
 /** Returns the envelope to store for a new task. Without a codec, the input is stored as it is. */
@@ -17,6 +18,7 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.concurrencyKey !== undefined && { concurrencyKey: task.concurrencyKey }),
+    ...(isCounted(task) && { apiKeyName: task.apiKeyName }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
     ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),

@@ -4,6 +4,7 @@ import {
   type CallOptions,
   defineCatalogue,
   defineHandler,
+  defineQueue,
   defineTask,
   type Handlers,
   type InputOf,
@@ -26,8 +27,11 @@ import type { OpenBackend } from './backend.ts'
 
 export const QUEUE = 'conformance'
 
+/** Counts the tasks of each API key, so that child tasks are counted for their parents' keys. */
+const queue = defineQueue({ name: QUEUE, limits: { perApiKey: { maxUnfinishedTasks: 1_000 } } })
+
 const common = {
-  queue: QUEUE,
+  queue,
   input: z.object({ n: z.int().default(0) }),
   output: z.object({ n: z.int() }),
   retry: { maxAttempts: 3, backoff: { initialDelay: '20ms', jitter: 0 } },

@@ -244,4 +244,25 @@ export function apiKeyLimits(open: OpenBackend): void {
     expect(stored.reduce<number>((sum, each) => sum + each, 0)).toBe(20)
     expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 20 })
   })
+
+  it('a child task counts for the API key of its parent, and is never refused', async () => {
+    const { task, broker, enqueueAs, start, settled } = await openLimited(
+      open,
+      { maxUnfinishedTasks: 2 },
+      {
+        handle: async (context) => {
+          if (context.input.n === 7) return context.input
+          for (const childKey of ['1', '2', '3']) await context.enqueue(child, { n: 7 }, { childKey, delay: '1h' })
+          return context.input
+        },
+      },
+    )
+    const parent = task('shop')
+    await broker.enqueue(parent)
+    await start()
+    expect((await settled(parent.id))?.status).toBe('completed')
+    expect(await broker.counts(QUEUE)).toMatchObject({ scheduled: 3 })
+    await expect(broker.enqueue(task('shop'))).rejects.toMatchObject({ reached: { max: 2, found: 3 } })
+    expect(await enqueueAs('other')).toBe('created')
+  })
 }

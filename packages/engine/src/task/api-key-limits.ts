@@ -1,5 +1,12 @@
-// Decides which rate an API key has in a task's queue, and what happens to a request that exceeds a rate.
-import { BullpenError, type EnqueueRate, EnqueueRateError, type ReachedRate } from '@bullpen/contract'
+// Decides which limits of an API key apply to a task, and what happens to a request that exceeds a rate.
+import {
+  BullpenError,
+  type EnqueueRate,
+  EnqueueRateError,
+  type QueueLimits,
+  type ReachedRate,
+  type TaskDefinition,
+} from '@bullpen/contract'
 import { formatEnqueueRate } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 
@@ -7,6 +14,21 @@ import type { NewTask } from '../ports/broker.ts'
 export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | undefined {
   return apiKeyName === undefined ? undefined : limits?.perApiKey?.enqueueRate
 }
+
+/** Returns whether the task is counted for its API key until it ends. */
+export function isCounted({ apiKeyName, limits }: NewTask): boolean {
+  return apiKeyName !== undefined && limits?.perApiKey?.maxUnfinishedTasks !== undefined
+}
+
+/**
+ * Returns the limits of a child task whose parent is counted for an API key: the child is counted for the same key if its queue counts
+ * tasks, and is never refused.
+ */
+export function inheritedLimits({ queueSettings }: TaskDefinition): QueueLimits | undefined {
+  return queueSettings.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : COUNTED
+}
+
+const COUNTED: QueueLimits = { perApiKey: { maxUnfinishedTasks: Number.POSITIVE_INFINITY } }
 
 /** `wanted` is how many tokens the request needs. */
 interface ExceededRate extends ReachedRate {
