@@ -87,13 +87,16 @@ export function queueKeys(namespace: string, queue: string) {
     /** Hash: the last task that received each unique key, and until when the task has the key (scripts/includes/key-owner.ts). */
     uniqueKeys: `${base}:unique-keys`,
     /**
-     * Hash: how many records of idempotency keys there are, by the time in s since 1970 after which all of them have expired
+     * Hash: how many records of idempotency keys there are, by the time in s since 1970 by which all of them have expired
      * (admission/idempotency-steps.ts).
      */
     idempotencyCounts: `${base}:idempotency-counts`,
-    /** Hash: how many tasks of each API key have not ended, by the key's name, of those that were counted when they were added. */
+    /** Hash: by each API key's name, the number of its unfinished tasks that were counted when they were added. */
     apiKeyTasks: `${base}:api-key-tasks`,
-    /** Hash: the bucket of tokens of each API key that has a rate in this queue, by the key's name (scripts/includes/token-bucket.ts). */
+    /**
+     * Hash: by each API key's name, the key's token bucket, if the key has a rate in this queue
+     * (scripts/includes/token-bucket.ts).
+     */
     apiKeyRates: `${base}:api-key-rates`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
@@ -144,7 +147,7 @@ export function fleetKeys(namespace: string) {
     unapplied: `${base}:unapplied`,
     /** String: incremented after the settings of a queue have changed. */
     settingsRevision: `${base}:settings-revision`,
-    /** Hash: the rate that a command has set for each API key, by its name, after the command's sequence number. */
+    /** Hash: by each API key's name, the sequence number of the last command that has set the key's rate, and that rate. */
     enqueueRates: `${base}:enqueue-rates`,
     /** Channel: announces a worker or queue that a command or setting concerns. */
     notifications: `${base}:notifications`,

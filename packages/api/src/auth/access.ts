@@ -19,7 +19,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Identifies the request's API key in audit records. Undefined if the request has no key. */
     keyFingerprint: string | undefined
-    /** The name of the request's API key, which its limits belong to. Undefined if the request has no key. */
+    /** The name of the request's API key, under which its limits are set. Undefined if the request has no key. */
     apiKeyName: string | undefined
   }
 }

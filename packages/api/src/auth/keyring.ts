@@ -11,7 +11,7 @@ export interface Origin {
 
 export interface Key {
   readonly text: string
-  /** Its name in the settings, which several keys may share, or its fingerprint if it has none. */
+  /** The key's name in the settings, which several keys may share. If the key has no name, this is its fingerprint. */
   readonly name: string
   /** The first 8 hex digits of the key's SHA-256, which distinguish keys without revealing anything about them. */
   readonly fingerprint: string

@@ -1,15 +1,15 @@
-// Checks how fast the API key of a request enqueues tasks, before anything is stored.
+// Checks, before anything is stored, how fast a request's API key enqueues tasks.
 import { EnqueueRateError } from '@bullpen/contract'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../http/context.ts'
 import type { PlannedTask } from './planned-task.ts'
 
 /**
- * Returns undefined if these tasks are within the rate of the request's API key, as they nearly always are. Otherwise, the promise
- * resolves once the rate is known to permit them. Counts the tasks that are refused.
+ * Checks whether the rate of the request's API key permits these tasks. Nearly always returns undefined, which means that it
+ * does. Otherwise returns a promise that resolves once the rate is known to permit the tasks. Counts the tasks that are refused.
  *
  * @throws EnqueueRateError if the rate is exceeded. The promise rejects with the same error.
- * @throws BullpenError `payload_too_large` if the rate never permits so many tasks at once, or `redis_unavailable`.
+ * @throws BullpenError `payload_too_large` if the rate never permits this many tasks at once, or `redis_unavailable`.
  */
 export function keepToRate(
   context: ApiContext,

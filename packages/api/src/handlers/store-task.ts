@@ -10,7 +10,7 @@ import type { PlannedTask } from './planned-task.ts'
  * Returns what the broker returned, or undefined if the task was dropped.
  *
  * @throws QueueFullError if the queue is full and the policy rejects tasks, or if the queue is still full when the wait is over.
- * @throws EnqueueRateError if the request's API key has reached its rate in the queue.
+ * @throws EnqueueRateError if the request's API key has reached its enqueue rate in the queue.
  * @throws BullpenError `shutting_down` if the API closes while the caller waits for room.
  */
 export async function storeTask(

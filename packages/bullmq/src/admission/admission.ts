@@ -16,7 +16,7 @@ const NO_LIMITS: QueueLimits = Object.freeze({})
 
 interface ProducerSettings {
   readonly drain: QueueSettings['drain']
-  /** The limits that commands have set, except those of API keys. */
+  /** The limits that commands have set, except the limits of API keys. */
   readonly limits: QueueLimits
   /** The limits of API keys that commands have set, by the key's name. */
   readonly apiKeyLimits: ReadonlyMap<string, ApiKeyLimits>
@@ -32,8 +32,8 @@ export interface Admission {
    */
   admit(queue: string): Promise<void> | undefined
   /**
-   * Returns the limits of a queue that was admitted, for the requests of an API key: those of its definition, unless a command has set
-   * others.
+   * Returns the limits of an admitted queue for an API key's requests: the limits from the queue's definition, unless a command
+   * has set others.
    */
   limitsOf(queue: string, defined: QueueLimits | undefined, apiKeyName: string | undefined): QueueLimits | undefined
   close(): void

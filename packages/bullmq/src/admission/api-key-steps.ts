@@ -1,5 +1,5 @@
-// The steps of an enqueue that check the limits of the request's API key in the queue. They run in the script that adds the task, so
-// that concurrent producers never exceed a limit together.
+// Defines the steps of an enqueue that check the limits of the request's API key in the queue. The steps run in the script that
+// adds the task, so that concurrent producers cannot exceed a limit together.
 import { type BullpenError, type EnqueueRate, EnqueueRateError, QueueFullError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { rateInQueue } from '@bullpen/engine/internal'
@@ -9,9 +9,10 @@ import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
 const COUNT_ONLY = '-'
 
 /**
- * The step before the add. `apiKey` is '' or the result of {@link encodeApiKey}. `pending_tasks` is how many tasks the same script adds
- * before this one. A task that replaces another one of the same API key takes its place. Sets `charge_api_key`, which counts the task
- * `id` for the API key and takes a token, once the task has been added.
+ * The step before the add. `apiKey` is '' or the result of {@link encodeApiKey}. `pending_tasks` is the number of tasks that the
+ * same script adds before this one. If the new task replaces another task of the same API key, the replaced task is not counted.
+ * The step sets `charge_api_key` to a function that counts the task `id` for the API key and takes a token, once the task has
+ * been added.
  */
 export const API_KEY_LIMITS = `
 local charge_api_key
@@ -41,13 +42,13 @@ if apiKey ~= '' then ${TOKEN_BUCKET}
   end
 end`
 
-/** The step after the add. The status index settles what the task counts for when it ends (../internals/status/task-charge.ts). */
+/** The step after the add. When the task ends, the status index refunds its charge (../internals/status/task-charge.ts). */
 export const CHARGE_API_KEY = `if charge_api_key then charge_api_key() end`
 
 /** The reply of {@link API_KEY_LIMITS} if the API key has too many tasks in the queue. */
 export type ApiKeyFullReply = readonly ['api key full', found: number, max: number]
 
-/** The reply of {@link API_KEY_LIMITS} if there are too few tokens: when there are enough, in ms from now. */
+/** The reply of {@link API_KEY_LIMITS} if there are too few tokens. `retryAfterMs` is the time until there are enough. */
 export type RateReply = readonly ['rate', retryAfterMs: number]
 
 export function encodeApiKey(task: NewTask): string {
@@ -59,7 +60,7 @@ export function encodeApiKey(task: NewTask): string {
   return `${apiKeyName} ${maxTasks} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`
 }
 
-/** Returns the error of a refused task. The task is one that {@link encodeApiKey} has encoded. */
+/** Returns the error for a refused task that {@link encodeApiKey} has encoded. */
 export function decodeApiKeyReply(reply: ApiKeyFullReply | RateReply, task: NewTask): BullpenError {
   const { apiKeyName = '', queue } = task
   if (reply[0] === 'api key full') {

@@ -1,9 +1,9 @@
-// Limits how much of Redis's memory the records of idempotency keys take. Beyond their share, a call with a key is refused, unless an
-// earlier call with the same key is remembered.
+// Limits how much of Redis's memory the records of idempotency keys take. When the records have used up their share, a call with
+// an idempotency key is refused, unless an earlier call with the same key is remembered.
 //
-// The script that stores a record also counts it (./idempotency-steps.ts). Each producer reads the counts of all queues every 2 s while
-// it enqueues with keys, and every minute otherwise. Between two readings, it counts only its own records, so that several producers
-// together exceed the share by what the others store in 2 s. An enqueue does not wait for a reading.
+// The script that stores a record also counts it (./idempotency-steps.ts). Each producer reads the counts of all queues every 2 s
+// while it enqueues with keys, and every minute otherwise. Between two readings, a producer counts only its own records, so
+// several producers together may exceed the share by what they store within 2 s. An enqueue does not wait for a reading.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { queueKeys } from '../keys.ts'
 import { addressOf } from '../redis/outage-reporter.ts'
@@ -12,23 +12,26 @@ import { throttledLog } from '../redis/throttled-log.ts'
 import { countIdempotencyRecords } from '../scripts/memory/count-idempotency-records.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** The default of the share, in percent of Redis's memory. */
+/** The default share, as a percentage of Redis's memory. */
 export const DEFAULT_IDEMPOTENCY_SHARE = 25
-/** What a record counts for, in bytes. The smaller a hash of records is, the more each of them takes. */
+/** The assumed size of a record, in bytes. The fewer records a hash contains, the more memory each of them takes. */
 export const RECORD_BYTES = 150
-/** How often the records are counted while calls have idempotency keys, and otherwise, in ms. */
+/** How often the records are counted, in ms: while calls have idempotency keys, and otherwise. */
 const READ_EVERY_MS = 2_000
 const IDLE_READ_EVERY_MS = 60_000
-/** How often a line about refused calls is logged at most, in ms. */
+/** The minimum time between two log lines about refused calls, in ms. */
 const LOG_EVERY_MS = 30_000
 
 export interface IdempotencyMemory {
   /**
-   * Returns undefined if there is room for another record in the queue, which then counts. Otherwise, returns the error
-   * `idempotency_full` for a call that is not remembered. Takes no round trip.
+   * Returns undefined if there is room for another record in the queue, and counts that record. Otherwise, returns the error
+   * `idempotency_full`, which applies unless the call is remembered. Does not query Redis.
    */
   refusal(queue: string): BullpenError | undefined
-  /** Returns how much memory the records of all queues take, in bytes, or undefined if that has not been read yet. Takes no round trip. */
+  /**
+   * Returns how much memory the records of all queues take, in bytes, or undefined before the first reading. Does not query
+   * Redis.
+   */
   usedBytes(): number | undefined
   close(): void
 }
@@ -42,12 +45,12 @@ export interface IdempotencyMemoryOptions {
   readonly sharePercent: number
   /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. In that case, no call is refused. */
   readonly limitBytes: (queue: string) => number | undefined
-  /** Rejects as long as the namespace must not be used. */
+  /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
-/** Opens the limit. Its timer does not keep the process alive. */
+/** Starts limiting the records. The timer does not keep the process alive. */
 export function openIdempotencyMemory(options: IdempotencyMemoryOptions): IdempotencyMemory {
   const { redis, redisUrl, namespace, queues, sharePercent, limitBytes, checkSchema, log } = options
   const address = addressOf(redisUrl)
@@ -58,7 +61,7 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
   }
   const countAll = async (names: readonly string[]): Promise<number> => sum(await Promise.all(names.map(count)))
 
-  // The nodes of a cluster have a memory of their own each, and queues may move between them, so each queue is limited on its own.
+  // Each node of a cluster has its own memory, and queues may move between nodes, so each queue is limited separately.
   const groups = isCluster(redis) ? queues.map((queue) => [queue]) : [queues]
   const accounts = groups.map((names) => createRecordAccount(() => countAll(names)))
   const byQueue = new Map(groups.flatMap((names, i) => names.map((queue) => [queue, accounts[i]] as const)))
@@ -105,21 +108,21 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
   }
 }
 
-/** Counts the records of some queues. */
+/** Counts the records of a group of queues. */
 interface RecordAccount {
   records(): number
   isKnown(): boolean
   /** Counts a record that is about to be stored. */
   add(): void
-  /** Notes that a call depends on the number, so that it is read at the next tick. */
+  /** Notes that a call depends on the number of records, so that the number is read at the next tick. */
   noteUse(): void
-  /** Reads the counts if it is time to. */
+  /** Reads the counts if a reading is due. */
   tick(now: number): void
 }
 
 function createRecordAccount(count: () => Promise<number>): RecordAccount {
   let read: number | undefined
-  /** The records of this process that the last reading does not include. */
+  /** The number of this process's records that the last reading does not include. */
   let own = 0
   let sentAt = Number.NEGATIVE_INFINITY
   let isUsed = false

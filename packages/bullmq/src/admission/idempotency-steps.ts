@@ -7,9 +7,9 @@
 // small enough for Redis to free quickly. A record is kept for its lifetime or up to a quarter longer. A look-up reads one field
 // from each of five hashes.
 //
-// A hash counts the records by the time at which they expire, because their memory is limited (./idempotency-memory.ts). Callers
-// may choose any lifetime, so the time is rounded up to a minute, or to more if the lifetime is longer than a day. All lifetimes of
-// up to a day together then have at most 1,800 counts.
+// Another hash counts the records by the time at which they expire, because their memory is limited (./idempotency-memory.ts).
+// Callers may choose any lifetime, so this time is rounded up to a full minute, or to a longer unit if the lifetime exceeds a
+// day. All lifetimes of up to a day together therefore have at most 1,800 counts.
 //
 // Measured: a record takes 92 bytes if its period has 30,000 records, and 83 bytes if its period has 100,000. In a period with
 // few records, each record has a hash to itself and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
@@ -22,7 +22,10 @@ const PERIODS = 4
 /** The number of an idempotency key's characters that select its hash. Two base64 characters select one of 4,096 hashes. */
 const BUCKET_DIGITS = 2
 const REQUEST_LENGTH = 11
-/** Expiry times are rounded up to this many seconds. The unit is doubled until a lifetime has few units. */
+/**
+ * The unit, in seconds, to which expiry times are rounded up. The unit is doubled until a lifetime contains at most
+ * {@link MAX_UNITS_PER_LIFE} of them.
+ */
 const COUNT_UNIT_S = 60
 const MAX_UNITS_PER_LIFE = 1_440
 
@@ -60,8 +63,8 @@ const codes = (table: Readonly<Record<string, string>>): string =>
  * The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock determines the current
  * period. The step defines `remember(action, status, id)`, which stores this call's record. The action is `created` unless
  * another task has the call's unique key. If the call creates a task, the task's first status is `first_status`. The task is
- * expected to start at `expected_start`, unless it already exists. If `room` is 0, a call without an earlier record gets the list
- * `no_room`, and nothing is stored.
+ * expected to start at `expected_start`, unless it already exists. If `room` is 0, a call without an earlier record receives the
+ * list `no_room`, and nothing is stored.
  */
 export const REPLAY = `
 local remember, first_status
@@ -103,7 +106,7 @@ const STATUSES = Object.keys(STATUS_CODES) as readonly TaskStatus[]
 /** The reply of {@link REPLAY} if the call has no earlier record and there is no room for a new one. */
 export type NoRoomReply = readonly ['no_room']
 
-/** Encodes the steps' argument. `expectedStartAt` is in ms since 1970. `hasRoom` is whether a record may be stored. */
+/** Encodes the steps' argument. `expectedStartAt` is in ms since 1970. `hasRoom` says whether a record may be stored. */
 export function encodeIdempotency(
   { idempotency, delayMs }: NewTask,
   expectedStartAt: number | undefined,

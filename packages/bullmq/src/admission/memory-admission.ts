@@ -46,7 +46,7 @@ export interface MemoryAdmission {
    * Does not query Redis.
    */
   latest(): ServerMemory | undefined
-  /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. Takes no round trip. */
+  /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. Does not query Redis. */
   limitBytes(queue: string): number | undefined
   close(): void
 }

@@ -41,9 +41,9 @@ export interface BrokerOptions {
    */
   readonly queueMemoryShare?: number | undefined
   /**
-   * The percentage of Redis's memory that the records of idempotency keys may take. If they take more, `enqueue` rejects a task whose
-   * idempotency key has no record with `idempotency_full`. Defaults to 25. Together, the producers exceed the share by what they store
-   * within 2 s. In a cluster, the share applies to each queue on its own.
+   * The percentage of Redis's memory that the records of idempotency keys may take. Beyond this share, `enqueue` rejects with
+   * `idempotency_full` if a task's idempotency key has no record yet. Defaults to 25. All producers together may exceed the share
+   * by what they store within 2 s. In a cluster, the share applies to each queue separately.
    */
   readonly idempotencyMemoryShare?: number | undefined
   /**
@@ -91,8 +91,8 @@ export interface BrokerOptions {
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each task that `enqueue` refused because of the state of the queue or of Redis, except for full queues. `code` is the
-   * error's code. The callback must not throw or block.
+   * Called for each task that `enqueue` refused because of the state of the queue or of Redis, unless the queue was full. `code`
+   * is the error's code. The callback must not throw or block.
    */
   readonly onRefused?: (refused: { readonly queue: string; readonly code: string }) => void
   /**
@@ -118,8 +118,8 @@ export interface BullmqBroker extends Broker {
    */
   memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
   /**
-   * Returns how many bytes the records of idempotency keys take, counted as 150 bytes each, as of at most 1 min ago. Returns undefined
-   * before the first reading, and if `admission` is 'open'. Takes no round trip.
+   * Returns how many bytes the records of idempotency keys took at the last reading, at most 1 min ago, assuming 150 bytes for
+   * each. Returns undefined before the first reading, or if `admission` is 'open'. Does not query Redis.
    */
   idempotencyBytes(): number | undefined
   /**
@@ -127,7 +127,10 @@ export interface BullmqBroker extends Broker {
    * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
-  /** Limits how fast each API key may enqueue tasks. `enqueue` does not ask it, because it does not know whose request it serves. */
+  /**
+   * Limits how fast each API key may enqueue tasks. `enqueue` does not check this limit, because it does not know whose request
+   * it serves.
+   */
   readonly rates: EnqueueRates
   readonly boardQueues: readonly Queue[]
 }

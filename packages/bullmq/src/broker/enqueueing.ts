@@ -11,7 +11,10 @@ import type { Admitted } from '../internals/composition/add-job.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { QueueTable } from './queue-handles.ts'
 
-/** The error codes with which a task is refused because of the state of the queue or of Redis. Full queues are counted elsewhere. */
+/**
+ * The error codes with which a task is refused because of the state of the queue or of Redis. Tasks that are refused by full
+ * queues are counted elsewhere.
+ */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'queue_draining',
   'redis_full',
@@ -69,7 +72,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
   }
 
-  /** Redis decides whether there is a record of an earlier call, without which the call is refused. */
+  /** Reports a refusal that Redis decides: without a record of an earlier call, the call is refused. */
   function noteUnremembered(queue: string, adding: Promise<unknown>): void {
     adding.catch((error: unknown) => noteRefused(queue, error))
   }
@@ -85,7 +88,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     )
   }
 
-  /** Call it directly before the task is sent to Redis. */
+  /** Returns what the script has to know about the task. Call this function directly before the task is sent to Redis. */
   function admitted(task: NewTask): Admitted {
     return {
       expectedStartAt: starts?.expect(task),

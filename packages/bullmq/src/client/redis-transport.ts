@@ -44,7 +44,7 @@ export interface RedisOptions {
    */
   readonly queueMemoryShare?: number
   /**
-   * The percentage of Redis's memory that idempotency keys may take. If they take more, calls with a new key are refused with
+   * The percentage of Redis's memory that idempotency keys may take. Beyond this share, calls with a new key are refused with
    * `idempotency_full`. Defaults to 25.
    */
   readonly idempotencyMemoryShare?: number

@@ -1,4 +1,4 @@
-// Stores the rates of API keys that commands have set, and reads them.
+// Stores and reads the rates of API keys that commands have set.
 import type { EnqueueRate } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { decodeRate, encodeRate } from '../fleet/queue-settings.ts'
@@ -12,7 +12,7 @@ export interface RateCommand {
   readonly enqueueRate: NonNullable<Extract<CommandSpec, { readonly action: 'limit' }>['enqueueRate']>
 }
 
-/** Returns the part of a command that limits an API key in all queues together, or undefined if it does not. */
+/** Returns the part of a command that limits an API key in all queues together, or undefined if the command has no such part. */
 export function rateCommandIn(spec: CommandSpec): RateCommand | undefined {
   if (spec.action !== 'limit' || spec.queue !== undefined) return undefined
   if (spec.apiKeyName === undefined || spec.enqueueRate === undefined) return undefined
@@ -20,8 +20,8 @@ export function rateCommandIn(spec: CommandSpec): RateCommand | undefined {
 }
 
 /**
- * Stores the rate that a command sets. A command never overwrites a newer one, whichever is applied first. Atomic and idempotent.
- * Takes one round trip.
+ * Stores the rate that a command sets. A command never overwrites a newer one, whichever is applied first. The call is atomic and
+ * idempotent, and takes one round trip.
  */
 export async function storeEnqueueRate(
   redis: Commander,

@@ -1,7 +1,7 @@
 // Limits how fast each API key may enqueue tasks, across all API processes.
 //
-// A request usually spends a token that the process holds (./rate-lease.ts), without a round trip. If the process needs more, its
-// requests wait for one script, which they share, and are then served in the order in which they came.
+// A request usually spends a token that the process holds (./rate-lease.ts), without a round trip. If the process needs more
+// tokens, its requests wait for one script, which they share, and are then served in the order in which they arrived.
 import type { EnqueueRate } from '@bullpen/contract'
 import { type DefinedEnqueueRate, type EnqueueRates, msUntilTokens, rateExceeded } from '@bullpen/engine/internal'
 import { enqueueRateKey, fleetKeys } from '../keys.ts'
@@ -19,7 +19,7 @@ import {
   wantedTokens,
 } from './rate-lease.ts'
 
-/** How old the rates that commands have set may be while tasks are enqueued, in ms. */
+/** The maximum age of the rates that commands have set, while tasks are enqueued, in ms. */
 const READ_EVERY_MS = 2_000
 
 export interface EnqueueRatesOptions {
@@ -27,7 +27,7 @@ export interface EnqueueRatesOptions {
   readonly namespace: string
   /** The limit of each API key, unless a command has set another one. */
   readonly defined: DefinedEnqueueRate
-  /** Runs a command once the namespace is known to be compatible, and limits its time. */
+  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
 }
 
@@ -43,7 +43,7 @@ interface ApiKeyState {
   readonly name: string
   readonly rate: EnqueueRate
   lease: RateLease
-  /** First in, first out. If there are any, a script is under way. */
+  /** The waiting requests, which are served first in, first out. While there are any, a script is in progress. */
   waiting: Waiting[]
 }
 
@@ -80,7 +80,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
     return state
   }
 
-  /** Serves a request from the tokens that the process holds. Returns false if Redis has to be asked. */
+  /** Serves a request from the tokens that the process holds. Returns false if the process has to ask Redis for tokens. */
   function serve(state: ApiKeyState, tasks: number): boolean {
     const { name, rate } = state
     const decision = decideOnRate(state.lease, tasks, now(), rate)
@@ -91,7 +91,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
     return decision.kind === 'spend'
   }
 
-  /** Serves those of the waiting requests that need not ask again. */
+  /** Serves the waiting requests for which the process does not have to ask Redis again. */
   function serveWaiting(state: ApiKeyState): void {
     state.waiting = state.waiting.filter((request) => {
       try {
@@ -120,7 +120,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
     }
   }
 
-  /** Takes more tokens than a process may hold, which are therefore taken for this request alone. */
+  /** Takes more tokens than a process may hold. They are therefore taken for this request alone. */
   async function takeAlone(state: ApiKeyState, tasks: number): Promise<void> {
     const { name, rate } = state
     const { granted, left } = await lease(state, { needed: tasks, least: tasks, ahead: 0 })
@@ -149,7 +149,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
   function take(apiKeyName: string, tasks: number): Promise<void> | undefined {
     if (commanded === undefined) return read().then(() => takeNow(apiKeyName, tasks))
     if (now() - readAt <= READ_EVERY_MS) return takeNow(apiKeyName, tasks)
-    // If this read fails, the rates that are known apply.
+    // If this read fails, the rates that are already known apply.
     const reading = read().catch(() => {})
     // A request with a limit waits for the read, so that it is not refused because of a rate that has been raised.
     return rateOf(apiKeyName) === undefined ? undefined : reading.then(() => takeNow(apiKeyName, tasks))

@@ -1,33 +1,38 @@
-// Decides whether an API process may enqueue tasks within the rate of their API key, from the tokens that the process has leased.
-// There is no I/O here.
+// Decides, from the tokens that an API process has leased, whether the process may enqueue tasks within the rate of their API
+// key. This module does no I/O.
 //
-// All API processes share one bucket of tokens for each API key, which is in Redis. A process takes some tokens at once and then
-// spends them without asking Redis: as many as it needs now, and as many more as it would use within LEASE_MS at its present speed,
-// which is at most what the rate gives within that time (`batchOf`). Redis gives at most half of what is left ahead of use. If a process
-// gets fewer than it wanted, it does not ask again for LEASE_MS, so that a caller that exceeds its rate costs no further round trips.
+// For each API key, all API processes share one bucket of tokens in Redis. A process takes several tokens at once and then spends
+// them without asking Redis. It takes as many as it needs now, and as many more as it would use within LEASE_MS at its present
+// speed, but at most what the rate gives within that time (`batchOf`). Of the tokens that are left, Redis gives at most half
+// ahead of their use. If a process receives fewer tokens than it wanted, it does not ask again for LEASE_MS, so that a caller
+// that exceeds its rate does not cause further round trips.
 //
-// No more tokens are spent than Redis has granted. Over any window, Redis grants at most the bucket's size and what is refilled within
-// the window. To that come the tokens that the processes held when the window began: at most one batch for each process. The overshoot
-// is therefore at most one batch for each process, apart from requests that are waiting for Redis's reply at that time.
+// No more tokens are spent than Redis has granted. In any time window, Redis grants at most the bucket's size plus what is
+// refilled during the window. In addition, each process may spend the tokens that it held when the window began, which are at
+// most one batch. The rate is therefore exceeded by at most one batch for each process, apart from requests that are waiting for
+// Redis's reply at that time.
 import type { EnqueueRate } from '@bullpen/contract'
 import { msUntilTokens } from '@bullpen/engine/internal'
 import type { LeaseReply } from '../scripts/enqueue-rates/lease-tokens.ts'
 
-/** For how long a process takes tokens ahead of their use, in ms. If the rate's period is less than four times as long, a quarter of it. */
+/**
+ * How far ahead of their use a process takes tokens, in ms. If a quarter of the rate's period is shorter, that time applies
+ * instead.
+ */
 export const LEASE_MS = 250
-/** When leased tokens lapse, in ms. */
+/** How long leased tokens remain valid, in ms. */
 export const LEASE_VALID_MS = 1_000
 
 /** What a process knows about one API key. Times are in ms since any fixed time. */
 export interface RateLease {
-  /** The tokens that are left of those that were leased. */
+  /** The leased tokens that have not been spent. */
   readonly held: number
   readonly leasedAt: number
-  /** How many tokens were spent since then. */
+  /** How many tokens have been spent since then. */
   readonly spent: number
-  /** How many tokens the bucket in Redis had left. It cannot have more by now than what was refilled since. */
+  /** How many tokens were left in Redis's bucket. Since then, the bucket can have gained no more than what was refilled. */
   readonly left: number
-  /** Until then, the process does not ask Redis again, because there were fewer tokens than it wanted. */
+  /** The time until which the process does not ask Redis again, because there were fewer tokens than it wanted. */
   readonly pausedUntil: number
 }
 
@@ -75,14 +80,17 @@ export function afterSpending(lease: RateLease, tasks: number): RateLease {
   return { ...lease, held: lease.held - tasks, spent: lease.spent + tasks }
 }
 
-/** What a process asks Redis for (../scripts/enqueue-rates/lease-tokens.ts). */
+/** The tokens for which a process asks Redis (../scripts/enqueue-rates/lease-tokens.ts). */
 export interface WantedTokens {
   readonly needed: number
   readonly least: number
   readonly ahead: number
 }
 
-/** Returns what to ask Redis for if the waiting requests have this many tasks, each of them at most a batch. */
+/**
+ * Returns the tokens to ask Redis for. `waiting` is the number of tasks in the waiting requests, each of which has at most a
+ * batch.
+ */
 export function wantedTokens(lease: RateLease, waiting: number, now: number, rate: EnqueueRate): WantedTokens {
   const sinceMs = Math.max(1, now - lease.leasedAt)
   const soon = Math.floor((lease.spent * leaseMs(rate)) / sinceMs)

@@ -26,7 +26,7 @@ export function limitCommands(redis: Redis, ms: number): void {
   let timer: NodeJS.Timeout | undefined
 
   const dropSettled = (): void => {
-    // A command that stayed in the list until the list is copied would survive a garbage collection.
+    // If a settled command stayed in the list until the list is copied, it would survive a garbage collection.
     while (pending[settled]?.command.isSettled) pending[settled++] = undefined
     if (settled === 0 || (settled < pending.length && settled < MAX_SETTLED)) return
     pending = pending.slice(settled)

@@ -44,8 +44,8 @@ export function scriptCall(client: Commander, script: CalledScript): ScriptCall 
 }
 
 /**
- * A call of EVALSHA that is already encoded. It is a class because V8 kept the arguments of every call until the next full garbage
- * collection if each command got a method of its own, which cost a producer a third of its CPU time.
+ * A call of EVALSHA that is already encoded. This is a class because V8 keeps the arguments of every call until the next full
+ * garbage collection if each command has a method of its own, which cost a producer a third of its CPU time.
  */
 class EncodedCommand extends Command {
   readonly #bytes: Buffer

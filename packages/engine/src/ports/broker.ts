@@ -54,7 +54,7 @@ export interface NewTask {
    * broker itself is reached. Workers' brokers do not have any limits.
    */
   readonly limits?: QueueLimits | undefined
-  /** The name of the API key of the task's request, to which `limits.perApiKey` applies. By default, it does not apply. */
+  /** The name of the request's API key, to which `limits.perApiKey` applies. If omitted, `limits.perApiKey` does not apply. */
   readonly apiKeyName?: string | undefined
   readonly task: string
   readonly version: number
@@ -168,7 +168,7 @@ export interface Broker {
    *
    * @throws QueueFullError if one of the task's `limits` is reached. The decision and the add are one atomic step, so that any
    * number of concurrent callers together never exceed a limit.
-   * @throws EnqueueRateError if the task's API key has reached its rate in the queue.
+   * @throws EnqueueRateError if the task's API key has reached its enqueue rate in the queue.
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `unsafe_redis` if the store may delete tasks,
    * `idempotency_key_reused` if another request had this idempotency key, `idempotency_full` if there is no memory for a record of the
    * key, `unique_key_taken` if another task has this unique key and `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit or the queue's `maxBytes`.

@@ -3,8 +3,8 @@ import type { EnqueueRate } from '@bullpen/contract'
 
 export interface EnqueueRates {
   /**
-   * Takes as many tokens as there are tasks. Returns undefined if they were taken at once, as they nearly always are, or if the API
-   * key has no limit. Otherwise, the promise resolves once they are taken, after one round trip.
+   * Takes one token for each task. Nearly always takes the tokens at once and returns undefined, as it does if the API key has no
+   * limit. Otherwise returns a promise that resolves once the tokens are taken, after one round trip.
    *
    * @throws EnqueueRateError if there are not enough tokens. The promise rejects with the same error.
    * @throws BullpenError `payload_too_large` if there are more tasks than the limit permits at once, or `redis_unavailable`.
@@ -12,5 +12,5 @@ export interface EnqueueRates {
   take(apiKeyName: string, tasks: number): Promise<void> | undefined
 }
 
-/** Returns the limit of an API key unless a command has set another one. Undefined means no limit. */
+/** Returns an API key's limit, which applies unless a command has set another one. Returns undefined if there is no limit. */
 export type DefinedEnqueueRate = (apiKeyName: string) => EnqueueRate | undefined

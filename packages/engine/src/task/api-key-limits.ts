@@ -10,7 +10,7 @@ import {
 import { formatEnqueueRate } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 
-/** Returns undefined if the rate is not limited. */
+/** Returns the rate at which the task's API key may enqueue tasks in the queue, or undefined if the rate is not limited. */
 export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | undefined {
   return apiKeyName === undefined ? undefined : limits?.perApiKey?.enqueueRate
 }
@@ -21,8 +21,8 @@ export function isCounted({ apiKeyName, limits }: NewTask): boolean {
 }
 
 /**
- * Returns the limits of a child task whose parent is counted for an API key: the child is counted for the same key if its queue counts
- * tasks, and is never refused.
+ * Returns the limits for a child task whose parent is counted for an API key. The child is counted for the same key if its queue
+ * counts tasks, but is never refused.
  */
 export function inheritedLimits({ queueSettings }: TaskDefinition): QueueLimits | undefined {
   return queueSettings.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : COUNTED
@@ -30,12 +30,15 @@ export function inheritedLimits({ queueSettings }: TaskDefinition): QueueLimits 
 
 const COUNTED: QueueLimits = { perApiKey: { maxUnfinishedTasks: Number.POSITIVE_INFINITY } }
 
-/** `wanted` is how many tokens the request needs. */
+/** `wanted` is the number of tokens that the request needs. */
 interface ExceededRate extends ReachedRate {
   readonly wanted: number
 }
 
-/** Returns the error of a request. It is `payload_too_large` if the rate never permits so many tasks at once. */
+/**
+ * Returns the error for a request that exceeds a rate. The code is `payload_too_large` if the rate never permits this many tasks
+ * at once.
+ */
 export function rateExceeded({ wanted, ...reached }: ExceededRate): BullpenError {
   const { apiKeyName, queue, rate } = reached
   if (wanted <= rate.max) return new EnqueueRateError(reached)

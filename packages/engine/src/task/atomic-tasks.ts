@@ -68,7 +68,7 @@ export function mapTasks<Task, T>(tasks: readonly Task[], map: (task: Task, inde
   })
 }
 
-/** Returns the error of all tasks, of which the one with this index has exceeded the rate: each of them needs a token. */
+/** Returns the error for all tasks if the task with this index has exceeded the rate, because each task needs a token. */
 function rateExceededByAll({ reached }: EnqueueRateError, tasks: number, index: number): BullpenError {
   const { rate, retryAfterMs } = reached
   const others = tasks - 1 - index

@@ -5,8 +5,8 @@
 // one round trip after another. Every try is an ordinary enqueue, so the broker decides each time whether the queue has room, and
 // other processes' callers compete for the same room.
 //
-// A queue may be full for one API key only. The callers with this API key wait in a line of their own, so that they do not hold back
-// the others. A caller that meets the other kind of limit when it tries moves to the end of the other line.
+// A queue may be full for one API key only. The callers with this API key wait in a separate line, so that they do not hold back
+// the other callers. If a caller's try fails because of the other line's limit, the caller moves to the end of that line.
 import { type Enqueued, QueueFullError } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 
@@ -130,10 +130,10 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
 }
 
 const queueLine = ({ queue }: BlockedCall): string => queue
-/** A queue's name contains no space. */
+/** A queue's name does not contain spaces. */
 const apiKeyLine = ({ queue, apiKeyName }: BlockedCall): string => `${queue} ${apiKeyName}`
 
-/** Returns the line in which a caller waits that has met this limit. */
+/** Returns the line in which a caller waits after it has reached this limit. */
 function lineName(call: BlockedCall, { reached }: QueueFullError): string {
   return reached.apiKeyName === undefined ? queueLine(call) : apiKeyLine(call)
 }

@@ -16,8 +16,8 @@ export interface BacklogReading {
   /** How many tasks with priority 0 are ready to start. */
   readonly unprioritized: number
   /**
-   * How many tasks with other priorities are ready to start. They start after the tasks with priority 0. All of them count as ahead of
-   * a task with such a priority, because Redis does not count them by priority.
+   * How many tasks with other priorities are ready to start. They start after the tasks with priority 0. For a new task with such
+   * a priority, all of them count as ahead of it, because Redis does not count tasks by priority.
    */
   readonly prioritized: number
   /** How many tasks have been started so far. Only the difference between two readings matters. */
@@ -61,7 +61,7 @@ export function startRate(readings: readonly BacklogReading[]): StartRate | unde
   let lowerBound = 0
   let starts = 0
   let spanMs = 0
-  /** The time in which tasks were ready but none started, before the starts that are counted so far. */
+  /** How long tasks were ready but none started, before the starts that have been counted so far. */
   let idleMs = 0
   let hadAnyBacklog = false
   let lastStartAt: number | undefined

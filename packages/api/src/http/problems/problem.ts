@@ -12,7 +12,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The number of seconds after which a caller may repeat a request that was rejected with 429 or 503. */
 const RETRY_AFTER_S = 1
-/** The same for the problems that last longer. Records of idempotency keys expire by the minute at most. */
+/** The same number for problems that last longer. Records of idempotency keys expire at most once a minute. */
 const LONGER_RETRY_AFTER_S: Readonly<Partial<Record<ErrorCode, number>>> = { idempotency_full: 60 }
 
 /** The codes for errors from fastify and its plugins, because these errors have only a status. */
@@ -115,7 +115,7 @@ function queueLimitHeaders({ reached }: QueueFullError): Readonly<Record<string,
   return { 'ratelimit-policy': quota, ratelimit: `${name};r=${rest};t=${RETRY_AFTER_S}` }
 }
 
-/** The headers count whole seconds. A period that is not whole has no window in the policy. */
+/** The headers count whole seconds. If a rate's period is not a whole number of seconds, the policy has no window. */
 function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<string, string>> {
   const { rate, retryAfterMs } = reached
   const policy = ENQUEUE_RATE_POLICIES[reached.queue === undefined ? 'allQueues' : 'oneQueue']

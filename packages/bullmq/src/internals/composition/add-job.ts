@@ -12,7 +12,7 @@ import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
 import { ADDED } from './composed-scripts.ts'
 
-/** What the admission says about a task that is sent to Redis. */
+/** What the admission has decided about a task that is sent to Redis. */
 export interface Admitted {
   /** When the task is expected to start, in ms since 1970. */
   readonly expectedStartAt: number | undefined
@@ -69,7 +69,7 @@ export function enqueuedBy(task: NewTask, reply: AddReply, { expectedStartAt, no
   return enqueued.action === 'existing' || expectedStartAt === undefined ? enqueued : { ...enqueued, expectedStartAt }
 }
 
-/** Decodes the reply to an add that has not stored the task. @throws BullpenError unless another task stands for it. */
+/** Decodes the reply to an add that has not stored the task. @throws BullpenError unless the call returns another task instead. */
 function decodeRefused(task: NewTask, reply: Exclude<AddReply, number | string>, noRoom: Admitted['noRoom']): Enqueued {
   switch (reply[0]) {
     case 'no_room':

@@ -218,7 +218,7 @@ if is_charged then index.charge(base, KEYS[1], -1) end`,
   removeOrphanedJobs: {
     extra: [],
     // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place. A hash
-    // of Bullpen's may have any field, such as the name of an API key.
+    // of Bullpen's may have a field with any name, such as an API key's.
     before: `
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok

@@ -9,8 +9,9 @@ import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 /**
  * A Lua function, `charge(home, job, sign)`, which charges for a task if `sign` is 1, and refunds its charge if `sign` is -1.
  * `home` is the prefix of the queue's keys, and `job` is the task's key. The function needs the local variable `call`. The field
- * `bytes` of the totals is the sum of the sizes of the charged tasks' stored strings, plus a fixed overhead for each task. If the task is
- * counted for an API key, whose name is then in its field `apiKey`, the hash `api-key-tasks` counts that key's charged tasks.
+ * `bytes` of the totals is the sum of the sizes of the charged tasks' stored strings, plus a fixed overhead for each task. If a
+ * task is counted for an API key, the task's field `apiKey` contains the key's name, and the hash `api-key-tasks` counts that
+ * key's charged tasks.
  */
 export const CHARGE = `
   local function charge(home, job, sign)

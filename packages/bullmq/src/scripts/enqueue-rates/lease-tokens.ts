@@ -10,10 +10,13 @@ export interface LeaseReply {
 }
 
 /**
- * KEYS: the API key's bucket. ARGV: the rate's number of tokens and its period (ms), how many tokens the process needs (it gets fewer
- * if there are fewer), how many it needs at least (it gets none if there are fewer), and how many more it would use soon, of which it
- * gets no more than half of what is left, so that the other processes get some, too. Once the bucket would be full again, Redis deletes
- * it.
+ * - KEYS: the API key's bucket.
+ * - ARGV: the rate's number of tokens, its period (ms), and how many tokens the process needs now, needs at least, and would use
+ *   soon.
+ *
+ * Grants the tokens that are needed now, or as many as there are. If there are fewer than the process needs at least, grants none.
+ * Of the tokens that are then left, grants those that would be used soon, but at most half, so that other processes get some, too.
+ * Once the bucket would be full again, Redis deletes it.
  */
 export const leaseTokens = defineScript({
   name: 'lease-tokens',

@@ -1,9 +1,11 @@
-// Applies a command to the rate of an API key.
+// Applies a command to an API key's rate.
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the rates that commands have set, by the API key's name. ARGV: the name, the command's sequence number, the rate ('' if the API's
- * own limit applies again). Returns nothing. An older command never overwrites a newer one.
+ * - KEYS: the rates that commands have set, by the API key's name.
+ * - ARGV: the name, the command's sequence number, the rate ('' if the API's own limit applies again).
+ *
+ * Returns nothing. An older command never overwrites a newer one.
  */
 export const applyEnqueueRate = defineScript({
   name: 'apply-enqueue-rate',

@@ -1,9 +1,9 @@
-// Defines Lua functions for buckets of tokens, which decide in the same way as packages/engine/src/task/token-bucket.ts.
+// Defines Lua functions for token buckets. They make the same decisions as packages/engine/src/task/token-bucket.ts.
 
 /**
- * `tokens_in` returns how many tokens a stored bucket has at `now` (ms), with a fraction. A bucket that is not stored is full.
- * `whole_tokens` returns how many of them can be taken: a sum of fractions may be slightly less than the whole token that it stands
- * for. `stored_bucket` returns the string to store.
+ * `tokens_in` returns how many tokens a stored bucket has at `now` (ms), including a fraction. A bucket that is not stored is
+ * full. `whole_tokens` returns how many of these tokens can be taken, and allows for a sum of fractions that is slightly less
+ * than a whole token. `stored_bucket` returns the string to store.
  */
 export const TOKEN_BUCKET = `
 local function tokens_in(stored, now, max, per)

@@ -2,8 +2,9 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the counts, a hash: how many records there are, by the time in s since 1970 after which all of them have expired. Deletes the
- * counts of expired records. Returns the number of the others.
+ * - KEYS: the counts, a hash that contains the number of records by the time (s since 1970) by which all of them have expired.
+ *
+ * Deletes the counts of expired records, and returns the number of the other records.
  */
 export const countIdempotencyRecords = defineScript({
   name: 'count-idempotency-records',

@@ -2,7 +2,7 @@
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import { defineScript } from '../script.ts'
 
-/** How many of an API key's tasks may be counted twice or not at all because they move between two pages. */
+/** The number of an API key's tasks that may be counted twice or not at all, because they move between two pages. */
 const MOVING_TASKS = 10
 
 /** The position that a recount has reached. */
@@ -13,7 +13,9 @@ export interface RecountPosition {
   readonly passed: number
   /** The bytes of all tasks that have been counted. */
   readonly sum: number
-  /** How many of them belong to each API key, as JSON. '' before the first page, and 'none' if no API key has any. */
+  /**
+   * The number of counted tasks that belong to each API key, as JSON; '' before the first page, and 'none' if no API key has any.
+   */
   readonly ofApiKeys: string
 }
 
@@ -34,7 +36,8 @@ export interface RecountedPage {
  * If one page holds all tasks, the recount is exact. Otherwise, tasks may move between two pages. Lists and sets are read in the
  * order in which tasks leave them. If a counted task is fetched and ends, the next page begins one task later, so that another
  * task is skipped instead, and the sum stays approximately right. If the sum differs from the stored one by at most `tolerance`,
- * the two are therefore considered equal, as are an API key's numbers of tasks that differ by up to ten more. A correction counts as one repair in `drift`.
+ * the two are therefore considered equal. An API key's number of tasks may differ by up to ten more. A correction counts as one
+ * repair in `drift`.
  */
 export const recountBytesScript = defineScript({
   name: 'recount-bytes',
