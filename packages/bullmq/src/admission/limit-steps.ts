@@ -22,8 +22,8 @@ if limits ~= '' then
   if max_bytes ~= '' then
     local found = tonumber(call('HGET', base .. 'totals', 'bytes') or '0')
     if replaced then found = found - call('HSTRLEN', base .. replaced, 'data') - ${TASK_OVERHEAD_BYTES} end
-    local own, max = ${bytesOf('ARGV[2]')}, tonumber(max_bytes)
-    if found + pending_bytes + own > max then return { 'full', 'maxBytes', found, max, own } end
+    local needed, max = pending_bytes + ${bytesOf('ARGV[2]')}, tonumber(max_bytes)
+    if found + needed > max then return { 'full', 'maxBytes', found, max, needed } end
   end
   local first = max_age ~= '' and (call('LINDEX', base .. 'wait', -1) or call('ZRANGE', base .. 'prioritized', 0, 0)[1])
   if first and first ~= replaced then
@@ -38,18 +38,18 @@ if limits ~= '' then
 end`
 
 /**
- * The reply of {@link LIMIT} if the task is refused. If `limit` is `maxBytes`, `own` is the number of bytes that the task would
- * take.
+ * The reply of {@link LIMIT} if the task is refused. If `limit` is `maxBytes`, `needed` is the number of bytes that the task
+ * and those that the same script adds before it would take.
  */
-export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number, own?: number]
+export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number, needed?: number]
 
 export function encodeLimits({ maxTasks, maxBytes, maxAgeMs }: QueueLimits): string {
   return `${maxTasks ?? ''} ${maxBytes ?? ''} ${maxAgeMs ?? ''}`
 }
 
 /** Returns the error for a refused task, which is `payload_too_large` if the task would not fit into an empty queue. */
-export function decodeFull([, limit, found, max, own = 0]: FullReply, queue: string): BullpenError {
-  return limit === 'maxBytes' && own > max
-    ? tooLargeForQueue(queue, own, max)
+export function decodeFull([, limit, found, max, needed = 0]: FullReply, queue: string): BullpenError {
+  return limit === 'maxBytes' && needed > max
+    ? tooLargeForQueue(queue, needed, max)
     : new QueueFullError({ queue, limit, found, max })
 }

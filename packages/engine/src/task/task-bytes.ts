@@ -14,12 +14,12 @@ export function taskBytes(dataBytes: number): number {
 }
 
 /**
- * Returns the error for a task that alone exceeds its queue's maximum number of bytes. The code is not `queue_full`, because the
- * task would not fit into an empty queue either.
+ * Returns the error for a task that alone, or together with the tasks before it in an atomic call, exceeds its queue's maximum
+ * number of bytes. The code is not `queue_full`, because the tasks would not fit into an empty queue either.
  */
 export function tooLargeForQueue(queue: string, bytes: number, maxBytes: number): BullpenError {
   return new BullpenError(
     'payload_too_large',
-    `the task would take ${bytes} bytes, but all tasks of queue '${queue}' together may take ${formatBytes(maxBytes)} (maxBytes); make the task's input smaller, or raise the limit`,
+    `the call needs ${bytes} bytes, but all tasks of queue '${queue}' together may take ${formatBytes(maxBytes)} (maxBytes); make the input smaller, or raise the limit`,
   )
 }

@@ -37,9 +37,9 @@ export function assertRoom({ queue, limits = {} }: NewTask, room: Room): void {
     throw new QueueFullError({ queue, limit: 'maxTasks', max: maxTasks, found: tasks })
   }
   const bytes = store.bytes - (replaced === undefined ? 0 : taskBytes(replaced.dataBytes))
-  const own = taskBytes(dataBytes)
-  if (maxBytes !== undefined && bytes + pending.bytes + own > maxBytes) {
-    if (own > maxBytes) throw tooLargeForQueue(queue, own, maxBytes)
+  const needed = pending.bytes + taskBytes(dataBytes)
+  if (maxBytes !== undefined && bytes + needed > maxBytes) {
+    if (needed > maxBytes) throw tooLargeForQueue(queue, needed, maxBytes)
     throw new QueueFullError({ queue, limit: 'maxBytes', max: maxBytes, found: bytes })
   }
   const [next] = waiting

@@ -164,4 +164,21 @@ export function bulk(open: OpenBackend): void {
     expect(await broker.enqueueAll(tasks(3, 4 * one))).toHaveLength(3)
     expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 4 * one, accepted: 4 })
   })
+
+  it('an atomic call whose tasks would not fit into an empty queue is rejected for good', async () => {
+    const { create, broker } = await openSetup(open)
+    const first = create(short, {})
+    await broker.enqueue(first)
+    const { bytes: one } = await broker.totals(QUEUE)
+    await broker.cancel(first.id, { stoppable: true })
+    const limits = { maxBytes: 3 * one - 1 }
+    const tasks = Array.from({ length: 3 }, (): NewTask => ({ ...create(short, {}), limits }))
+    await expect(broker.enqueueAll(tasks)).rejects.toMatchObject({
+      code: 'payload_too_large',
+      message: expect.stringContaining(
+        `the call needs ${3 * one} bytes, but all tasks of queue '${QUEUE}' together may take`,
+      ),
+    })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 0, accepted: 1 })
+  })
 }

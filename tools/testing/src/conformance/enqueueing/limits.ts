@@ -248,7 +248,7 @@ export function limits(open: OpenBackend): void {
     await expect(broker.enqueue(task)).rejects.toMatchObject({
       code: 'payload_too_large',
       message: expect.stringMatching(
-        /^the task would take \d+ bytes, but all tasks of queue '.*' together may take 520 bytes \(maxBytes\)/,
+        /^the call needs \d+ bytes, but all tasks of queue '.*' together may take 520 bytes \(maxBytes\)/,
       ),
     })
     expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 0, accepted: 0 })
