@@ -1,4 +1,4 @@
-// Measures how much of Redis's memory a waiting task takes whose input has 100 bytes, beside a job of plain BullMQ.
+// Measures how much of Redis's memory a waiting task with an input of 100 bytes takes, compared with a job of plain BullMQ.
 import { openBroker } from '@bullpen/bullmq'
 import { defineTask } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
@@ -15,7 +15,7 @@ export interface TaskMemory {
   /** The server's `hash-max-listpack-value`. Redis's default is 64. */
   readonly listpackValue: number
   readonly tasks: number
-  /** How much the tasks have increased the memory that Redis uses, for each task. Includes everything that is stored for the queue. */
+  /** By how much the memory that Redis uses has grown for each task. Includes everything that is stored for the queue. */
   readonly bytesPerTask: number
   /** What MEMORY USAGE reports for the hash of one of the tasks. */
   readonly hashBytes: number
@@ -28,7 +28,7 @@ const IN_PARALLEL = 500
 const NAMESPACE = 'memory'
 const QUEUE = 'bench'
 
-/** As JSON, 100 bytes. */
+/** Takes 100 bytes as JSON. */
 const INPUT = { text: 'x'.repeat(89) }
 const task = defineTask({
   name: 'bench.task',
@@ -85,7 +85,7 @@ async function measure({ redis, ...labels }: Measured, producer: Producer): Prom
   return { ...labels, tasks: TASKS, bytesPerTask, hashBytes }
 }
 
-/** Returns the memory that Redis uses for data, without that of its connections and of the buffer of its append-only file. */
+/** Returns the memory that Redis uses for data, not counting its connections and the buffer of its append-only file. */
 async function usedBytes(redis: Redis): Promise<number> {
   const info = await redis.info('memory')
   const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)

@@ -3,7 +3,7 @@ import type { NewTask } from '@bullpen/engine'
 import { type Clock, createStartEstimator, type StartEstimator } from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 
-/** How old a reading of a queue is at most, in ms. As on Redis, the rate is measured between readings that are not too close. */
+/** The maximum age of a reading of a queue, in ms. As on Redis, the rate is measured between readings that are some time apart. */
 const READ_EVERY_MS = 2_000
 
 export class StartEstimates {

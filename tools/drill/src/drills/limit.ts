@@ -17,7 +17,7 @@ import { measureRoom } from '../limit/room.ts'
 import { startApis } from '../programs/api-processes.ts'
 import { NAMESPACE, withPrograms } from '../programs-setup.ts'
 
-/** The room of each round is larger than the number of writers, so that the writers that are held up find some of it. */
+/** Each round makes room for more tasks than there are writers, so that some room is left for the writers that are held up. */
 const PLANS = {
   small: { maxTasks: 100, writers: 9, rounds: 2, room: 50, blocked: 4 },
   full: { maxTasks: 1_000, writers: 64, rounds: 20, room: 300, blocked: 50 },

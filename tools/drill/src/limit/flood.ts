@@ -1,4 +1,5 @@
-// Writers that call every API process at once, as fast as tasks are accepted, while some of the processes lose Redis's replies.
+// Runs writers that call every API process at once, as fast as tasks are accepted, while some of the processes lose Redis's
+// replies.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BullmqBroker } from '@bullpen/bullmq'
 import type { ProducerOptions } from '@bullpen/contract'
@@ -17,7 +18,7 @@ export interface FloodOptions {
   /** How many writers call each process. */
   readonly writers: number
   readonly rounds: number
-  /** For how many tasks each round makes room. */
+  /** The number of tasks for which each round makes room. */
   readonly room: number
   readonly random: Random
 }
@@ -42,7 +43,7 @@ const PLACES: readonly ProducerOptions[] = [{}, { delay: '1h' }, { priority: 3 }
 const PAUSE_MS = 50
 /** Longer than the API waits for Redis. */
 const HOLD_MS = 1_000
-/** The longest time from room to a reset that loses only the replies under way. */
+/** The longest time between making room and a reset that loses only the replies in transit. */
 const RESET_WITHIN_MS = 300
 const PENDING_WITHIN_MS = 2_000
 /** How long the commands that waited may take to store a task. */
@@ -87,8 +88,8 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
 }
 
 /**
- * Makes room while one process gets no replies, so that Redis stores tasks of which this process learns nothing. Meanwhile, another
- * process loses the replies to what it has just sent, and sends the same commands again.
+ * Makes room while one process does not get replies, so that Redis stores tasks without this process learning of them. At the same
+ * time, another process loses the replies to the commands that it has just sent, and sends these commands again.
  */
 async function loseReplies(options: FloodOptions): Promise<LostReplies> {
   const { caller, apis, observer, writers, random } = options
@@ -109,7 +110,7 @@ async function loseReplies(options: FloodOptions): Promise<LostReplies> {
     if (!isStored) held.proxy.mend()
     for (const { proxy } of others) proxy.mend()
   }
-  // The figures report a fault without effect.
+  // If a fault has no effect, the figures report it.
   if (!isStored) return { api: held, from, to: performance.now() }
   await Promise.all([
     sleep(HOLD_MS),

@@ -23,7 +23,7 @@ export function limitFigures({ calls, stored, faults, mostTasks, room }: LimitLe
   const unknown = tasks.flatMap(({ id, call }) => (call !== undefined && isUnknown(call) ? [{ id, call }] : []))
   return {
     ...figuresOf({ accepted, ends: new Map(), completions: new Map(), effects: [], interruptions: [], exits: [] }),
-    // No worker runs, so that nothing ends. An accepted task is lost if it does not exist.
+    // No worker runs, so no task ends. An accepted task is lost if it does not exist.
     lost: accepted.filter((id) => !stored.has(id)).length,
     duplicated: tasks.length - new Set(stored.values()).size,
     mostTasks,
@@ -51,7 +51,7 @@ function explains(call: Call | undefined, id: string): boolean {
   return isUnknown(call) || (call.outcome.kind === 'accepted' && call.outcome.id === id)
 }
 
-/** Counts the callers of a line whose task was stored after that of a caller behind them. */
+/** Counts the callers in a line whose tasks were stored after the task of a caller behind them. */
 function overtakenIn(line: readonly string[], storedInOrder: readonly string[]): number {
   const positions = line.map((id) => storedInOrder.indexOf(id))
   return positions.filter((position, i) => positions.slice(i + 1).some((later) => later < position)).length
