@@ -48,7 +48,8 @@ const RESET_WITHIN_MS = 300
 const PENDING_WITHIN_MS = 2_000
 /** How long the commands that waited may take to store a task. */
 const STORED_WITHIN_MS = 500
-const MOST_TRIES = 5
+/** How often a round is tried. */
+const MOST_TRIES = 10
 const STATE_WITHIN_MS = 30_000
 
 /** Fills the queue, and makes room again in each round. Returns the faults, one for each round. */
@@ -76,8 +77,13 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
   const faults: LostReplies[] = []
   try {
     for (let n = 0; n < rounds; n++) {
-      await untilFullAndReady()
-      faults.push(await loseReplies(options))
+      let fault: LostReplies | undefined
+      for (let tries = 0; fault === undefined && tries < MOST_TRIES; tries++) {
+        await untilFullAndReady()
+        fault = await loseReplies(options)
+      }
+      if (fault === undefined) throw new Error(`no task was stored in ${MOST_TRIES} tries of a round`)
+      faults.push(fault)
     }
     await untilFullAndReady()
   } finally {
@@ -89,29 +95,24 @@ export async function flood(options: FloodOptions): Promise<readonly LostReplies
 
 /**
  * Makes room while one process does not get replies, so that Redis stores tasks without this process learning of them. At the same
- * time, another process loses the replies to the commands that it has just sent, and sends these commands again.
+ * time, another process loses the replies to the commands that it has just sent, and sends these commands again. Returns undefined
+ * if the first process has not sent any task, for example because it was reading the queue's settings.
  */
-async function loseReplies(options: FloodOptions): Promise<LostReplies> {
+async function loseReplies(options: FloodOptions): Promise<LostReplies | undefined> {
   const { caller, apis, observer, writers, random } = options
   const [held, ...others] = shuffled(apis, random)
   if (held === undefined) throw new Error('there is no API process')
   const from = performance.now()
   const callsBefore = caller.calls.length
-  let isStored = false
-  for (let n = 0; n < MOST_TRIES && !isStored; n++) {
-    // Otherwise, the other processes could take all of the room. The commands of all writers wait in the proxies.
-    for (const { proxy } of apis) proxy.cut()
-    await holdsWithin(PENDING_WITHIN_MS, () => apis.every((api) => caller.pendingAt(api) === writers))
-    await makeRoom(options)
-    const left = await observer.size()
-    held.proxy.cutAnswers()
-    isStored = await holdsWithin(STORED_WITHIN_MS, async () => (await observer.size()) > left)
-    // If the process was reading the queue's settings or Redis's memory, its writers have sent nothing yet.
-    if (!isStored) held.proxy.mend()
-    for (const { proxy } of others) proxy.mend()
-  }
-  // If a fault has no effect, the figures report it.
-  if (!isStored) return { api: held, from, to: performance.now() }
+  // Otherwise, the other processes could take all of the room. The commands of all writers wait in the proxies.
+  for (const { proxy } of apis) proxy.cut()
+  await holdsWithin(PENDING_WITHIN_MS, () => apis.every((api) => caller.pendingAt(api) === writers))
+  await makeRoom(options)
+  const left = await observer.size()
+  held.proxy.cutAnswers()
+  const isStored = await holdsWithin(STORED_WITHIN_MS, async () => (await observer.size()) > left)
+  for (const { proxy } of isStored ? others : apis) proxy.mend()
+  if (!isStored) return undefined
   await Promise.all([
     sleep(HOLD_MS),
     (async () => {
