@@ -97,7 +97,7 @@ export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
 }
 
 /**
- * Repeats the requests whose tasks have not ended. Takes one round trip to read every hundred requests, and one to repeat each of
+ * Repeats the requests whose tasks have not ended. Takes one round trip to read a hundred requests, and one round trip to repeat each of
  * them.
  */
 export async function repeatCancels(

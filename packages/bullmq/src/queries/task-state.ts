@@ -161,8 +161,9 @@ function lostAttempt(
 }
 
 /**
- * Returns whether the task ended because its workers died too often. BullMQ fetches such a job once more in order to fail it. That
- * fetch is not a start, and has no record. If the last fetch has a record, the task was retried on request, and has run since.
+ * Returns whether the task ended because its workers died too often. In that case, BullMQ fetched the job one last time only to fail
+ * it. The handler did not run, so there is no record of that fetch. If there is a record of the last fetch, someone has retried the
+ * task since, and it has run again.
  */
 function diedTooOften(fields: Readonly<Record<string, string>>, recorded: readonly AttemptRecord[]): boolean {
   return (

@@ -110,12 +110,12 @@ export const FLEET_COMMANDS = {
     description: [
       'Limit how many tasks of a queue run at once, how many are started per period, how many may wait and for how long, and how',
       "much memory they take in Redis. Each limit is shared by all of the queue's workers and producers. A limit that you",
-      "do not specify stays unchanged. Use 'none' to remove a limit. With --max-tasks, --max-bytes or --max-age, the limit in",
-      "the queue's definition then applies again.",
+      "do not specify stays unchanged. Use 'none' to remove a limit. For --max-tasks, --max-bytes and --max-age, 'none'",
+      "restores the limit in the queue's definition.",
       '',
       'With --api-key-name, limit how many tasks an API key enqueues per period across all API processes: into the queue or,',
       "without --queue, into all queues together. With --queue, you can also limit how many of the API key's tasks may be in the",
-      "queue until they end. With 'none', the limit in the queue's definition or in the API's setting keyLimits applies again.",
+      "queue until they end. Use 'none' to restore the limit in the queue's definition or in the API's setting keyLimits.",
     ],
     arguments: { min: 0, max: 0 },
     options: [

@@ -3,8 +3,8 @@ import { BullpenError } from './errors.ts'
 import { type FieldError, fieldErrorText } from './field-error.ts'
 
 /**
- * Returns the error with pointers that begin with `at`, such as `/tasks/3`. If the error does not list any invalid values, it gets
- * a pointer to `at` itself.
+ * Returns the error with the path `at`, for example `/tasks/3`, in front of each of its pointers. If the error does not list any
+ * invalid values, `at` becomes its only pointer.
  */
 export function errorAt(error: BullpenError, at: string): BullpenError {
   const { code, message, errors, cause, taskId } = error

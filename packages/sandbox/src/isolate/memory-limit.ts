@@ -38,8 +38,8 @@ export interface MemoryWatch {
   /** Adds the size of an imported module to the baseline, because the limit does not apply to code. */
   addToBaseline(moduleBytes: number): void
   /**
-   * Records the child's own report, on platforms where the worker can't read its memory. A child in a loop does not report
-   * anything and is therefore not watched.
+   * Records how much memory the child itself reports, on platforms where the worker can't read the child's memory. A child that is
+   * stuck in a loop can't report, so its memory is not watched.
    */
   report(residentBytes: number): void
   /** Returns whether more than half of the limit is used. */

@@ -9,7 +9,7 @@
 // check the assumptions about how BullMQ writes its scripts (watched-commands.test.ts).
 
 /**
- * The functions that nearly every add calls. If a name is missing from these lists, the scripts take longer, but nothing else
+ * The functions that are called by nearly every add. If a name is missing from these lists, the scripts take longer, but nothing else
  * changes.
  */
 const ADDS = [
