@@ -39,7 +39,7 @@ end`
 
 /**
  * The reply of {@link LIMIT} if the task is refused. If `limit` is `maxBytes`, `needed` is the number of bytes that the task
- * and those that the same script adds before it would take.
+ * would take, together with the tasks that the same script adds before it.
  */
 export type FullReply = readonly ['full', limit: QueueLimitName, found: number, max: number, needed?: number]
 

@@ -120,7 +120,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
     }
   }
 
-  /** Takes more tokens than a process may hold. They are therefore taken for this request alone. */
+  /** Takes more tokens than a process may hold, for this request alone. */
   async function takeAlone(state: ApiKeyState, tasks: number): Promise<void> {
     const { name, rate } = state
     const { granted, left } = await lease(state, { needed: tasks, least: tasks, ahead: 0 })

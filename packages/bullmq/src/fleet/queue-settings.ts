@@ -101,8 +101,8 @@ export function decodeRate(stored: string): EnqueueRate | undefined {
 }
 
 /**
- * Decodes the limits of API keys in a queue that commands have set, by the key's name, from all of the queue's settings. The name of
- * such a setting consists of the limit's name, a colon and the key's name.
+ * Decodes, from all of a queue's settings, the limits that commands have set for API keys, by the key's name. The name of such a
+ * setting consists of the limit's name, a colon and the key's name.
  */
 export function decodeApiKeyLimits(settings: Readonly<Record<string, string>>): ReadonlyMap<string, ApiKeyLimits> {
   const limits = new Map<string, ApiKeyLimits>()
