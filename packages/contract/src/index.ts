@@ -2,13 +2,14 @@
 
 // Define tasks, queues and the catalogue:
 
-export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/api-key-limits.ts'
 export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
-export type { EnqueueRate, EnqueueRateText } from './definition/enqueue-rate.ts'
+export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/limits/api-key-limits.ts'
+export type { EnqueueRate, EnqueueRateText } from './definition/limits/enqueue-rate.ts'
+export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/limits/queue-limits.ts'
+export type { WhenFull } from './definition/limits/when-full.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
-export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/queue-limits.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
 export {
   type Backoff,
@@ -19,7 +20,6 @@ export {
 } from './definition/retry-policy.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
-export type { WhenFull } from './definition/when-full.ts'
 
 // Write handlers:
 

@@ -12,15 +12,20 @@ export type {
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { limitMs } from './definition/duration.ts'
-export { ENQUEUE_RATE_FORM, formatEnqueueRate, MAX_ENQUEUE_RATE, readEnqueueRate } from './definition/enqueue-rate.ts'
 export { handlerIn } from './definition/handler.ts'
+export {
+  ENQUEUE_RATE_FORM,
+  formatEnqueueRate,
+  MAX_ENQUEUE_RATE,
+  readEnqueueRate,
+} from './definition/limits/enqueue-rate.ts'
+export { whenFullSchema } from './definition/limits/when-full.ts'
 export { handlerLog, LOG_LEVELS } from './definition/log.ts'
 export { nearest, suggestion } from './definition/nearest.ts'
 export { MAX_PRIORITY } from './definition/priority.ts'
 export { ON_SHUTDOWN } from './definition/queue.ts'
 export { MAX_ATTEMPTS } from './definition/retry-policy.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
-export { whenFullSchema } from './definition/when-full.ts'
 export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'

@@ -1,5 +1,10 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
+export { rateExceeded, rateInQueue } from './admission/api-key-limits.ts'
+export { type BlockedCallers, createBlockedCallers } from './admission/blocked-callers.ts'
+export { type BacklogReading, createStartEstimator, type StartEstimator } from './admission/start-estimator.ts'
+export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './admission/task-bytes.ts'
+export { msUntilTokens, type TokenBucket, tokensIn } from './admission/token-bucket.ts'
 export type { Attempt, DecodedTask } from './attempt/attempt.ts'
 export { backoffMs } from './attempt/backoff.ts'
 export { decodeTask, type RunnableTask } from './attempt/decode.ts'
@@ -52,9 +57,7 @@ export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/
 export type { KeptTasks, Retention } from './ports/retention.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
-export { rateExceeded, rateInQueue } from './task/api-key-limits.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
-export { type BlockedCallers, createBlockedCallers } from './task/blocked-callers.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
@@ -62,11 +65,8 @@ export { storedEnvelope } from './task/envelope.ts'
 export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
-export { type BacklogReading, createStartEstimator, type StartEstimator } from './task/start-estimator.ts'
-export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './task/task-bytes.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
-export { msUntilTokens, type TokenBucket, tokensIn } from './task/token-bucket.ts'
 export {
   extendedSpan,
   hasKey,

@@ -1,5 +1,5 @@
 // Estimates when new tasks will start, from periodic readings of their queues. The engine computes the estimates
-// (packages/engine/src/task/start-estimator.ts).
+// (packages/engine/src/admission/start-estimator.ts).
 //
 // A queue is read every 2 s while this process enqueues tasks in it, and for a minute after that. An enqueue does not wait for a
 // reading.

@@ -13,8 +13,8 @@
 //   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
 //      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
 //   4. Matching tasks are shown as cancelled (underRules). The leader is woken as soon as the rule is stored. Its bulk canceller
-//      (bulk-canceller.ts) ends the tasks in
-//      Redis, page by page, in the same way as a cancel by id, and deletes the rule when a whole pass finds no matching task.
+//      (bulk-canceller.ts) ends the tasks in Redis, page by page, in the same way as a cancel by id, and deletes the rule when a
+//      whole pass finds no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AttemptRecord, BullpenError, isFinal, type TaskRecord } from '@bullpen/contract'
 import {

@@ -1,9 +1,7 @@
 // Converts a broker's errors to a client's errors.
 import { BullpenError } from '@bullpen/contract'
 import { ProblemError } from '@bullpen/contract/internal'
-
-/** The messages with which ioredis rejects a command while it is not connected. Such a command is not sent. */
-const NOT_SENT = /isn't (?:writeable|ready) and enableOfflineQueue/
+import { wasNotSent } from '../redis/not-sent.ts'
 
 /**
  * Converts a BullpenError to a ProblemError, and returns any other error unchanged. `taskId` is the id of the task that the
@@ -12,7 +10,7 @@ const NOT_SENT = /isn't (?:writeable|ready) and enableOfflineQueue/
 export function problemOf(error: unknown, taskId: string | undefined): unknown {
   if (!(error instanceof BullpenError)) return error
   const { code, message, errors, cause, taskId: owner } = error
-  const isUnknown = code === 'redis_unavailable' && !(cause instanceof Error && NOT_SENT.test(cause.message))
+  const isUnknown = code === 'redis_unavailable' && !wasNotSent(error)
   return new ProblemError({
     ...{ code, errors, cause },
     outcome: isUnknown ? 'unknown' : 'refused',

@@ -1,4 +1,4 @@
-// Counts a queue's tasks.
+// Counts a queue's tasks, and finds out how many of its accepted tasks are unaccounted for.
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'

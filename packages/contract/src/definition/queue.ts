@@ -2,10 +2,10 @@
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
+import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
+import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
-import { type QueueLimitOptions, type QueueLimits, queueLimits } from './queue-limits.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
-import { checkedWhenFull, type WhenFull } from './when-full.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const

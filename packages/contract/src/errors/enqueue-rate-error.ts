@@ -1,5 +1,5 @@
 // Defines the error of tasks that were not stored because their API key has reached a rate.
-import { type EnqueueRate, formatEnqueueRate } from '../definition/enqueue-rate.ts'
+import { type EnqueueRate, formatEnqueueRate } from '../definition/limits/enqueue-rate.ts'
 import { BullpenError } from './errors.ts'
 
 export interface ReachedRate {

@@ -1,7 +1,7 @@
 // Defines the error for a task that was not stored because its queue had reached a limit.
 import { formatBytes } from '../definition/bytes.ts'
 import { formatDuration } from '../definition/duration.ts'
-import type { QueueLimitName } from '../definition/queue-limits.ts'
+import type { QueueLimitName } from '../definition/limits/queue-limits.ts'
 import { BullpenError } from './errors.ts'
 
 export interface ReachedLimit {

@@ -1,7 +1,7 @@
 // Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
-import { MAX_ENQUEUE_RATE } from '../definition/enqueue-rate.ts'
+import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { apiKeyNameText, queueText, workerText } from './fleet-names.ts'
 

@@ -1,5 +1,5 @@
 // Defines the events that telemetry receives about tasks, attempts, slots and pools.
-import type { QueueLimitName } from '../definition/queue-limits.ts'
+import type { QueueLimitName } from '../definition/limits/queue-limits.ts'
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface TaskFields {

@@ -1,8 +1,8 @@
 // Decides which tasks can be enqueued atomically, either all of them or none.
 import { BullpenError, EnqueueRateError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
 import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
+import { rateExceeded } from '../admission/api-key-limits.ts'
 import type { NewTask } from '../ports/broker.ts'
-import { rateExceeded } from './api-key-limits.ts'
 
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.

@@ -2,8 +2,8 @@
 // not enqueue the same child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import { inheritedLimits } from '../admission/api-key-limits.ts'
 import type { NewTask } from '../ports/broker.ts'
-import { inheritedLimits } from './api-key-limits.ts'
 import { checkChild } from './check-call.ts'
 import { newTask } from './new-task.ts'
 

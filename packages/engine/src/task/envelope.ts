@@ -1,8 +1,8 @@
 // Creates the envelope of a new task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
+import { isCounted } from '../admission/api-key-limits.ts'
 import type { NewTask } from '../ports/broker.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import { isCounted } from './api-key-limits.ts'
 import { encodePayload } from './payloads.ts'
 
 /** Returns the envelope to store for a new task. Without a codec, the input is stored as it is. */

@@ -1,4 +1,4 @@
-// Defines Lua functions for token buckets. They make the same decisions as packages/engine/src/task/token-bucket.ts.
+// Defines Lua functions for token buckets. They make the same decisions as packages/engine/src/admission/token-bucket.ts.
 
 /**
  * `tokens_in` returns how many tokens a stored bucket has at `now` (ms), including a fraction. A bucket that is not stored is

@@ -1,8 +1,8 @@
 // Tests how the API responds if an API key exceeds its rate.
 import { BullpenError, EnqueueRateError } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
-import { KEY, problemIn, testApi } from '../api.fixture.ts'
-import { createKeyring } from '../auth/keyring.ts'
+import { KEY, problemIn, testApi } from '../../api.fixture.ts'
+import { createKeyring } from '../../auth/keyring.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 

@@ -4,7 +4,7 @@ import { defineCatalogue, defineQueue, defineTask, type WhenFull } from '@bullpe
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { KEY, problemIn, testApi } from '../api.fixture.ts'
+import { KEY, problemIn, testApi } from '../../api.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const BLOCK = { ...SQUARE, whenFull: { block: '30s' } }

@@ -1,9 +1,10 @@
 // Tests what POST /v1/tasks stores and answers.
+import { openBroker } from '@bullpen/bullmq'
 import { type Accepted, BullpenError, type TaskId } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { uniqueKeyTaken } from '@bullpen/engine/internal'
-import { describe, expect, test } from 'vitest'
-import { catalogue, NOW, problemIn, testApi } from '../api.fixture.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { catalogue, NOW, problemIn, testApi } from '../../api.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
@@ -234,6 +235,21 @@ describe('with Redis down', () => {
     expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
     expect(readTaskId(problem.taskId ?? '')?.id).toBe(problem.taskId as TaskId)
     expect(answer.headers['retry-after']).toBe('1')
+  })
+
+  test('the answer has no id of a task if nothing was sent to Redis', async () => {
+    const broker = openBroker({
+      redisUrl: 'redis://127.0.0.1:1',
+      namespace: 't',
+      queues: ['cpu'],
+      sizeLimit: 10_000,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+    })
+    onTestFinished(() => broker.close())
+    const { post } = await testApi({ broker })
+    const problem = problemIn(await post(SQUARE))
+    expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
+    expect(problem.taskId).toBeUndefined()
   })
 
   test('no task is counted as enqueued', async () => {

@@ -2,8 +2,8 @@
 import { type BulkResponse, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
 import { MAX_ATOMIC_TASKS, readTaskId } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
-import { NOW, problemIn, testApi } from '../api.fixture.ts'
-import { SECRET } from '../fake-broker.fixture.ts'
+import { NOW, problemIn, testApi } from '../../api.fixture.ts'
+import { SECRET } from '../../fake-broker.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }

@@ -1,8 +1,8 @@
 // Stores a request's task. If the queue is full, the request's policy or else the queue's policy decides what happens.
 import { BullpenError, type Enqueued, EnqueueRateError, milliseconds, QueueFullError } from '@bullpen/contract'
 import type { FastifyReply } from 'fastify'
-import { abortOnFirst } from '../http/abort-on-first.ts'
-import type { ApiContext } from '../http/context.ts'
+import { abortOnFirst } from '../../http/abort-on-first.ts'
+import type { ApiContext } from '../../http/context.ts'
 import { countRefused } from './enqueue-rate.ts'
 import type { PlannedTask } from './planned-task.ts'
 

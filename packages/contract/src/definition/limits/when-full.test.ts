@@ -1,6 +1,6 @@
 // Tests which policies for a full queue are accepted, in a queue's definition and in a request.
 import { describe, expect, test } from 'vitest'
-import { defineQueue } from './queue.ts'
+import { defineQueue } from '../queue.ts'
 import { whenFullSchema } from './when-full.ts'
 
 describe('the policy for a full queue', () => {

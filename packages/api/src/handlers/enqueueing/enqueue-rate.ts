@@ -1,7 +1,7 @@
 // Checks, before anything is stored, how fast a request's API key enqueues tasks.
 import { EnqueueRateError } from '@bullpen/contract'
 import type { FastifyRequest } from 'fastify'
-import type { ApiContext } from '../http/context.ts'
+import type { ApiContext } from '../../http/context.ts'
 import type { PlannedTask } from './planned-task.ts'
 
 /**

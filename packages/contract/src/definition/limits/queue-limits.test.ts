@@ -1,9 +1,9 @@
 // Tests which limits a queue's definition accepts, and that a catalogue has one set of limits per queue.
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { defineCatalogue } from './catalogue.ts'
-import { defineQueue } from './queue.ts'
-import { defineTask } from './task-definition.ts'
+import { defineCatalogue } from '../catalogue.ts'
+import { defineQueue } from '../queue.ts'
+import { defineTask } from '../task-definition.ts'
 
 const task = (name: `${string}.${string}`, queue: string | ReturnType<typeof defineQueue>) =>
   defineTask({ name, queue, input: z.object({}) })

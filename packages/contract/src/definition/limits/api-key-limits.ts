@@ -1,6 +1,7 @@
 // Parses the limits that a queue has for each API key.
+
+import { suggestion } from '../nearest.ts'
 import { ENQUEUE_RATE_FORM, type EnqueueRate, type EnqueueRateText, readEnqueueRate } from './enqueue-rate.ts'
-import { suggestion } from './nearest.ts'
 
 export interface ApiKeyLimitOptions {
   /** How many tasks each API key may enqueue into the queue per period, such as `'100/1s'`. By default, there is no limit. */

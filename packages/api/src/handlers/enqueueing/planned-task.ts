@@ -10,8 +10,8 @@ import type { Idempotency, NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
-import type { ApiContext } from '../http/context.ts'
-import { callersId } from '../http/request-id.ts'
+import type { ApiContext } from '../../http/context.ts'
+import { callersId } from '../../http/request-id.ts'
 
 /** What all tasks of one request have in common. */
 export interface RequestOrigin {

@@ -1,8 +1,9 @@
 // Parses a queue's limits, which determine how many tasks may wait in it, how much they may take, and for how long.
+
+import { bytes, type Memory } from '../bytes.ts'
+import { type Duration, milliseconds } from '../duration.ts'
+import { suggestion } from '../nearest.ts'
 import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
-import { bytes, type Memory } from './bytes.ts'
-import { type Duration, milliseconds } from './duration.ts'
-import { suggestion } from './nearest.ts'
 
 export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
