@@ -74,8 +74,8 @@ export function queueKeys(namespace: string, queue: string) {
      */
     totals: `${base}:totals`,
     /**
-     * Hash: the drain of the queue's whole fleet, the limits that commands have set, and the sequence number of the last command
-     * for each setting.
+     * Hash: the command that drains the queue's whole fleet, if any; the limits that commands have set; and for each setting, the
+     * sequence number of the last command that changed it.
      */
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */

@@ -5,8 +5,8 @@ import { mayRepeat, type Repeat, withOutcome } from './repetition.ts'
 type Results = readonly BulkEnqueued[]
 
 /**
- * Repeats the call as long as the whole call, or one of its tasks, fails for a temporary reason. Resolves with the results once the
- * call is no longer repeated. Rejects if no try has returned results, or if the signal aborts.
+ * Repeats the call while the call itself, or any of its tasks, fails with a temporary error. Resolves with the results once there is
+ * nothing left to repeat. Rejects if no try returned results, or if the signal is aborted.
  */
 export async function collectResults(
   send: Try<Results>,

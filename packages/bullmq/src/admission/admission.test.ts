@@ -38,7 +38,7 @@ describe('the admission of a queue', () => {
     await expect(enqueue(short)).rejects.toMatchObject({
       code: 'queue_draining',
       message: expect.stringMatching(
-        /^queue 'rig' is not accepting tasks: command c1 started draining its fleet \(light\) at .*$/,
+        /^queue 'rig' is not accepting tasks: command c1 started to drain the queue's fleet \(light\) at .*$/,
       ),
     })
     const waiting = (await broker.counts('rig')).waiting

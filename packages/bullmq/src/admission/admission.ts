@@ -160,6 +160,6 @@ function assertOpen(queue: string, drain: QueueSettings['drain']): void {
   const since = new Date(drain.since).toISOString()
   throw new BullpenError(
     'queue_draining',
-    `queue '${queue}' is not accepting tasks: command ${drain.command} started draining its fleet (${drain.mode}) at ${since}`,
+    `queue '${queue}' is not accepting tasks: command ${drain.command} started to drain the queue's fleet (${drain.mode}) at ${since}`,
   )
 }

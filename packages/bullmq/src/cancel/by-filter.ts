@@ -83,7 +83,7 @@ export async function storeRule(
   if (stored === undefined) {
     throw new BullpenError(
       'too_many_cancels',
-      `queue '${rule.queue}' has reached its limit of ${limit} unfinished cancellations by filter; retry when one has finished, or combine several into one with a broader filter`,
+      `queue '${rule.queue}' already has ${limit} unfinished cancellations by filter, which is the maximum; retry when one has finished, or combine several into one with a broader filter`,
     )
   }
   const known = untilKnown(redis, keys, rule.id, stored.consumers)

@@ -5,8 +5,8 @@
 // same id.
 
 /**
- * How long a cancellation is remembered, in ms. A task whose fetch takes longer than its lock lasts (5 s) is not started at all.
- * The leader also repeats a cancellation every 1.5 s until its task has ended.
+ * How long a cancellation is remembered, in ms. It must outlast a fetch. A task whose fetch takes longer than its lock (5 s) never
+ * starts, and the leader repeats the cancellation of a running task every 1.5 s until the task ends.
  */
 export const REMEMBERED_MS = 10_000
 

@@ -22,7 +22,7 @@ it('a cancel by filter is refused while the queue has 200 rules, and stores noth
   const { broker, redis, keys, filter } = await queueWithRules(MAX_RULES.cancelled)
   await expect(broker.cancelMany(filter)).rejects.toMatchObject({
     code: 'too_many_cancels',
-    message: expect.stringMatching(/^queue 'rig' has reached its limit of 200 unfinished .*; retry when/),
+    message: expect.stringMatching(/^queue 'rig' already has 200 unfinished .*; retry when/),
   })
   expect(await redis.hlen(keys.cancelRules)).toBe(MAX_RULES.cancelled)
   expect(await redis.keys(keys.cancelProgress('*'))).toEqual([])

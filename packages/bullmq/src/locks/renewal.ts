@@ -108,9 +108,9 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
     connection.answeredAt = now()
   }
   /**
-   * Reads one of the queue's keys if there are no locks to renew, so that an unresponsive server is noticed before a lock depends
-   * on it. PING is not used, because a cluster client would send it to any node. One command per half a lock's duration is enough
-   * for all groups on a connection.
+   * If there are no locks to renew, reads one of the queue's keys instead, so that an unresponsive server is noticed before any lock
+   * depends on it. PING is not used, because a cluster client would send it to any node. For all groups that share a connection, one
+   * command every half lock duration is enough.
    */
   const pingIfSilent = async (connection: Connection): Promise<void> => {
     if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return

@@ -5,8 +5,8 @@ import { type Duration, formatDuration, milliseconds } from '../duration.ts'
 export type EnqueueRateText = `${number}/${Duration}`
 
 /**
- * A limit on how fast tasks are enqueued. It is a bucket of `max` tokens, which is full at first and is refilled evenly within
- * `perMs`. Each task takes a token, so up to `max` tasks can be enqueued at once.
+ * A token bucket that limits how fast tasks are enqueued. It starts with `max` tokens and is refilled at a steady rate of `max` tokens
+ * every `perMs`. Each task takes a token, so up to `max` tasks can be enqueued at once.
  */
 export interface EnqueueRate {
   readonly max: number
