@@ -1,12 +1,14 @@
 // The broker on Redis: stores tasks as BullMQ jobs (./enqueueing.ts), reads and lists them (./task-queries.ts), and cancels them
 // (./cancelling.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
 // (../leader/leader.ts).
+
+import type { EnqueueRates } from '@bullpen/engine/internal'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
-import { createEnqueueRates } from '../enqueue-rates/enqueue-rates.ts'
+import { createEnqueueRates, type EnqueueRatesOptions } from '../enqueue-rates/enqueue-rates.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader } from '../leader/leader.ts'
@@ -43,7 +45,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
 
-    rates: createEnqueueRates({ redis, namespace, defined: options.enqueueRateOf ?? (() => undefined), call }),
+    rates: openRates(options, redis, call),
     boardQueues: queues.all.map(({ queue }) => queue),
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {
@@ -68,6 +70,13 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       redis.disconnect()
     },
   }
+}
+
+/** Only producers that limit API keys read the limits as soon as they are connected. */
+function openRates(options: BrokerOptions, redis: Commander, call: EnqueueRatesOptions['call']): EnqueueRates {
+  const { namespace, enqueueRateOf } = options
+  const readsOnConnect = enqueueRateOf !== undefined
+  return createEnqueueRates({ redis, namespace, defined: enqueueRateOf ?? (() => undefined), call, readsOnConnect })
 }
 
 interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'records' | 'starts'> {

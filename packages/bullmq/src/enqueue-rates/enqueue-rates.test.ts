@@ -45,6 +45,28 @@ async function admitted(calls: readonly (() => Promise<void> | undefined)[]): Pr
   return results.length - refused.length
 }
 
+describe('the rates that commands have set', () => {
+  it('are known to a producer before its first request', async () => {
+    const redis = new Redis(inject('redisUrl'))
+    onTestFinished(() => redis.disconnect())
+    const reads: Promise<unknown>[] = []
+    const call = <T>(run: () => Promise<T>): Promise<T> => {
+      const read = run()
+      reads.push(read)
+      return read
+    }
+    const rates = createEnqueueRates({
+      ...{ redis, namespace: `t-${randomUUID().slice(0, 12)}`, call },
+      defined: () => undefined,
+      readsOnConnect: true,
+    })
+    await eventually(() => reads.length === 1)
+    await Promise.all(reads)
+    expect(rates.take('shop', 1)).toBeUndefined()
+    expect(reads).toHaveLength(1)
+  })
+})
+
 describe('the rate of an API key', () => {
   it('is kept by four processes together, which admit all that it permits and then refuse', async () => {
     const { all, bucket, redis } = rig(SLOW, 4)

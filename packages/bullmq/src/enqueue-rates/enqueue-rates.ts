@@ -29,6 +29,11 @@ export interface EnqueueRatesOptions {
   readonly defined: DefinedEnqueueRate
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
+  /**
+   * Whether the rates that commands have set are read whenever the connection is established, so that the first request does not
+   * have to wait for them. If such a read fails, the next request repeats it. Defaults to false.
+   */
+  readonly readsOnConnect?: boolean
 }
 
 /** A request that waits for tokens. */
@@ -66,6 +71,7 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
       })
     return reading
   }
+  if (options.readsOnConnect === true) redis.on('ready', () => void read().catch(() => {}))
 
   const lease = ({ name, rate }: ApiKeyState, wanted: WantedTokens): Promise<LeaseReply> => {
     const args = { max: rate.max, per: rate.perMs, ...wanted }

@@ -96,6 +96,9 @@ it('a recount corrects how many unfinished tasks an API key has', async () => {
   expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8', gone: '5' })
   expect(await recount()).toBe(1)
   expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8' })
+  await redis.del(keys.apiKeyTasks)
+  expect(await recount()).toBe(1)
+  expect(await redis.hgetall(keys.apiKeyTasks)).toEqual({ shop: '3', other: '8' })
 })
 
 it('the leader soon forgets the tasks of an API key in an empty queue', async () => {

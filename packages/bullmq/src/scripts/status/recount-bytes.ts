@@ -14,7 +14,7 @@ export interface RecountPosition {
   /** The bytes of all tasks that have been counted. */
   readonly sum: number
   /**
-   * The number of counted tasks that belong to each API key, as JSON; '' before the first page, and 'none' if no API key has any.
+   * The number of counted tasks that belong to each API key, as JSON, and '' before the first page.
    */
   readonly ofApiKeys: string
 }
@@ -48,8 +48,7 @@ export const recountBytesScript = defineScript({
 local is_list = { [active] = true, [wait] = true }
 local at, passed, sum, left = tonumber(place), tonumber(passed), tonumber(sum), tonumber(limit)
 local is_exact = at == 1 and passed == 0
-if is_exact then ofApiKeys = redis.call('EXISTS', apiKeyTasks) == 1 and '{}' or 'none' end
-local of_keys = ofApiKeys ~= 'none' and cjson.decode(ofApiKeys)
+local of_keys = is_exact and {} or cjson.decode(ofApiKeys)
 while KEYS[at] ~= totals and left > 0 do
   local key, ids = KEYS[at], nil
   -- Tasks leave a list at its right end, and a set at its beginning.
@@ -57,21 +56,24 @@ while KEYS[at] ~= totals and left > 0 do
   else ids = redis.call('ZRANGE', key, passed, passed + left - 1) end
   for _, id in ipairs(ids) do
     sum = sum + redis.call('HSTRLEN', base .. id, 'data') + ${TASK_OVERHEAD_BYTES}
-    local name = of_keys and redis.call('HGET', base .. id, 'apiKey')
+    local name = redis.call('HGET', base .. id, 'apiKey')
     if name then of_keys[name] = (of_keys[name] or 0) + 1 end
   end
   if #ids < left then at, passed = at + 1, 0 else passed = passed + left end
   left = left - #ids
 end
-if KEYS[at] ~= totals then return { 0, at, passed, sum, of_keys and cjson.encode(of_keys) or ofApiKeys } end
+if KEYS[at] ~= totals then return { 0, at, passed, sum, cjson.encode(of_keys) } end
 local function differ(found, counted, moving)
   return math.abs(found - counted) > (is_exact and 0 or tolerance * math.max(found, counted) + moving)
 end
 local corrected = 0
-local stored = of_keys and redis.call('HGETALL', apiKeyTasks) or {}
-for i = 1, #stored, 2 do
-  local name, counted = stored[i], of_keys[stored[i]] or 0
-  if differ(tonumber(stored[i + 1]), counted, ${MOVING_TASKS}) then
+local stored = redis.call('HGETALL', apiKeyTasks)
+local of_key = {}
+for name in pairs(of_keys) do of_key[name] = 0 end
+for i = 1, #stored, 2 do of_key[stored[i]] = tonumber(stored[i + 1]) end
+for name, before in pairs(of_key) do
+  local counted = of_keys[name] or 0
+  if differ(before, counted, ${MOVING_TASKS}) then
     if counted > 0 then redis.call('HSET', apiKeyTasks, name, counted) else redis.call('HDEL', apiKeyTasks, name) end
     corrected = 1
   end
