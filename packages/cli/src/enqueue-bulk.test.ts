@@ -244,6 +244,26 @@ describe('enqueue --bulk sends tasks again', () => {
     })
   })
 
+  test('in requests with fewer tasks if the rate of the API key permits only a few at once', async () => {
+    const limited = (body: unknown): Answer =>
+      tasksIn(body).filter(({ task }) => task !== '-').length > 5 ? problem('payload_too_large', 413) : storing()(body)
+    await using api = await fakeApi({ [BULK]: limited })
+    expect(await enqueue(api, linesOf(40), '--retry-for', '1ms')).toEqual({
+      code: 0,
+      out: '40 tasks: 40 enqueued\n',
+      err: '',
+    })
+  })
+
+  test('one at a time if the API refuses them with 413, and rejects each task that it still refuses', async () => {
+    await using api = await fakeApi({ [BULK]: problem('enqueue_rate_exceeded', 413, { detail: 'too fast' }) })
+    expect(await enqueue(api, linesOf(2), '--retry-for', '1ms')).toEqual({
+      code: 1,
+      out: '2 tasks: 2 rejected\n',
+      err: 'bullpen: line 1: enqueue_rate_exceeded: too fast\nbullpen: line 2: enqueue_rate_exceeded: too fast\n',
+    })
+  })
+
   test('in smaller requests if a request does not arrive in time', async () => {
     const slow = (body: unknown): Answer =>
       JSON.stringify(body).length > 3_000 ? problem('request_timeout', 408) : storing()(body)

@@ -2,10 +2,12 @@
 //
 // Every request has an idempotency key, so that sending a task again never stores it twice. The API closes a connection over which a
 // request does not arrive within seconds. Requests therefore begin small, grow as long as the connection is fast, and shrink when a
-// request fails.
+// request fails. If the API refuses a request because of its size, the lines are divided until the request is accepted or has a
+// single line, which is then rejected.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BulkEnqueued, type Client, ProblemError } from '@bullpen/client'
 import type { Duration } from '@bullpen/contract'
+import { MAX_BULK_TASKS } from '@bullpen/contract/internal'
 import { blockOf, firstPart, indexOf, tasksOf } from './blocks.ts'
 import type { TaskLine } from './task-lines.ts'
 
@@ -46,29 +48,39 @@ interface Sent {
   readonly accepted: number
   /** The lines to send again. */
   readonly unsettled: readonly TaskLine[]
-  /** Why these lines have to be sent again. Undefined if there are none. */
-  readonly error: ProblemError | undefined
+  /** The temporary reason why these lines have to be sent again. */
+  readonly error?: ProblemError | undefined
+  /** Whether fewer of the lines may be accepted at once. */
+  readonly mustSplit?: boolean
 }
 
 export function createSender(options: SenderOptions): Send {
   const { retryForMs, onWait, signal } = options
   let maxBytes = INITIAL_REQUEST_BYTES
+  let maxLines = MAX_BULK_TASKS
   return async (lines) => {
     let pending = lines
     let delay = INITIAL_DELAY_MS
     let giveUpAt = performance.now() + retryForMs
     while (pending.length > 0 && !signal.aborted) {
       const startedAt = performance.now()
-      const part = firstPart(pending, maxBytes)
-      const { accepted, unsettled, error } = await sendOnce(options, part)
+      const part = firstPart(pending, maxBytes).slice(0, maxLines)
+      const { accepted, unsettled, error, mustSplit = false } = await sendOnce(options, part)
       pending = [...unsettled, ...pending.slice(part.length)]
+      if (mustSplit) {
+        maxLines = Math.ceil(part.length / 2)
+        continue
+      }
       const endedAt = performance.now()
       if (accepted > 0) {
         giveUpAt = endedAt + retryForMs
         delay = INITIAL_DELAY_MS
       }
       if (accepted === 0 && error !== undefined) maxBytes = Math.max(LEAST_REQUEST_BYTES, sizeOf(part) / 2)
-      else if (endedAt - startedAt < FAST_MS) maxBytes = Math.min(2 * maxBytes, MAX_REQUEST_BYTES)
+      else if (endedAt - startedAt < FAST_MS) {
+        maxBytes = Math.min(2 * maxBytes, MAX_REQUEST_BYTES)
+        maxLines = Math.min(2 * maxLines, MAX_BULK_TASKS)
+      }
       if (error === undefined) continue
       const pause = Math.max(delay, error.retryAfterMs ?? 0)
       if (endedAt + pause > giveUpAt) throw error
@@ -90,13 +102,11 @@ async function sendOnce({ client, key, keyLife, onResult }: SenderOptions, part:
     results = await client.enqueueBulkNamed(tasksOf(part), idempotency)
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
-    const isTooLarge = error.status === 413
-    if (isTooLarge && first !== undefined && part.length === 1) {
-      await onResult(first, { error })
-      return { accepted: 0, unsettled: [], error: undefined }
-    }
-    if (isTooLarge || isTemporary(error)) return { accepted: 0, unsettled: part, error }
-    throw error
+    if (isTemporary(error)) return { accepted: 0, unsettled: part, error }
+    if (!isTooLarge(error) || first === undefined) throw error
+    if (part.length > 1) return { accepted: 0, unsettled: part, mustSplit: true }
+    await onResult(first, { error })
+    return { accepted: 0, unsettled: [] }
   }
   const settled = part.map((line) => ({ line, result: results[indexOf(line)] }))
   const unsettled: TaskLine[] = []
@@ -118,6 +128,11 @@ async function sendOnce({ client, key, keyLife, onResult }: SenderOptions, part:
 /** Returns whether the same task may be accepted later. */
 function isTemporary({ code, status = 0 }: ProblemError): boolean {
   return code === 'unreachable' || status === 408 || status === 429 || status >= 500
+}
+
+/** Returns whether the request has too many bytes, or more tasks than the API key's rate ever permits at once. */
+function isTooLarge({ status }: ProblemError): boolean {
+  return status === 413
 }
 
 function sizeOf(lines: readonly TaskLine[]): number {
