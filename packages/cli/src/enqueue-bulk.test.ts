@@ -120,6 +120,36 @@ describe('enqueue --bulk', () => {
     })
   })
 
+  test('reports a line that JSON.stringify would change or could not write', async () => {
+    await using api = await fakeApi({ [BULK]: storing() })
+    const lines = ['{"n":[1e999]}', '-1e999', `${'['.repeat(50_000)}${']'.repeat(50_000)}`, '1e308']
+    const { code, out, err } = await enqueue(api, lines.join('\n'), 'a.b')
+    expect({ code, out }).toEqual({ code: 1, out: '4 tasks: 1 enqueued, 3 rejected\n' })
+    expect(err).toBe(
+      [
+        'bullpen: line 1: contains a number that is too large for a double\n',
+        'bullpen: line 2: contains a number that is too large for a double\n',
+        'bullpen: line 3: contains more than 1,000 levels of nesting\n',
+      ].join(''),
+    )
+    expect(sent(api)).toEqual([[null, null, null, 1e308]])
+  })
+
+  test.each(['invalid_request', 'malformed_json'] as const)(
+    'finds and reports the lines for which the API refuses the whole request with %s',
+    async (refusal) => {
+      const detail = "the body contains a '__proto__' key"
+      const strict = (body: unknown): Answer =>
+        JSON.stringify(body).includes('__proto__') ? problem(refusal, 400, { detail }) : storing()(body)
+      await using api = await fakeApi({ [BULK]: strict })
+      const bad = '{"task":"a.b","input":{"__proto__":{}}}\n'
+      const { code, out, err } = await enqueue(api, `${linesOf(300)}${bad}${linesOf(400)}${bad}${linesOf(298)}`)
+      expect({ code, out }).toEqual({ code: 1, out: '1,000 tasks: 998 enqueued, 2 rejected\n' })
+      expect(err).toBe([301, 702].map((line) => `bullpen: line ${line}: ${refusal}: ${detail}\n`).join(''))
+      expect(api.seen.length).toBeLessThan(100)
+    },
+  )
+
   test('reports what the API says about a line, with places in the line', async () => {
     const at = '/tasks/1/input/n'
     const errors = [{ pointer: at, message: 'expected a number' }]
@@ -293,6 +323,13 @@ describe('enqueue --bulk stops', () => {
     const { code, err } = await enqueue(api, linesOf(2_000))
     expect({ code, requests: api.seen.length }).toEqual({ code: 3, requests: 1 })
     expect(err).toContain('bullpen: unauthorized: wrong key\n')
+  })
+
+  test('if the API rejects a header of the request', async () => {
+    const errors = [{ header: 'Idempotency-Key', message: 'expected a string' }]
+    await using api = await fakeApi({ [BULK]: problem('invalid_request', 400, { errors }) })
+    const { code } = await enqueue(api, linesOf(2_000))
+    expect({ code, requests: api.seen.length }).toEqual({ code: 3, requests: 1 })
   })
 
   test('if no API can be reached', async () => {

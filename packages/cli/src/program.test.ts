@@ -110,15 +110,13 @@ describe('enqueue', () => {
       "standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4)",
     ],
     [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
-  ])(
-    'sends no request if the input %j %j is not JSON, and reports where the error is',
-    async (args, stdin, message) => {
-      await using api = await fakeApi()
-      const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
-      expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
-      expect(api.seen).toEqual([])
-    },
-  )
+    [['{"n":1e999}'], undefined, 'INPUT contains a number that is too large for a double'],
+  ])('sends no request if the input %j %j cannot be sent as JSON, and reports why', async (args, stdin, message) => {
+    await using api = await fakeApi()
+    const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
+    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
+    expect(api.seen).toEqual([])
+  })
 
   test('prints the id and then the ended task with --wait', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })

@@ -1,15 +1,23 @@
 // Reads a task's input as JSON from the command line or standard input.
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { unsendable } from './json-value.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Parses `text`, or all of `stdin` if `text` is `-`. Returns `{}` if `text` is undefined. @throws UsageError if it is not JSON. */
+/** Parses `text`, or all of `stdin` if `text` is `-`. Returns `{}` if `text` is undefined. @throws UsageError if it cannot be sent as JSON. */
 export async function readInput(text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
   return text === '-' ? parse('standard input', decodeUtf8(await buffer(stdin))) : parse('INPUT', text)
 }
 
 function parse(source: string, text: string): unknown {
+  const value = parseJson(source, text)
+  const problem = unsendable(value)
+  if (problem !== undefined) throw new UsageError(`${source} ${problem}`)
+  return value
+}
+
+function parseJson(source: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {

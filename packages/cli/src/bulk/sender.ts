@@ -2,8 +2,8 @@
 //
 // Every request has an idempotency key, so that sending a task again never stores it twice. The API closes a connection over which a
 // request does not arrive within seconds. Requests therefore begin small, grow as long as the connection is fast, and shrink when a
-// request fails. If the API refuses a request because of its size, the lines are divided until the request is accepted or has a
-// single line, which is then rejected.
+// request fails. If the API refuses a request as a whole because of its size or its content, the lines are divided until the request
+// is accepted or has a single line, which is then rejected.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BulkEnqueued, type Client, ProblemError } from '@bullpen/client'
 import type { Duration } from '@bullpen/contract'
@@ -103,7 +103,7 @@ async function sendOnce({ client, key, keyLife, onResult }: SenderOptions, part:
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
     if (isTemporary(error)) return { accepted: 0, unsettled: part, error }
-    if (!isTooLarge(error) || first === undefined) throw error
+    if (!(isTooLarge(error) || isBadBody(error)) || first === undefined) throw error
     if (part.length > 1) return { accepted: 0, unsettled: part, mustSplit: true }
     await onResult(first, { error })
     return { accepted: 0, unsettled: [] }
@@ -133,6 +133,12 @@ function isTemporary({ code, status = 0 }: ProblemError): boolean {
 /** Returns whether the request has too many bytes, or more tasks than the API key's rate ever permits at once. */
 function isTooLarge({ status }: ProblemError): boolean {
   return status === 413
+}
+
+/** Returns whether the API refuses the whole body, for which a single task may be the reason. */
+function isBadBody({ code, errors }: ProblemError): boolean {
+  const isInHeader = errors.some((each) => !('pointer' in each))
+  return code === 'malformed_json' || (code === 'invalid_request' && !isInHeader)
 }
 
 function sizeOf(lines: readonly TaskLine[]): number {

@@ -1,6 +1,7 @@
 // Reads the tasks of a bulk enqueue from the lines of a file.
 import type { EnqueueRequest } from '@bullpen/contract'
 import type { parseEnqueueOptions } from '../arguments/enqueue-options.ts'
+import { unsendable } from '../arguments/json-value.ts'
 import { type Line, splitLines } from './lines.ts'
 
 export interface TaskLine {
@@ -48,6 +49,8 @@ function parseLine({ number, bytes }: Line, { task, defaults, maxBytes }: LineFo
   const json = parseJson(text)
   if ('problem' in json) return bad(`not valid JSON: ${json.problem}`)
   const { value } = json
+  const problem = unsendable(value)
+  if (problem !== undefined) return bad(problem)
   const request = task === undefined ? asTask(value) : { task, input: value }
   if (request === undefined) return bad(EXPECTED)
   const complete = { ...defaults, ...request }
