@@ -7,7 +7,7 @@ const DEFAULT_API = 'http://127.0.0.1:8080'
 /**
  * How long to retry a request. It is long enough for an API to restart, and short enough for a user who is waiting at a terminal.
  */
-const RETRY_FOR = '2s'
+export const RETRY_FOR = '2s'
 
 interface Connection {
   readonly api: string

@@ -69,6 +69,19 @@ describe('enqueue --bulk', () => {
     for (const key of api.idempotencyKeys) expect(key).toMatch(/^"[0-9a-f-]{36}\/[123]";life=600$/)
   })
 
+  test.each([
+    ['1m', 600],
+    ['1h', 3_692],
+    ['365d', 31_536_000],
+  ])(
+    'generates a key that is remembered for longer than the tasks are sent again, with --retry-for %s',
+    async (time, life) => {
+      await using api = await fakeApi({ [BULK]: storing() })
+      expect(await enqueue(api, linesOf(1), '--retry-for', time)).toMatchObject({ code: 0 })
+      expect(api.idempotencyKeys).toEqual([expect.stringMatching(new RegExp(`";life=${life}$`))])
+    },
+  )
+
   test('sends the fields of each line, and the options of the command for the others', async () => {
     await using api = await fakeApi({ [BULK]: storing() })
     const lines = '{"task":"a.b","input":{},"tags":["y"]}\n\n  \r\n{"task":"c.d","input":[1],"delay":"1h"}'

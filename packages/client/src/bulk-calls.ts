@@ -45,7 +45,8 @@ type BulkSettings = { readonly [Option in keyof BulkOptions]-?: BulkOptions[Opti
   readonly queuePolicy: WhenFull | undefined
 }
 
-export function bulkCalls(transport: TaskTransport, repeat: Repeat): BulkCalls {
+/** `retryForMs` is how long `repeat` repeats a call. */
+export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: number): BulkCalls {
   async function enqueue(
     requests: readonly EnqueueRequest[],
     settings: BulkSettings,
@@ -55,7 +56,8 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat): BulkCalls {
     if (requests.length === 0) return []
     if (requests.length > MAX_BULK_TASKS) throw tooMany(requests.length)
     const waitMs = atomic ? 0 : Math.max(...requests.map(({ whenFull = queuePolicy }) => waitOf(whenFull)))
-    return collectResults(transport.enqueueBulk(requests, { ...idempotency, atomic, waitMs }), repeat, signal)
+    const send = transport.enqueueBulk(requests, { ...idempotency, atomic, waitMs, retryForMs })
+    return collectResults(send, repeat, signal)
   }
 
   return {

@@ -186,6 +186,28 @@ describe('enqueue', () => {
     expect(readIdempotencyKey(header)).toEqual({ key: idempotencyKey, life: undefined })
   })
 
+  test.each([
+    ['10m', {}, 610],
+    ['2h', { whenFull: { block: '1500ms' } }, 7_212],
+    ['1s', { idempotencyLife: '2s' }, 11],
+    ['1s', { idempotencyLife: '1h' }, 3_600],
+  ] as const)(
+    'that is repeated for %s with %j has a key that is remembered for longer',
+    async (retryFor, options, life) => {
+      const { client, seen } = await api(
+        [
+          [202, ACCEPTED],
+          [200, { failed: 0, results: [ACCEPTED] }],
+        ],
+        { retryFor },
+      )
+      await client.enqueue(count, { fencingToken: 4 }, options)
+      await client.enqueueBulk(count, [{ fencingToken: 4 }], options)
+      for (const { headers } of seen) expect(headers['idempotency-key']).toMatch(new RegExp(`";life=${life}$`))
+      expect(seen).toHaveLength(2)
+    },
+  )
+
   test.each(['', 'ä', 'a\n', 'x'.repeat(256)])('is not sent with the idempotency key %j', async (idempotencyKey) => {
     const { client, seen } = await api([[202, ACCEPTED]])
     await expect(client.enqueue(count, { fencingToken: 4 }, { idempotencyKey })).rejects.toMatchObject({

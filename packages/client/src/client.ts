@@ -14,7 +14,8 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
   readonly transport: Transport
   /**
    * How long the client keeps repeating a call that is safe to repeat while the API or Redis is unreachable, counted from the first
-   * try. Defaults to '10s'.
+   * try. Defaults to '10s'. It must be shorter than the time for which the queues remember idempotency keys, which is 24 hours by
+   * default. Otherwise, a repeated enqueue may store a second task.
    */
   readonly retryFor?: Duration
 }
@@ -43,8 +44,12 @@ export function createClient({
   transport,
   retryFor = '10s',
 }: ClientOptions<TaskTransport | HttpTransport>): TaskClient {
-  const repeat = createRepeat(milliseconds(retryFor, 'retryFor'))
-  const tasks = { ...taskCalls(transport, repeat), ...bulkCalls(transport, repeat) } satisfies TaskClient
+  const retryForMs = milliseconds(retryFor, 'retryFor')
+  const repeat = createRepeat(retryForMs)
+  const tasks = {
+    ...taskCalls(transport, repeat, retryForMs),
+    ...bulkCalls(transport, repeat, retryForMs),
+  } satisfies TaskClient
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
     repeat(repeatability, (current) => transport.send(request, current), signal)

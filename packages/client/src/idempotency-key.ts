@@ -11,7 +11,8 @@ export interface IdempotencyOptions {
   readonly idempotencyKey?: string
   /**
    * How long the key is remembered, in whole seconds. Defaults to the time that the queue or the API sets, and can only shorten it.
-   * Keys that the client generates are remembered for 10 minutes.
+   * Keys that the client generates are remembered for 10 minutes by default, and always for as long as the client may repeat the
+   * call, unless the queue or the API sets a shorter time.
    */
   readonly idempotencyLife?: Duration
 }

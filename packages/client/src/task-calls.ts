@@ -69,7 +69,8 @@ export interface TaskCalls {
 /** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
 const REPEAT_WAIT_AFTER_MS = 100
 
-export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskCalls {
+/** `retryForMs` is how long `repeat` repeats a call. */
+export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: number): TaskCalls {
   const lookUp = (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<TaskView> =>
     repeat('look-up', transport.task(id, waitMs), signal)
 
@@ -125,7 +126,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat): TaskCalls {
     const waitMs = typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
     const send = transport.enqueue(
       { task, input, ...call },
-      { ...checkedIdempotency(idempotencyKey, idempotencyLife), waitMs },
+      { ...checkedIdempotency(idempotencyKey, idempotencyLife), waitMs, retryForMs },
     )
     const enqueued = await repeat('idempotent', send, signal)
     if (enqueued.action !== 'dropped') return handleOf(enqueued)

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { BulkEnqueued, ProblemError } from '@bullpen/client'
 import { type Duration, milliseconds } from '@bullpen/contract'
-import { isStored, MAX_IDEMPOTENCY_KEY } from '@bullpen/contract/internal'
+import { isStored, MAX_IDEMPOTENCY_KEY, MAX_WAIT_S } from '@bullpen/contract/internal'
 import { parseEnqueueOptions } from '../arguments/enqueue-options.ts'
 import { parseDuration } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -10,14 +10,17 @@ import { groupLines } from '../bulk/blocks.ts'
 import { createSender, MAX_REQUEST_BYTES } from '../bulk/sender.ts'
 import { isSystemError, openSource, unreadable } from '../bulk/source.ts'
 import { type BadLine, readTaskLines, type TaskLine } from '../bulk/task-lines.ts'
+import { RETRY_FOR } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { type BulkTally, emptyTally, lineProblem, tallyText } from '../output/bulk-text.ts'
 import { count, plain } from '../output/format.ts'
 import type { CommandContext } from './command-context.ts'
 
 const DEFAULT_RETRY_FOR: Duration = '1m'
-/** How long the API remembers the key that the command generates. It only makes the command's own repeats safe. */
-const GENERATED_KEY_LIFE: Duration = '10m'
+/** How long the API remembers the key that the command generates, unless the command needs it for longer, in seconds. */
+const GENERATED_KEY_LIFE_S = 600
+/** The longest duration, in seconds. */
+const MAX_KEY_LIFE_S = 365 * 86_400
 /** A slow connection needs some time for the largest request. */
 const REQUEST_TIMEOUT: Duration = '1m'
 /** The number of a block follows the key. */
@@ -76,13 +79,24 @@ function parseSettings({ positionals, values }: CommandContext) {
   if (key !== undefined && (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key))) {
     throw new UsageError(`--idempotency-key is '${plain(key)}'; expected 1 to ${MAX_KEY} printable ASCII characters`)
   }
+  const retryForMs = milliseconds(parseDuration('--retry-for', values['retry-for']) ?? DEFAULT_RETRY_FOR)
   return {
     task,
     defaults: parseEnqueueOptions(values),
     key: key ?? randomUUID(),
-    keyLife: key === undefined ? GENERATED_KEY_LIFE : undefined,
-    retryForMs: milliseconds(parseDuration('--retry-for', values['retry-for']) ?? DEFAULT_RETRY_FOR),
+    keyLife: key === undefined ? generatedKeyLife(retryForMs) : undefined,
+    retryForMs,
   }
+}
+
+/**
+ * Returns how long the API has to remember the key that the command generates, which only makes the command's own repeats safe. The
+ * last of them may begin when `retryForMs` are over. The client then still repeats it, and each try may wait for room in a queue.
+ */
+function generatedKeyLife(retryForMs: number): Duration {
+  const lastRequestMs = milliseconds(RETRY_FOR) + milliseconds(REQUEST_TIMEOUT) + MAX_WAIT_S * 1_000
+  const neededS = Math.ceil((retryForMs + lastRequestMs) / 1_000)
+  return `${Math.min(Math.max(GENERATED_KEY_LIFE_S, neededS), MAX_KEY_LIFE_S)}s`
 }
 
 function countResult(tally: BulkTally, result: BulkEnqueued): void {

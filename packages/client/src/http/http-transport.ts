@@ -9,7 +9,7 @@ import {
   milliseconds,
   type TaskView,
 } from '@bullpen/contract'
-import type { TaskTransport } from '@bullpen/contract/internal'
+import type { TaskTransport, TransportEnqueue } from '@bullpen/contract/internal'
 import { idempotencyHeader } from './idempotency-header.ts'
 import { errorOf } from './problem-response.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
@@ -50,27 +50,34 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
     },
   }
 
+  const idempotencyHeaders = (options: TransportEnqueue) => {
+    const { idempotencyKey: key, idempotencyLifeS: lifeS, waitMs, retryForMs = 0 } = options
+    const repeatedForMs = retryForMs + settings.timeoutMs + waitMs
+    return { 'idempotency-key': idempotencyHeader({ key, lifeS, repeatedForMs }) }
+  }
+
   const transport: HttpTransport = {
     send: (request, signal) => sendRequest(settings, request, signal),
 
-    enqueue(task, { idempotencyKey, idempotencyLifeS, waitMs }) {
+    enqueue(task, options) {
       const request = {
         method: 'POST',
         path: 'v1/tasks',
         body: JSON.stringify(task),
-        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey, idempotencyLifeS) },
-        waitMs,
+        headers: idempotencyHeaders(options),
+        waitMs: options.waitMs,
       } as const
       return async (signal) => (await transport.send(request, signal)) as Accepted | Dropped
     },
 
-    enqueueBulk(tasks, { idempotencyKey, idempotencyLifeS, waitMs, atomic }) {
+    enqueueBulk(tasks, options) {
+      const { idempotencyKey, atomic } = options
       const request = {
         method: 'POST',
         path: 'v1/tasks/bulk',
         body: JSON.stringify(atomic ? { tasks, atomic } : { tasks }),
-        headers: { 'idempotency-key': idempotencyHeader(idempotencyKey, idempotencyLifeS) },
-        waitMs,
+        headers: idempotencyHeaders(options),
+        waitMs: options.waitMs,
       } as const
       return async (signal) => {
         const { results } = (await transport.send(request, signal)) as BulkResponse

@@ -15,6 +15,8 @@ export interface TransportEnqueue {
   readonly idempotencyLifeS?: number | undefined
   /** How long the call may wait for room in the queue, in ms, according to its policy for a full queue. */
   readonly waitMs: number
+  /** How long after the first try the call may be repeated, in ms. A key that the transport generates is remembered for longer. */
+  readonly retryForMs?: number | undefined
 }
 
 export interface TransportBulk extends TransportEnqueue {
