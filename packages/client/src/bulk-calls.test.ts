@@ -74,6 +74,25 @@ test('enqueueBulk says that a task may be stored if the response of an earlier t
   expect(second).toEqual(STORED)
 })
 
+test.each([
+  {},
+  null,
+  { results: {} },
+  { results: [STORED] },
+  { results: [STORED, STORED, STORED] },
+  { results: [STORED, null] },
+  { results: [STORED, { error: 'no' }] },
+])('enqueueBulk rejects the response %j, which does not have a result for each of its two tasks', async (response) => {
+  const { client, seen } = await api([[200, response]])
+  await expect(client.enqueueBulk(count, inputs)).rejects.toMatchObject({
+    name: 'ProblemError',
+    code: 'unexpected_response',
+    status: 200,
+    outcome: 'unknown',
+  })
+  expect(seen).toHaveLength(1)
+})
+
 test('enqueueBulkNamed sends tasks as they are', async () => {
   const { client, seen } = await api([[200, { failed: 0, results: [STORED, STORED] }]])
   const tasks = [

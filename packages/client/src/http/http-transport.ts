@@ -78,6 +78,7 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
         body: JSON.stringify(atomic ? { tasks, atomic } : { tasks }),
         headers: idempotencyHeaders(options),
         waitMs: options.waitMs,
+        isExpected: (response: unknown) => isBulkResponse(response, tasks.length),
       } as const
       return async (signal) => {
         const { results } = (await transport.send(request, signal)) as BulkResponse
@@ -106,6 +107,19 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
     async close() {},
   }
   return transport
+}
+
+/** Returns whether a response has one result for each task. */
+function isBulkResponse(response: unknown, tasks: number): response is BulkResponse {
+  if (!isObject(response) || !('results' in response) || !Array.isArray(response.results)) return false
+  const { results } = response
+  return (
+    results.length === tasks && results.every((each) => isObject(each) && (!('error' in each) || isObject(each.error)))
+  )
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 function waitQuery(waitMs: number): string {

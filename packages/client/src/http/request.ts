@@ -13,6 +13,8 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** How long the request asks the API to wait, in ms. This time is added to the time limit. Defaults to 0. */
   readonly waitMs?: number
+  /** Returns whether a successful response is one that a Bullpen API sends. By default, any JSON is. */
+  readonly isExpected?: (response: unknown) => boolean
 }
 
 export interface HttpSettings {
@@ -29,7 +31,7 @@ export async function sendRequest(
   request: HttpRequest,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  const { method, path, body, waitMs = 0 } = request
+  const { method, path, body, waitMs = 0, isExpected = () => true } = request
   const limitMs = timeoutMs + waitMs
   const limit = timeLimit(limitMs, signal, () => new DOMException(`no response within ${limitMs} ms`, 'TimeoutError'))
   try {
@@ -45,7 +47,10 @@ export async function sendRequest(
     })
     const text = await response.text()
     if (!response.ok) throw problemIn(response, text)
-    return parsed(text, response)
+    const result = parsed(text, response)
+    if (isExpected(result)) return result
+    const detail = 'the response does not fit the request; is this the address of a Bullpen API?'
+    throw new ProblemError({ code: 'unexpected_response', status: response.status, detail })
   } catch (error) {
     if (error instanceof ProblemError) throw error
     if (signal?.aborted) throw signal.reason
