@@ -363,6 +363,18 @@ describe('enqueue --bulk stops', () => {
     expect(api.seen).toHaveLength(1)
   })
 
+  test('if its output cannot be written, and does not report that as an error of its input', async () => {
+    await using api = await fakeApi({ [BULK]: storing() })
+    const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' })
+    const stdout = Object.assign(new Writable({ write: (_chunk, _encoding, done) => done(error) }), { text: '' })
+    stdout.on('error', () => {})
+    const stdin = Readable.from([linesOf(3_000)])
+    const { code, err } = await run(api, ['enqueue', '--bulk', '-', '--json'], { stdin, stdout: stdout as never })
+    expect({ code, requests: api.seen.length }).toEqual({ code: 70, requests: 1 })
+    expect(err).toMatch(/^Error: ENOSPC: no space left on device, write\n/)
+    expect(err).not.toContain('cannot read')
+  })
+
   test('if it is part of a pipeline that ends early', async () => {
     await using api = await fakeApi({ [BULK]: storing() })
     const line = `seq 5000 | bullpen enqueue a.b --bulk - --json | head -1`

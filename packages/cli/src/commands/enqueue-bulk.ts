@@ -8,7 +8,7 @@ import { parseDuration } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { groupLines } from '../bulk/blocks.ts'
 import { createSender, MAX_REQUEST_BYTES } from '../bulk/sender.ts'
-import { isSystemError, openSource, unreadable } from '../bulk/source.ts'
+import { openSource, readSource, SourceError } from '../bulk/source.ts'
 import { type BadLine, readTaskLines, type TaskLine } from '../bulk/task-lines.ts'
 import { RETRY_FOR } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -51,7 +51,7 @@ export async function enqueueBulk(context: CommandContext): Promise<ExitCode> {
 
   const send = createSender({ client, ...settings, onResult, onWait, signal: readerLeft.signal })
   const { task, defaults } = settings
-  const lines = readTaskLines(source, { task, defaults, maxBytes: MAX_REQUEST_BYTES })
+  const lines = readTaskLines(readSource(source, file), { task, defaults, maxBytes: MAX_REQUEST_BYTES })
   let code: ExitCode = EXIT.success
   try {
     for await (const group of groupLines(lines, MAX_REQUEST_BYTES, onBad)) {
@@ -61,7 +61,7 @@ export async function enqueueBulk(context: CommandContext): Promise<ExitCode> {
       out.progress(tallyText(tally))
     }
   } catch (error) {
-    code = reportStop(context, file, error)
+    code = reportStop(context, error)
   }
   out.progress()
   await out.answer({ summary: tally }, () => [tallyText(tally)])
@@ -106,11 +106,11 @@ function countResult(tally: BulkTally, result: BulkEnqueued): void {
   else tally.existing += 1
 }
 
-/** Prints why no more tasks are sent, and returns the exit code. */
-function reportStop({ reportError, out }: CommandContext, file: string, error: unknown): ExitCode {
+/** Prints why no more tasks are sent, and returns the exit code. Rethrows an unexpected error, such as a failed write. */
+function reportStop({ reportError, out }: CommandContext, error: unknown): ExitCode {
   out.progress()
-  if (!isSystemError(error)) return reportError(error)
-  const { message } = unreadable(file, error)
+  if (!(error instanceof SourceError)) return reportError(error)
+  const { message } = error
   out.error({ code: 'unreadable_file', detail: message }, [message])
   return EXIT.incomplete
 }
