@@ -83,12 +83,12 @@ describe('the settings of the API', () => {
     [
       'limits that are not JSON',
       { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '100/1s' },
-      /BULLPEN_API_KEY_LIMITS is "100\/1s"; expected a JSON object/,
+      /BULLPEN_API_KEY_LIMITS is not valid; expected a JSON object/,
     ],
     [
       'an invalid rate',
       { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '{"*":{"enqueueRate":"100"}}' },
-      /enqueueRate is a number of tasks per period, such as '100\/1s', or "none"/,
+      /enqueueRate is a number of tasks per period, such as '100\/1s', or "none"; the limits of '\*' are not valid$/,
     ],
     ['one port for two', { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '9464' }, /both 9464/],
     [
@@ -117,7 +117,18 @@ describe('the settings of the API', () => {
   })
 
   it('are rejected without repeating a key', () => {
-    expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(expect.not.stringContaining('short-secret'))
+    expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(/^(?!.*short-secret)/s)
+  })
+
+  it.each([
+    ['as a name', { [KEY]: { enqueueRate: '1/1s' } }, /; a name is "\*" or the name of an API key: a lower-case letter/],
+    ['as limits', { shop: KEY }, /; the limits of 'shop' are not valid$/],
+    ['as a limit', { shop: { [KEY]: '1/1s' } }, /; the limits of 'shop' are not valid$/],
+    ['as JSON', KEY, /BULLPEN_API_KEY_LIMITS is not valid; expected a JSON object/],
+  ])('are rejected without repeating a key that was written %s among the limits', (_place, limits, message) => {
+    const env = { BULLPEN_API_KEYS: `shop:${KEY}`, BULLPEN_API_KEY_LIMITS: JSON.stringify(limits) }
+    expect(() => read(env)).toThrow(message)
+    expect(() => read(env)).toThrow(/^(?!.*a-key-of-20-letters-)/s)
   })
 
   it('require no key in development', () => {

@@ -44,20 +44,30 @@ export const DEV_KEY_NAME = 'dev'
 /** The form of a fingerprint, which names a key that has no name. */
 const FINGERPRINT = /^[0-9a-f]{8}$/
 
-const keyLimitsSchema = z.preprocess(
-  parseJson,
-  z
-    .record(
-      z.union([z.literal(EVERY_KEY), z.string().regex(API_KEY_NAME)]),
-      z.strictObject({
-        enqueueRate: z
-          .string()
-          .refine((text) => text === 'none' || readEnqueueRate(text) !== undefined)
-          .optional(),
-      }),
-    )
+const limitedNameSchema = z.union([z.literal(EVERY_KEY), z.string().regex(API_KEY_NAME)])
+
+const limitsSchema = z.strictObject({
+  enqueueRate: z
+    .string()
+    .refine((text) => text === 'none' || readEnqueueRate(text) !== undefined)
     .optional(),
-)
+})
+
+const keyLimitsSchema = z.preprocess(parseJson, z.record(limitedNameSchema, limitsSchema).optional())
+
+const LIMITS_FORM = `a JSON object with limits by the name of the API key, such as {"shop":{"enqueueRate":"100/1s"}}; enqueueRate is ${ENQUEUE_RATE_FORM}, or "none"`
+
+/** Describes valid limits, and says which of these are wrong. Does not repeat an invalid name, because it may be an API key. */
+function expectedLimits(given: unknown): string {
+  const parsed = parseJson(given)
+  const limits = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : []
+  const isName = (text: string): boolean => limitedNameSchema.safeParse(text).success
+  const nameForm = limits.every(([name]) => isName(name))
+    ? ''
+    : `; a name is "*" or the name of an API key: ${API_KEY_NAME_FORM}`
+  const wrong = limits.filter(([name, value]) => isName(name) && !limitsSchema.safeParse(value).success)
+  return `${LIMITS_FORM}${nameForm}${wrong.map(([name]) => `; the limits of '${name}' are not valid`).join('')}`
+}
 
 /** Returns a text that is not JSON unchanged, so that the schema rejects it. */
 function parseJson(given: unknown): unknown {
@@ -128,7 +138,9 @@ export const API_SETTINGS = {
   keyLimits: {
     env: 'BULLPEN_API_KEY_LIMITS',
     schema: keyLimitsSchema,
-    expected: `a JSON object with limits by the name of the API key, such as {"shop":{"enqueueRate":"100/1s"}}; enqueueRate is ${ENQUEUE_RATE_FORM}, or "none"`,
+    expected: expectedLimits,
+    // An API key may have been written in place of its name.
+    secret: true,
     help: 'The limits of API keys, by their names, as a JSON object: `{"shop":{"enqueueRate":"100/1s"}}`. The name `*` stands for every other key. See [Limits of an API key](../how-to/api-keys.md).',
   },
   devKey: {
