@@ -42,10 +42,10 @@ describe('the settings of the API', () => {
   it('have names and limits of keys, which are JSON in the environment', () => {
     const { keys, keyLimits } = read({
       BULLPEN_API_KEYS: `shop:${KEY}1,shop:${KEY}2,${KEY}3`,
-      BULLPEN_API_KEY_LIMITS: '{"shop":{"enqueueRate":"100/1s"},"0813ba6d":{"enqueueRate":"none"},"*":{}}',
+      BULLPEN_API_KEY_LIMITS: '{"shop":{"enqueueRate":"100/1s"},"d4c50494":{"enqueueRate":"none"},"*":{}}',
     })
     expect(keys).toEqual([`shop:${KEY}1`, `shop:${KEY}2`, `${KEY}3`])
-    expect(keyLimits).toEqual({ shop: { enqueueRate: '100/1s' }, '0813ba6d': { enqueueRate: 'none' }, '*': {} })
+    expect(keyLimits).toEqual({ shop: { enqueueRate: '100/1s' }, d4c50494: { enqueueRate: 'none' }, '*': {} })
     expect(check({ keys, keyLimits }).keyLimits).toEqual(keyLimits)
   })
 
@@ -79,6 +79,21 @@ describe('the settings of the API', () => {
       'limits of an unknown key',
       { BULLPEN_API_KEYS: `shop:${KEY}`, BULLPEN_API_KEY_LIMITS: '{"shpo":{"enqueueRate":"1/1s"}}' },
       /has limits for 'shpo', but no key in keys \(BULLPEN_API_KEYS\) has this name.*shop/,
+    ],
+    [
+      'a fingerprint that no key has',
+      { BULLPEN_API_KEYS: `${KEY}3`, BULLPEN_API_KEY_LIMITS: '{"0813ba6e":{"enqueueRate":"1/1s"}}' },
+      /has limits for '0813ba6e', but .* no key without a name has this fingerprint/,
+    ],
+    [
+      'the fingerprint of a key that has a name',
+      { BULLPEN_API_KEYS: `shop:${KEY}3`, BULLPEN_API_KEY_LIMITS: '{"d4c50494":{"enqueueRate":"1/1s"}}' },
+      /has limits for 'd4c50494', but no key/,
+    ],
+    [
+      'one key under two names',
+      { BULLPEN_API_KEYS: `${KEY}1,${KEY}3,shop:${KEY}3` },
+      /entries 2 \('d4c50494'\) and 3 \('shop'\) of keys \(BULLPEN_API_KEYS\) are the same key under two names/,
     ],
     [
       'limits that are not JSON',
@@ -120,8 +135,20 @@ describe('the settings of the API', () => {
     expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(/^(?!.*short-secret)/s)
   })
 
+  it('are rejected without repeating a key that has two names', () => {
+    expect(() => read({ BULLPEN_API_KEYS: `a:${KEY},b:${KEY}` })).toThrow(/^(?!.*a-key-of-20-letters-)/s)
+  })
+
+  it('may list a key twice under one name', () => {
+    expect(read({ BULLPEN_API_KEYS: `a:${KEY},a:${KEY}` }).keys).toHaveLength(2)
+  })
+
   it.each([
-    ['as a name', { [KEY]: { enqueueRate: '1/1s' } }, /; a name is "\*" or the name of an API key: a lower-case letter/],
+    [
+      'as a name',
+      { [KEY]: { enqueueRate: '1/1s' } },
+      /; a name is "\*" or the name of an API key: a lower-case letter/,
+    ],
     ['as limits', { shop: KEY }, /; the limits of 'shop' are not valid$/],
     ['as a limit', { shop: { [KEY]: '1/1s' } }, /; the limits of 'shop' are not valid$/],
     ['as JSON', KEY, /BULLPEN_API_KEY_LIMITS is not valid; expected a JSON object/],

@@ -9,6 +9,7 @@ import {
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
+import { readNamedKey } from './named-key.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
 import { durationOr, trueOrFalse, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
@@ -24,25 +25,15 @@ const keySchema = z
 
 const KEY_FORM = `at least ${MIN_API_KEY_LENGTH} characters: letters, digits and . _ ~ + / = -`
 
-/** A key cannot contain a colon, so a colon ends the key's name. */
-const namedKeySchema = z.string().refine((text) => {
-  const name = keyName(text)
-  const key = name === undefined ? text : text.slice(name.length + 1)
-  return (name === undefined || API_KEY_NAME.test(name)) && keySchema.safeParse(key).success
+const namedKeySchema = z.string().refine((entry) => {
+  const { name, text } = readNamedKey(entry)
+  return API_KEY_NAME.test(name) && keySchema.safeParse(text).success
 })
-
-/** Returns the name in `NAME:KEY`, or undefined if the key has no name. */
-function keyName(text: string): string | undefined {
-  const end = text.indexOf(':')
-  return end === -1 ? undefined : text.slice(0, end)
-}
 
 /** The limits of every API key that does not have limits of its own. */
 export const EVERY_KEY = '*'
 /** The name of the development key. */
 export const DEV_KEY_NAME = 'dev'
-/** The form of a fingerprint, which names a key that has no name. */
-const FINGERPRINT = /^[0-9a-f]{8}$/
 
 const limitedNameSchema = z.union([z.literal(EVERY_KEY), z.string().regex(API_KEY_NAME)])
 
@@ -206,12 +197,13 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
     environment === 'production' && keys.length === 0
       ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to let the API generate a key for this machine'
       : undefined,
+  ({ keys }) => sameKeyTwice(keys),
   ({ keys, keyLimits = {} }) => {
-    const names = [...keys.map(keyName).filter((name) => name !== undefined), DEV_KEY_NAME]
-    const unknown = Object.keys(keyLimits).find((name) => !names.includes(name) && !isGeneralName(name))
+    const names = [...keys.map((entry) => readNamedKey(entry).name), DEV_KEY_NAME]
+    const unknown = Object.keys(keyLimits).find((name) => name !== EVERY_KEY && !names.includes(name))
     return unknown === undefined
       ? undefined
-      : `keyLimits (BULLPEN_API_KEY_LIMITS) has limits for '${unknown}', but no key in keys (BULLPEN_API_KEYS) has this name${suggestion(unknown, names)}`
+      : `keyLimits (BULLPEN_API_KEY_LIMITS) has limits for '${unknown}', but no key in keys (BULLPEN_API_KEYS) has this name, and no key without a name has this fingerprint${suggestion(unknown, names)}`
   },
   ({ host, port, metricsHost, metricsPort }) =>
     port !== 0 && port === metricsPort && host === metricsHost
@@ -219,7 +211,14 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
       : undefined,
 ]
 
-/** Returns whether a name is valid although no key has it: that of every key, or the fingerprint of a key without a name. */
-function isGeneralName(name: string): boolean {
-  return name === EVERY_KEY || FINGERPRINT.test(name)
+/** If two entries are the same key under different names, only the name of the first one would be used, and only its limits. */
+function sameKeyTwice(keys: readonly string[]): string | undefined {
+  const named = keys.map((entry, i) => ({ ...readNamedKey(entry), entry: i + 1 }))
+  for (const key of named) {
+    const other = named.find(({ name, text }) => text === key.text && name !== key.name)
+    if (other !== undefined) {
+      return `entries ${key.entry} ('${key.name}') and ${other.entry} ('${other.name}') of keys (BULLPEN_API_KEYS) are the same key under two names; keep one of them (a key without a name is named by its fingerprint)`
+    }
+  }
+  return undefined
 }

@@ -2,6 +2,7 @@
 export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, DEV_KEY_NAME, EVERY_KEY } from './api-settings.ts'
 export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'
+export { type NamedKey, readNamedKey } from './named-key.ts'
 export { apiConfig, workerConfig } from './process-settings.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'
 export { durationOr, durationOrNone, trueOrFalse, wholeNumber, wholeNumberOr } from './setting-types.ts'

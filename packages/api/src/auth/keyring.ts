@@ -1,6 +1,7 @@
 // Manages the API's keys, which are compared in constant time, and the browser sessions that the keys sign.
 import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
+import { type NamedKey, readNamedKey } from '@bullpen/config'
 
 /** Where a request comes from. */
 export interface Origin {
@@ -9,12 +10,8 @@ export interface Origin {
   readonly forwarded: boolean
 }
 
-export interface Key {
-  readonly text: string
-  /** The key's name in the settings, which several keys may share. If the key has no name, this is its fingerprint. */
-  readonly name: string
-  /** The first 8 hex digits of the key's SHA-256, which distinguish keys without revealing anything about them. */
-  readonly fingerprint: string
+/** A key, whose name several keys may share. */
+export interface Key extends NamedKey {
   readonly sessionSecret: Buffer
   /** True for the development key, which is accepted only from this machine. */
   readonly loopbackOnly: boolean
@@ -34,18 +31,11 @@ export interface Keyring {
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 
-/** `named` is a key, or a name and a key with a colon between them. */
-function createKey(named: string, loopbackOnly: boolean): Key {
-  const colon = named.indexOf(':')
-  const text = named.slice(colon + 1)
-  const fingerprint = hash('sha256', text).slice(0, 8)
-  return {
-    text,
-    name: colon === -1 ? fingerprint : named.slice(0, colon),
-    fingerprint,
-    sessionSecret: Buffer.from(hkdfSync('sha256', text, '', 'bullpen browser session', 32)),
-    loopbackOnly,
-  }
+/** `entry` is a key, or a name and a key with a colon between them. */
+function createKey(entry: string, loopbackOnly: boolean): Key {
+  const named = readNamedKey(entry)
+  const sessionSecret = Buffer.from(hkdfSync('sha256', named.text, '', 'bullpen browser session', 32))
+  return { ...named, sessionSecret, loopbackOnly }
 }
 
 const loopback = new BlockList()
