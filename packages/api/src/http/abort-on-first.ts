@@ -27,9 +27,10 @@ export async function abortOnFirst<T>(
   // AbortSignal.any is not used, because `closing` lives as long as the process and would keep a reference to every look-up.
   const timer = setTimeout(abort, ms)
   closing.addEventListener('abort', abort)
-  response.once('close', abort)
+  const disconnected = disconnectOf(response)
+  disconnected.addEventListener('abort', abort)
   // The caller may have disconnected before this function was called.
-  if (closing.aborted || response.destroyed) abort()
+  if (closing.aborted || disconnected.aborted || response.destroyed) abort()
   const answer = lookUp(controller.signal)
   try {
     const overdue = aborted.then(async () => {
@@ -40,6 +41,21 @@ export async function abortOnFirst<T>(
   } finally {
     clearTimeout(timer)
     closing.removeEventListener('abort', abort)
-    response.removeListener('close', abort)
+    disconnected.removeEventListener('abort', abort)
   }
+}
+
+const disconnects = new WeakMap<ServerResponse, AbortSignal>()
+
+/**
+ * Returns the signal that aborts when the response closes. All look-ups of a request share it, because Node.js warns of a leak if
+ * the response itself has more than 10 listeners, and each task of a bulk request may wait for room in its queue.
+ */
+function disconnectOf(response: ServerResponse): AbortSignal {
+  const known = disconnects.get(response)
+  if (known !== undefined) return known
+  const controller = new AbortController()
+  response.once('close', () => controller.abort())
+  disconnects.set(response, controller.signal)
+  return controller.signal
 }

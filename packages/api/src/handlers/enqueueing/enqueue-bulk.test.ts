@@ -1,7 +1,8 @@
 // Tests what POST /v1/tasks/bulk stores and returns.
 import { type BulkResponse, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
 import { MAX_ATOMIC_TASKS, readTaskId } from '@bullpen/contract/internal'
-import { describe, expect, test } from 'vitest'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { NOW, problemIn, testApi } from '../../api.fixture.ts'
 import { SECRET } from '../../fake-broker.fixture.ts'
 
@@ -256,6 +257,24 @@ describe('if the queue is full', () => {
       { id: broker.enqueued[0]?.id, action: 'created' },
     ])
     expect(refused()).toMatchObject([{ action: 'rejected' }, { action: 'dropped' }])
+  })
+
+  test('any number of tasks can wait for room without a warning of a leak', async () => {
+    const { bulk, broker, blocked } = await fullApi()
+    const warnings: string[] = []
+    const onWarning = ({ name }: Error): void => {
+      warnings.push(name)
+    }
+    process.on('warning', onWarning)
+    onTestFinished(() => {
+      process.off('warning', onWarning)
+    })
+    broker.trouble = 'queue full'
+    const answer = bulk(Array.from({ length: 30 }, () => ({ ...SQUARE, whenFull: { block: '10s' } })))
+    await eventually(() => blocked.count('cpu') === 30)
+    broker.trouble = 'none'
+    expect(await answer).toMatchObject({ failed: 0 })
+    expect(warnings).not.toContain('MaxListenersExceededWarning')
   })
 
   test('an atomic request is rejected, and all its tasks are counted', async () => {
