@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openFleet } from '../fleet/fleet.ts'
-import { enqueueRateKey } from '../keys.ts'
+import { enqueueRateKey, fleetKeys } from '../keys.ts'
 import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
 import { defineScript, runScript } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
@@ -183,6 +183,16 @@ describe('a command', () => {
     const rates = open()
     expect(await admitted(Array.from({ length: 5 }, () => () => rates.take('shop', 1)))).toBe(3)
     expect(await admitted(Array.from({ length: 5 }, () => () => rates.take('other', 1)))).toBe(1)
+  })
+
+  it('that a process could not read yet holds back even a key without a rate, because it may have set one', async () => {
+    const { open, redis, namespace } = rig(undefined)
+    const { enqueueRates } = fleetKeys(namespace)
+    await redis.set(enqueueRates, 'not a hash')
+    const rates = open()
+    await expect(async () => rates.take('unlimited', 1)).rejects.toThrow('WRONGTYPE')
+    await redis.del(enqueueRates)
+    expect(await admitted([() => rates.take('unlimited', 1)])).toBe(1)
   })
 
   it('that is older never overwrites a newer one', async () => {

@@ -1,8 +1,9 @@
 // POST /v1/tasks/bulk stores several tasks and returns the result of each.
 //
-// If the request is atomic, either all tasks are stored or the response is a problem. Otherwise, the response is 200 even if
-// tasks are rejected or Redis is unavailable, because each task has a result of its own, and any other status would hide which
-// tasks are stored. Each result has the fields of the response, or of the problem, that POST /v1/tasks would return for the task.
+// If the request is atomic, either all tasks are stored or the response is a problem. Otherwise, once the rate of the API key has
+// permitted the tasks, the response is 200 even if tasks are rejected or Redis is unavailable, because each task has a result of
+// its own, and any other status would hide which tasks are stored. Each result has the fields of the response, or of the problem,
+// that POST /v1/tasks would return for the task.
 import {
   type BulkResponse,
   type BulkResult,

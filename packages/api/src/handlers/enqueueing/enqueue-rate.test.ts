@@ -128,3 +128,15 @@ test('a failure of Redis is reported without the id of a task that was never sen
   expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
   expect(problem.taskId).toBeUndefined()
 })
+
+test.each([false, true])(
+  'a failure of Redis while the rate is checked rejects a bulk request (atomic: %s)',
+  async (atomic) => {
+    const { fail, bulk, broker } = await limitedApi()
+    fail(new BullpenError('redis_unavailable', 'Redis is not reachable'))
+    const problem = problemIn(await bulk({ atomic, tasks: [SQUARE, SQUARE] }))
+    expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
+    expect(problem.taskId).toBeUndefined()
+    expect(broker.enqueued).toEqual([])
+  },
+)
