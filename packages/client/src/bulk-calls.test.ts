@@ -21,6 +21,14 @@ test('enqueueBulk sends one task for each input, and returns the result of each'
   expect(results[1]).toMatchObject({ error: { code: 'queue_draining', outcome: 'refused', detail: 'later' } })
 })
 
+test('enqueueBulk says how long to wait if the rate of a queue has refused a task', async () => {
+  const error = { ...problemIn('enqueue_rate_exceeded', 429).error, retryAfter: 4 }
+  const { client, seen } = await api([[200, { failed: 1, results: [STORED, { error }] }]])
+  const [, second] = await client.enqueueBulk(count, inputs)
+  expect(second).toMatchObject({ error: { code: 'enqueue_rate_exceeded', outcome: 'refused', retryAfterMs: 4_000 } })
+  expect(seen).toHaveLength(1)
+})
+
 test('enqueueBulk sends a request again with the same idempotency key if the response is lost', async () => {
   const { client, seen } = await api(['break', [200, { failed: 0, results: [{ ...STORED, replayed: true }] }]])
   expect(await client.enqueueBulk(count, [{ fencingToken: 1 }])).toEqual([STORED])

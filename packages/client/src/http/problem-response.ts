@@ -1,5 +1,5 @@
 // Reads the problem details (RFC 9457) of a response whose status is not a success.
-import type { ErrorCode, Problem } from '@bullpen/contract'
+import type { BulkResult, ErrorCode, Problem } from '@bullpen/contract'
 import { type CallOutcome, ERROR_CODES, ProblemError } from '@bullpen/contract/internal'
 
 /** The codes of 5xx responses to requests that had no effect. */
@@ -10,6 +10,8 @@ const REFUSED: readonly ErrorCode[] = [
   'shutting_down',
   'unsafe_redis',
 ]
+
+type ResultProblem = Extract<BulkResult, { readonly error: unknown }>['error']
 
 /** Creates the error for a response. `body` is the text of the response. */
 export function problemIn(response: Response, body: string): ProblemError {
@@ -32,9 +34,11 @@ export function problemIn(response: Response, body: string): ProblemError {
 }
 
 /** Creates the error for the problem of one task of a bulk request. */
-export function errorOf(problem: Problem): ProblemError {
-  const { code, status, detail, errors, taskId } = problem
-  return new ProblemError({ ...{ code, status, detail, errors, taskId }, outcome: outcomeOf(problem, status) })
+export function errorOf(problem: ResultProblem): ProblemError {
+  const { code, status, detail, errors, taskId, retryAfter } = problem
+  const retryAfterMs = retryAfter === undefined ? undefined : retryAfter * 1_000
+  const outcome = outcomeOf(problem, status)
+  return new ProblemError({ code, outcome, status, detail, errors, taskId, retryAfterMs })
 }
 
 /** If Redis's reply to the API was lost, the API itself does not know whether the request took effect. */

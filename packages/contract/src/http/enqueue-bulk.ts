@@ -55,6 +55,14 @@ const bulkAcceptedSchema = acceptedSchema.omit({ links: true }).extend({
 const bulkRejectedSchema = z.object({
   error: problemSchema
     .omit({ requestId: true })
+    .extend({
+      retryAfter: z
+        .int()
+        .optional()
+        .describe(
+          'Present with `enqueue_rate_exceeded`. After this number of seconds, the rate permits the task. For a request that is rejected as a whole, the header Retry-After says the same.',
+        ),
+    })
     .describe('The problem that POST /v1/tasks would return, with pointers such as `/tasks/3/input/n`.'),
 })
 

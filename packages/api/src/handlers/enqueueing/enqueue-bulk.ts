@@ -21,7 +21,7 @@ import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import type { ApiContext } from '../../http/context.ts'
 import { logUnexpected } from '../../http/problems/error-responses.ts'
-import { mayBeStored, problemOf, toBullpenError } from '../../http/problems/problem.ts'
+import { mayBeStored, problemOf, retryAfterSeconds, toBullpenError } from '../../http/problems/problem.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { bodyError } from '../../http/schemas.ts'
 import { countRefused, keepToRate } from './enqueue-rate.ts'
@@ -141,7 +141,9 @@ function isValid(checked: Valid | BullpenError): checked is Valid {
 
 /** `planned` is undefined if the broker has not been called for the task. */
 function rejected(error: BullpenError, planned: PlannedTask | undefined): BulkResult {
-  const { requestId: _, ...problem } = problemOf(error, '')
+  const { requestId: _, ...found } = problemOf(error, '')
+  // A result has no header that could say when to try again.
+  const problem = error instanceof EnqueueRateError ? { ...found, retryAfter: retryAfterSeconds(error) } : found
   // A caller with an idempotency key repeats the request instead of looking the task up.
   const isUnknown = planned !== undefined && planned.idempotency === undefined && mayBeStored(error)
   return { error: isUnknown ? { ...problem, taskId: planned.id } : problem }

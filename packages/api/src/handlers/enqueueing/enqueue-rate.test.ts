@@ -100,7 +100,8 @@ describe('a request whose API key exceeds its rate in a queue', () => {
     broker.trouble = 'rate'
     const separate = await bulk({ tasks: [SQUARE, SQUARE] })
     const error = { code: 'enqueue_rate_exceeded', status: 429 }
-    expect(separate.json()).toMatchObject({ failed: 2, results: [{ error }, { error }] })
+    const withTime = { error: { ...error, retryAfter: 1 } }
+    expect(separate.json()).toMatchObject({ failed: 2, results: [withTime, withTime] })
     expect(problemIn(await bulk({ tasks: [SQUARE, SQUARE], atomic: true }))).toMatchObject(error)
     expect(events).toHaveLength(4)
   })

@@ -118,15 +118,20 @@ function queueLimitHeaders({ reached }: QueueFullError): Readonly<Record<string,
 }
 
 /** The headers count whole seconds. If a rate's period is not a whole number of seconds, the policy has no window. */
-function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<string, string>> {
-  const { rate, retryAfterMs } = reached
-  const policy = ENQUEUE_RATE_POLICIES[reached.queue === undefined ? 'allQueues' : 'oneQueue']
+function enqueueRateHeaders(error: EnqueueRateError): Readonly<Record<string, string>> {
+  const { queue, rate } = error.reached
+  const policy = ENQUEUE_RATE_POLICIES[queue === undefined ? 'allQueues' : 'oneQueue']
   const seconds = rate.perMs / 1_000
   const window = Number.isInteger(seconds) ? `;w=${seconds}` : ''
-  const after = Math.max(RETRY_AFTER_S, Math.ceil(retryAfterMs / 1_000))
+  const after = retryAfterSeconds(error)
   return {
     'retry-after': `${after}`,
     'ratelimit-policy': `${policy};q=${rate.max}${window}`,
     ratelimit: `${policy};r=0;t=${after}`,
   }
+}
+
+/** Returns the number of seconds after which the rate permits the call. */
+export function retryAfterSeconds({ reached }: EnqueueRateError): number {
+  return Math.max(RETRY_AFTER_S, Math.ceil(reached.retryAfterMs / 1_000))
 }
