@@ -1,5 +1,5 @@
 // Tests the API's settings: defaults, keys and contradictions.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { API_RULES, API_SETTINGS, type ApiConfig } from './api-settings.ts'
 import { checkSettings, readSettings } from './settings.ts'
 
@@ -47,6 +47,13 @@ describe('the settings of the API', () => {
     expect(keys).toEqual([`shop:${KEY}1`, `shop:${KEY}2`, `${KEY}3`])
     expect(keyLimits).toEqual({ shop: { enqueueRate: '100/1s' }, d4c50494: { enqueueRate: 'none' }, '*': {} })
     expect(check({ keys, keyLimits }).keyLimits).toEqual(keyLimits)
+  })
+
+  it('have types, so that TypeScript finds mistakes in a program', () => {
+    type Limits = Readonly<Record<string, { enqueueRate?: string | undefined }>>
+    expectTypeOf<ApiConfig['keys']>().toEqualTypeOf<string | readonly string[] | undefined>()
+    expectTypeOf<ApiConfig['corsOrigins']>().toEqualTypeOf<string | readonly string[] | undefined>()
+    expectTypeOf<ApiConfig['keyLimits']>().toEqualTypeOf<string | Limits | undefined>()
   })
 
   it('accept true and false', () => {

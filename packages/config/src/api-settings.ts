@@ -44,7 +44,13 @@ const limitsSchema = z.strictObject({
     .optional(),
 })
 
-const keyLimitsSchema = z.preprocess(parseJson, z.record(limitedNameSchema, limitsSchema).optional())
+const limitsByNameSchema = z.record(limitedNameSchema, limitsSchema).optional()
+
+/** The type of the parameter is what a program may pass. */
+const keyLimitsSchema = z.preprocess(
+  (given: string | Readonly<z.input<typeof limitsByNameSchema>>) => parseJson(given),
+  limitsByNameSchema,
+)
 
 const LIMITS_FORM = `a JSON object with limits by the name of the API key, such as {"shop":{"enqueueRate":"100/1s"}}; enqueueRate is ${ENQUEUE_RATE_FORM}, or "none"`
 
@@ -70,10 +76,13 @@ function parseJson(given: unknown): unknown {
   }
 }
 
-/** Returns the schema of a list, which is separated by commas in the environment. */
+/**
+ * Returns the schema of a list, which is separated by commas in the environment. The type of the parameter is what a program may
+ * pass.
+ */
 function listOf<T extends z.ZodType>(entry: T) {
   return z.preprocess(
-    (given) =>
+    (given: string | readonly z.input<T>[] | undefined) =>
       typeof given === 'string'
         ? given
             .split(',')
