@@ -159,7 +159,10 @@ describe('producers', () => {
     await enqueue(broker)
     await eventually(async () => (broker.memory()?.limitBytes ?? Number.POSITIVE_INFINITY) < 100_000_000)
     const together = Array.from({ length: MAX_ATOMIC_TASKS }, () => create(2))
-    await expect(broker.enqueueAll(together)).rejects.toMatchObject({ code: 'redis_full' })
+    await expect(broker.enqueueAll(together)).rejects.toMatchObject({
+      code: 'redis_full',
+      message: expect.stringMatching(/^the task was not accepted: more is being enqueued than may be stored before /),
+    })
     expect(refused).toHaveLength(MAX_ATOMIC_TASKS)
     expect(await broker.enqueueAll(together.slice(0, 10))).toHaveLength(10)
   })

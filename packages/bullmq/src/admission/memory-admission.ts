@@ -152,6 +152,12 @@ function fullest(readings: readonly (ServerMemory | 'unknown' | undefined)[]): S
 function full(address: string, { usedBytes, limitBytes }: ServerMemory, watermark: number): BullpenError {
   const used = ((100 * usedBytes) / limitBytes).toFixed(1)
   const [usedMb, limitMb] = [usedBytes, limitBytes].map((bytes) => Math.round(bytes / 1e6))
+  if (Number(used) < watermark) {
+    return new BullpenError(
+      'redis_full',
+      `the task was not accepted: more is being enqueued than may be stored before the memory of Redis at ${address} is read again (${used}% of ${limitMb} MB are used); retry, or enqueue smaller or fewer tasks at once`,
+    )
+  }
   return new BullpenError(
     'redis_full',
     `the task was not accepted: Redis at ${address} uses ${used}% of its memory (${usedMb} of ${limitMb} MB), and the limit for new tasks is ${watermark}%; retry after tasks have finished, or give Redis more memory`,
