@@ -7,7 +7,7 @@
 // once. When the delay has passed on Redis's clock, any of the queue's workers may fetch the task again.
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
-// refuses the commit if the task's lock is gone or taken, or if the task was removed or is not active. The commit is also refused if
+// refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit is also refused if
 // Redis replies with an error (`store_error`), or if BullMQ moves the task with another script (`overridden`). If no reply arrives,
 // the commit remains pending.
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'

@@ -1,6 +1,6 @@
 // Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits for
-// waiting tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch
-// scripts apply them.
+// unfinished tasks and API keys. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that
+// BullMQ's fetch scripts apply them.
 import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
