@@ -357,6 +357,7 @@ describe('enqueue --bulk stops', () => {
     )
     stdout.on('error', () => {})
     const stdin = Readable.from([linesOf(3_000)])
+    // The fixture's output is a stream that cannot fail.
     const { code, err } = await run(api, ['enqueue', '--bulk', '-', '--json'], { stdin, stdout: stdout as never })
     expect(code).toBe(1)
     expect(err).toBe('')
@@ -369,6 +370,7 @@ describe('enqueue --bulk stops', () => {
     const stdout = Object.assign(new Writable({ write: (_chunk, _encoding, done) => done(error) }), { text: '' })
     stdout.on('error', () => {})
     const stdin = Readable.from([linesOf(3_000)])
+    // The fixture's output is a stream that cannot fail.
     const { code, err } = await run(api, ['enqueue', '--bulk', '-', '--json'], { stdin, stdout: stdout as never })
     expect({ code, requests: api.seen.length }).toEqual({ code: 70, requests: 1 })
     expect(err).toMatch(/^Error: ENOSPC: no space left on device, write\n/)

@@ -1,7 +1,7 @@
 // Tests the transport over Redis: what is stored if replies are lost, and what the errors say about it. The client that uses the
 // transport has tests in packages/client.
 import { randomUUID } from 'node:crypto'
-import { defineCatalogue, defineQueue, defineTask, type EnqueueRequest } from '@bullpen/contract'
+import { defineCatalogue, defineQueue, defineTask, type EnqueueRequest, type TaskId } from '@bullpen/contract'
 import { type EnqueuedTask, ProblemError, type TaskTransport, type Try } from '@bullpen/contract/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
@@ -77,7 +77,7 @@ describe('an enqueue over Redis', () => {
     const send = enqueue(transport, { ...LONG, delay: '1h', tags: ['a'] })
     const { id, ...stored } = await send(undefined)
     expect(stored).toEqual({ action: 'created', status: 'scheduled', expectedStartAt: expect.any(String) })
-    expect(await eventually(() => broker.find(id as never).catch(() => undefined))).toMatchObject({
+    expect(await eventually(() => broker.find(id as TaskId).catch(() => undefined))).toMatchObject({
       ...{ id, task: 'rig.long', input: { n: 1 }, status: 'scheduled', tags: ['a'], correlationId: 'order-7' },
     })
   })
@@ -108,7 +108,7 @@ describe('an enqueue over Redis', () => {
     expect(storedUnseen).toBeGreaterThan(0)
     expect(new Set(ids).size).toBe(100)
     expect(await broker.counts('rig')).toMatchObject({ waiting: 101 })
-    for (const id of ids) expect(await broker.find(id as never)).toMatchObject({ id })
+    for (const id of ids) expect(await broker.find(id as TaskId)).toMatchObject({ id })
   })
 
   it('with an idempotency key stores one task, whichever call comes first', async () => {
@@ -275,7 +275,7 @@ describe('the error of an enqueue over Redis', () => {
     proxy.cutAnswers()
     const error = (await errorOf(transport, LONG)) as ProblemError
     expect(error).toMatchObject({ code: 'redis_unavailable', outcome: 'unknown' })
-    expect(await broker.find(error.taskId as never)).toMatchObject({ input: { n: 1 } })
+    expect(await broker.find(error.taskId as TaskId)).toMatchObject({ input: { n: 1 } })
     // With an idempotency key, the task may have another id.
     expect(await errorOf(transport, LONG, 'k')).toMatchObject({ outcome: 'unknown', taskId: undefined })
   })

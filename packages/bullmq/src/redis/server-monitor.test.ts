@@ -1,4 +1,5 @@
 // The checks of a real server's settings: what is logged, and when.
+import type { Log } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -14,12 +15,12 @@ async function monitored({ user = '' }: { user?: string } = {}) {
   const redisUrl = user === '' ? server.url : server.url.replace('redis://', 'redis://producer:secret@')
   const lines: { level: string; fields: object; message: string }[] = []
   const writes = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message })
-  const log = { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') }
+  const log: Log = { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') }
   return {
     admin,
     lines,
     open(level: 'warn' | 'info' = 'warn') {
-      const monitor = openServerMonitor({ redis: connect(redisUrl), redisUrl, log: log as never, level, everyMs: 20 })
+      const monitor = openServerMonitor({ redis: connect(redisUrl), redisUrl, log, level, everyMs: 20 })
       onTestFinished(() => monitor.close())
       return monitor
     },

@@ -123,7 +123,7 @@ export interface Figures {
   readonly storedUnnamed?: number
   /** Callers whose task was stored after that of a caller who had come later to the same process. */
   readonly overtaken?: number
-  /** Time from the request that made room to the response of the caller that got the room. Infinite if nobody got it in time. */
+  /** Time from the request that made room to the response to the next caller whose task was stored. Infinite if none was stored in time. */
   readonly roomP50Ms?: number | undefined
   readonly roomP99Ms?: number | undefined
   /** The largest share of `maxmemory` that Redis has used before something other than Bullpen filled it, in percent. */

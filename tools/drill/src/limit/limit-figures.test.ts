@@ -64,7 +64,7 @@ test.each([
   ['a fault at another time', { faults: [{ api: one, from: 101, to: 150 }] }, { faultsWithoutEffect: 1 }],
   ['a caller that was overtaken', { room: { ...good.room, lines: [['e', 'a']] } }, { overtaken: 1 }],
   [
-    'room that nobody got',
+    'room in which no task was stored',
     { room: { ...good.room, releasesMs: [1, Number.POSITIVE_INFINITY] } },
     { roomP99Ms: Number.POSITIVE_INFINITY },
   ],

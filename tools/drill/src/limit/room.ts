@@ -20,8 +20,8 @@ export interface RoomOptions {
 
 export interface RoomResult {
   /**
-   * The time from the request that made room to the response of each caller that got some, in ms. Infinite if nobody got the room in
-   * time.
+   * Time from each request that made room to the response to the next caller whose task was stored, in ms. Infinite if no task was
+   * stored in time.
    */
   readonly releasesMs: readonly number[]
   /** The tasks of each process's callers, in the order in which these began to wait. */

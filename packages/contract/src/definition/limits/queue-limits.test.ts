@@ -68,6 +68,7 @@ test.each([
 })
 
 test('an age without a unit is rejected, and the error names the limit', () => {
+  // Plain JavaScript may pass what the types refuse.
   expect(() => defineQueue({ name: 'mail', limits: { maxAge: 30 as never } })).toThrow(
     expect.objectContaining({ code: 'invalid_duration', message: expect.stringContaining('limits.maxAge is 30') }),
   )
