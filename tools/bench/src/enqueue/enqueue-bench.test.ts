@@ -15,9 +15,11 @@ it.each(ENQUEUE_CASES)(
     const figures = usesRedis ? ['rate', 'processCpu', 'redisCpu', 'p99Ms', 'scripts'] : ['rate', 'processCpu', 'p99Ms']
     expect([...found.keys()]).toEqual(figures)
     for (const { figure, ours, theirs } of found.values()) {
-      // Other tests use the same Redis, so that its own figures can only be too high.
-      expect(ours, `${figure} of ours`).toBeGreaterThan(figure === 'scripts' ? 0.5 : 0)
-      expect(theirs, `${figure} of theirs`).toBeGreaterThan(figure === 'scripts' ? 0.5 : 0)
+      // Other tests use the same Redis, which can only raise its figures. Redis may have run the scripts of tasks that are counted
+      // before the measurement began: those of one request per connection, which is a large share if each request has 1,000 tasks.
+      const least = figure === 'scripts' && name !== 'bulk' ? 0.5 : 0
+      expect(ours, `${figure} of ours`).toBeGreaterThan(least)
+      expect(theirs, `${figure} of theirs`).toBeGreaterThan(least)
     }
   },
   60_000,
