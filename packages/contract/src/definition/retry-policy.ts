@@ -39,11 +39,13 @@ interface ListOptions {
 
 export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions | ListOptions) & {
   /**
-   * Varies each delay at random, so that tasks that failed together do not retry together. A number from 0 to 1; 0.2 means
-   * ±20%. Defaults to 0.2.
+   * Varies each delay at random, so that tasks that failed together do not retry together. A number from 0 to 1, such as 0.2 for
+   * ±20%, or `'full'` for any delay from 0 to the backoff's. Defaults to 0.2.
    */
-  readonly jitter?: number
+  readonly jitter?: Jitter
 }
+
+type Jitter = number | 'full'
 
 /** The `retry` setting of a definition. {@link DEFAULT_RETRY} contains the defaults. */
 export interface RetryOptions {
@@ -59,11 +61,11 @@ export type Backoff =
       readonly initialMs: number
       readonly maxMs: number
       readonly factor: number
-      readonly jitter: number
+      readonly jitter: Jitter
     }
-  | { readonly type: 'linear'; readonly initialMs: number; readonly maxMs: number; readonly jitter: number }
-  | { readonly type: 'fixed'; readonly initialMs: number; readonly jitter: number }
-  | { readonly type: 'list'; readonly delaysMs: readonly number[]; readonly jitter: number }
+  | { readonly type: 'linear'; readonly initialMs: number; readonly maxMs: number; readonly jitter: Jitter }
+  | { readonly type: 'fixed'; readonly initialMs: number; readonly jitter: Jitter }
+  | { readonly type: 'list'; readonly delaysMs: readonly number[]; readonly jitter: Jitter }
 
 export interface RetryPolicy {
   readonly maxAttempts: number
@@ -117,8 +119,8 @@ function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
     fail(`retry.backoff.type is ${JSON.stringify(type)}; expected one of ${BACKOFF_TYPES.join(', ')}`)
   }
   refuseUnknown(options, ['type', 'jitter', ...BACKOFF_SETTINGS[type]], 'retry.backoff', fail)
-  if (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1)) {
-    fail(`retry.backoff.jitter is ${jitter}; expected a number from 0 to 1`)
+  if (jitter !== 'full' && (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1))) {
+    fail(`retry.backoff.jitter is ${jitter}; expected a number from 0 to 1, or 'full'`)
   }
   const delay = (setting: 'initialDelay' | 'maxDelay', byDefault: number): number => {
     const given = (options as ExponentialOptions)[setting]

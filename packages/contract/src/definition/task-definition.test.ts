@@ -208,6 +208,7 @@ describe('defineTask rejects', () => {
     [{ backoff: { jitter: -0.1 } }, 'retry.backoff.jitter is -0.1'],
     [{ backoff: { jitter: 1.1 } }, 'retry.backoff.jitter is 1.1'],
     [{ backoff: { jitter: Number.NaN } }, 'retry.backoff.jitter is NaN'],
+    [{ backoff: { jitter: 'half' } }, "retry.backoff.jitter is half; expected a number from 0 to 1, or 'full'"],
     [
       { backoff: { initialDelay: '10s', maxDelay: '5s' } },
       String.raw`retry.backoff.maxDelay \(5000 ms\) is shorter than retry.backoff.initialDelay \(10000 ms\)`,

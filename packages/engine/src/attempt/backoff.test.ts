@@ -22,6 +22,12 @@ it('the jitter spreads a delay up and down', () => {
   expect(backoffMs(1, exponential, () => 0.999_999)).toBe(1_200)
 })
 
+it('full jitter gives any delay up to the one without jitter, and at least 1 ms', () => {
+  const full: Backoff = { ...exponential, jitter: 'full' }
+  expect([0, 0.25, 0.999_999].map((chance) => backoffMs(2, full, () => chance))).toEqual([1, 500, 2_000])
+  expect(backoffMs(9, full, () => 0.999_999)).toBe(60_000)
+})
+
 it('an exponential delay stays within the jitter of min(initial × factor^(attempt-1), max), for every policy', () => {
   fc.assert(
     fc.property(
@@ -35,7 +41,7 @@ it('an exponential delay stays within the jitter of min(initial × factor^(attem
         const maxMs = initialMs + extra
         const plain = Math.min(initialMs * factor ** (attempt - 1), maxMs)
         const delay = backoffMs(attempt, { type: 'exponential', initialMs, maxMs, factor, jitter }, () => chance)
-        expect(delay).toBeGreaterThanOrEqual(Math.floor(plain * (1 - jitter)))
+        expect(delay).toBeGreaterThanOrEqual(Math.max(1, Math.floor(plain * (1 - jitter))))
         expect(delay).toBeLessThanOrEqual(Math.ceil(plain * (1 + jitter)))
       },
     ),
