@@ -7,7 +7,9 @@
 //     cancellation is known is passed to the runner with the field `cancelled`. If the task's data can be decoded, the task ends
 //     before its handler starts, with a record whose fencing token is 0.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
-//     lost, the pool is notified before another process can start the task, and the attempt is not committed.
+//     lost, the pool is notified before another process can start the task, and the attempt is not committed. If the Worker
+//     stops trying to commit, for example because it is closing, the renewal ends too. The lock then expires, and the leader
+//     requeues the task.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
 //     `expired` to the failed set; `retrying` and `snoozed` to the delayed set (a retry without a delay goes to `wait`);
 //     `requeued` to the head of the queue, with its attempt record in the same script, and without counting an attempt; `lost`

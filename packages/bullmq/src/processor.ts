@@ -2,14 +2,18 @@
 //
 // The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts):
 // BullMQ stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the
-// error carries. A delay of -1 means that there is no further attempt. The script that stores the delay also puts the task into
-// the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the delay is 0, the task returns to `wait` at
-// once. When the delay has passed on Redis's clock, any of the queue's workers may fetch the task again.
+// error carries. A delay of -1 means that there is no further attempt. The task then goes to the failed set, and the commit's
+// verdict tells the script which part of that set gets the task: `cancelled`, `expired`, or otherwise `dead`. The script that
+// stores a delay also puts the task into the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the
+// delay is 0, the task returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers may
+// fetch the task again.
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
-// refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit is also refused if
-// Redis replies with an error (`store_error`), or if BullMQ moves the task with another script (`overridden`). If no reply arrives,
-// the commit remains pending.
+// refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit
+// is also refused if Redis replies with an error (`store_error`), or if BullMQ moves the task with another script (`overridden`).
+// If no reply arrives, the commit remains pending, and ioredis or BullMQ sends the script again. If Redis has already run the
+// script, the repeated script recognises what this attempt has stored, and the commit is confirmed
+// (internals/composition/resent-commit.ts).
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'

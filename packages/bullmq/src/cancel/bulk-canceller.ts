@@ -4,9 +4,11 @@
 // of the queue finds a rule, continues its other duties in the meantime, and makes only one pass over a queue at a time
 // (leader/housekeeping.ts). Each pass handles up to 50 rules, chosen at random if there are more, and first forgets which tasks
 // returned from `active` during the previous pass. A pass visits the places in SCAN_ORDER, so that a task that moves during the
-// pass is found later instead of being missed. A rule is done when a whole pass that began after all consumers knew the rule has
-// found no matching task, either in a place or among the returned tasks. The rule's progress then receives the field `doneAt` and
-// is kept for a day. If a script of an earlier pass runs late, it deletes nothing.
+// pass is found later instead of being missed. In `active`, a page only counts the matching tasks, because workers stop their own
+// running tasks. If a page of `active` has lost its position, it counts as a match for every rule, so that another pass follows.
+// A rule is done when a whole pass that began after all consumers knew the rule has found no matching task, either in a place or
+// among the returned tasks. The rule's progress then receives the field `doneAt` and is kept for a day. If a script of an earlier
+// pass runs late, it deletes nothing.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'

@@ -9,7 +9,9 @@
 //      them whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within
 //      the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check and the start are in one turn of the event loop. (If
 //      the operating system suspends the process between the two, that one task starts when the process resumes.) After each
-//      read, the consumer aborts the running attempts that match, and acknowledges the rules that are new to it.
+//      read, the consumer aborts the running attempts that match, and acknowledges the rules that are new to it. After a failed
+//      read, the consumer tries again within 0.2 to 1 s. If its copy expires in the meantime, the consumer starts no task until a
+//      read succeeds.
 //   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
 //      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
 //   4. Matching tasks are shown as cancelled (underRules). The leader is woken as soon as the rule is stored. Its bulk canceller

@@ -3,7 +3,8 @@
 // The protocol:
 //   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
 //      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
-//      (scripts/includes/end-without-run.ts). A task that has already ended is not changed.
+//      (scripts/includes/end-without-run.ts). A task that has already ended is not changed. The caller
+//      receives the reply `cancelled` or `already_ended`, or `not_found` if there is no such task.
 //   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
 //      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply
 //      `cancelling`. If several callers cancel the task, only the first one is recorded. If a request is sent again within a
@@ -16,7 +17,8 @@
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.
 //
-// A short task can't be stopped once it is running. Its `stoppable` is therefore false, and no request is stored.
+// A short task can't be stopped once it is running. Its `stoppable` is therefore false, no request is stored, and the caller
+// receives the reply `not_cancellable`.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'

@@ -4,10 +4,15 @@
 //
 // `runAttempt` does not wait for the handler. If the handler has returned synchronously, `runAttempt` returns the result. If the
 // handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task.
-// Once that run is interrupted, the interruption is the outcome, whatever error the handler throws afterwards. `runAttempt` never
-// throws or rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every attempt,
-// and `attempt.late` if a handler returns after its attempt has ended. The result contains the event to emit once the store has
-// responded to the commit.
+// If nothing interrupts that run, `finish` receives the handler's own outcome. Once the run is interrupted, the interruption is
+// the outcome, whatever error the handler throws afterwards.
+//
+// `runAttempt` never throws or rejects, because everything that a handler can do becomes an outcome. A thrown `TaskError`, or an
+// error that a classifier recognises, becomes `declared`. An error that stands for another outcome, such as that of `ctx.snooze`
+// or `rateLimited`, becomes that outcome. Any other error becomes `panicked`, which is retried like a retryable failure.
+//
+// `runAttempt` emits `attempt.started` for every attempt, and `attempt.late` if a handler returns after its attempt has ended.
+// The result contains the event to emit once the store has responded to the commit.
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
