@@ -23,7 +23,7 @@ import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
-import { STATUS_INDEX, WATCHED } from '../status/status-index.ts'
+import { STATUS_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 
@@ -44,6 +44,8 @@ export interface Steps {
   readonly before?: string
   /** Runs after BullMQ's script, whose return value is in `answer`. */
   readonly after?: string
+  /** The commands of BullMQ's script that the index does not watch, although it watches them in other scripts. */
+  readonly unwatched?: readonly WatchedCommand[]
 }
 
 /**
@@ -217,6 +219,9 @@ if is_charged then index.charge(base, KEYS[1], -1) end`,
 
   removeOrphanedJobs: {
     extra: [],
+    // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
+    // (../status/index-repair.ts). If the index also counted the deletion, the job would be counted twice.
+    unwatched: ['DEL'],
     // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place. A hash
     // of Bullpen's may have a field with any name, such as an API key's.
     before: `
@@ -264,8 +269,8 @@ export interface ComposedScript {
 /** Composes one script. Its last argument, after the extra ones, is always `base`. */
 export function compose(script: BullmqScript): ComposedScript {
   const { name, keys } = script
-  const { extra, own, before = '', after = '' } = STEPS[name] ?? { extra: [] }
-  const text = withWatched(withLazyFunctions(script))
+  const { extra, own, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
+  const text = withWatched(withLazyFunctions(script), unwatched)
   const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
   const lua = `${shebang(kind)}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments([...extra, 'base'], own)}
@@ -285,9 +290,10 @@ return answer
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
 }
 
-/** Returns the text with the index's functions in place of the commands that the index watches. */
-export function withWatched(content: string): string {
-  return WATCHED.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
+/** Returns the text with the index's functions in place of the commands that the index watches, except for `unwatched`. */
+export function withWatched(content: string, unwatched: readonly WatchedCommand[] = []): string {
+  const watched = WATCHED.filter((command) => !unwatched.includes(command))
+  return watched.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
 }
 
 /** Removes Bullpen's arguments, because some of BullMQ's scripts look at the number of arguments. */
