@@ -27,6 +27,7 @@ const pending = {
   id: 'cpu-1',
   queue: 'cpu',
   enqueuedUntil: '2026-01-01T00:00:00.000Z',
+  by: 'ann (key 3fa29c01)',
   status: 'pending',
   ended: 0,
   requestedAt: '2026-01-01T00:00:00.000Z',
@@ -499,7 +500,7 @@ describe('an error', () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
     expect(await runBullpen(api, ['show', ID])).toMatchObject({
       code: 4,
-      err: 'bullpen: unexpected_response: the response is not JSON\n',
+      err: expect.stringMatching(/^bullpen: unexpected_response: GET .* it begins with "<html>"; .*\n$/),
     })
   })
 

@@ -85,11 +85,12 @@ test('enqueueBulk says that a task may be stored if the response of an earlier t
 test.each([
   {},
   null,
-  { results: {} },
-  { results: [STORED] },
-  { results: [STORED, STORED, STORED] },
-  { results: [STORED, null] },
-  { results: [STORED, { error: 'no' }] },
+  { failed: 0, results: {} },
+  { failed: 0, results: [STORED] },
+  { failed: 0, results: [STORED, STORED, STORED] },
+  { failed: 0, results: [STORED, null] },
+  { failed: 0, results: [STORED, { ...STORED, action: 'lost' }] },
+  { failed: 1, results: [STORED, { error: 'no' }] },
 ])('enqueueBulk rejects the response %j, which does not have a result for each of its two tasks', async (response) => {
   const { client, seen } = await api([[200, response]])
   await expect(client.enqueueBulk(count, inputs)).rejects.toMatchObject({

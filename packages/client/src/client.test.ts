@@ -22,6 +22,8 @@ const ACCEPTED = {
   links: { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` },
 }
 
+const AT = '2026-01-01T00:00:00.000Z'
+
 function view(more: Partial<TaskView> = {}): TaskView {
   return {
     id: ID,
@@ -37,7 +39,7 @@ function view(more: Partial<TaskView> = {}): TaskView {
     output: { attemptsMade: 16 },
     meta: {},
     tags: [],
-    enqueuedAt: '2026-01-01T00:00:00.000Z',
+    enqueuedAt: AT,
     attempts: [],
     links: ACCEPTED.links,
     ...more,
@@ -82,7 +84,10 @@ describe('enqueue', () => {
   })
 
   test('cancelMany sends the filter, and cancellation reports its progress', async () => {
-    const pending = { id: 'cpu-1', status: 'pending' }
+    const pending = {
+      ...{ id: 'cpu-1', queue: 'cpu', enqueuedUntil: AT, by: 'key 3fa29c01', status: 'pending', ended: 0 },
+      ...{ requestedAt: AT, links: { self: '/v1/cancels/cpu-1' } },
+    }
     const { client, seen } = await api([
       [202, pending],
       [200, { ...pending, status: 'done' }],
@@ -96,7 +101,7 @@ describe('enqueue', () => {
   })
 
   test('previewCancel asks how many tasks match, and cancels none', async () => {
-    const preview = { queue: 'cpu', matching: 3, exact: true, enqueuedUntil: '2026-01-01T00:00:00.000Z' }
+    const preview = { queue: 'cpu', matching: 3, exact: true, enqueuedUntil: AT }
     const { client, seen } = await api([[200, preview]])
     expect(await client.previewCancel({ queue: 'cpu', tag: 'x' })).toEqual(preview)
     expect(seen).toMatchObject([
@@ -105,7 +110,7 @@ describe('enqueue', () => {
   })
 
   test('cancel sends the name of the requester, and waits for the given time', async () => {
-    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
+    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: ACCEPTED.links }
     const { client, seen } = await api([
       [200, cancelled],
       [200, cancelled],
@@ -309,6 +314,7 @@ describe('the error of an enqueue', () => {
     ['the API did not respond in time', 'silence', { code: 'unreachable' }],
     ['a proxy responded', [503, '<html>'], { code: 'unexpected_response', status: 503 }],
     ['the response is not JSON', [202, '<html>'], { code: 'unexpected_response', status: 202 }],
+    ['a login page responded in JSON', [200, { login: '/portal' }], { code: 'unexpected_response', status: 200 }],
     ['the API failed', problem('internal_error', 500), { code: 'internal_error', status: 500 }],
     [
       'the API lost the reply of Redis',
@@ -346,7 +352,7 @@ describe('the error of an enqueue', () => {
 
 describe('an operation that changes something', () => {
   test('is repeated if repeating has no further effect', async () => {
-    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
+    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: ACCEPTED.links }
     const { client, seen } = await api(['break', problem('redis_unavailable', 503), [200, cancelled]])
     expect(await client.cancel(ID)).toEqual(cancelled)
     expect(seen.length).toBe(3)
@@ -361,7 +367,7 @@ describe('an operation that changes something', () => {
 
 describe('a handle', () => {
   test('waits for the task, describes and cancels it', async () => {
-    const cancelled = { id: ID, outcome: 'cancelling', status: 'active', links: {} }
+    const cancelled = { id: ID, outcome: 'cancelling', status: 'active', links: ACCEPTED.links }
     const { client, seen } = await api([
       [202, ACCEPTED],
       [200, view({ status: 'active', output: undefined })],
@@ -424,7 +430,11 @@ describe('task', () => {
   })
 
   test('has the types of its definition', async () => {
-    const { client } = await api([[200, view()]])
+    const { client } = await api([
+      [200, view()],
+      [200, view()],
+      [202, ACCEPTED],
+    ])
     const task = await client.task(count, ID)
     expectTypeOf(task.task).toEqualTypeOf<'task.count'>()
     expectTypeOf(task.input).toEqualTypeOf<{ fencingToken: number; queue?: string | undefined }>()
@@ -497,9 +507,47 @@ describe('list', () => {
   })
 })
 
-test('a response that is not from a Bullpen API is rejected, and so is an invalid URL', async () => {
-  const { client } = await api([[200, '<html>']])
-  await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_response', status: 200 })
+test('a response that is not from a Bullpen API is rejected with its first characters', async () => {
+  const { client, url } = await api([[200, `<html>${'x'.repeat(200)}`]])
+  const begins = `begins with ${JSON.stringify(`<html>${'x'.repeat(94)}`)}…`
+  await expect(client.task(count, ID)).rejects.toMatchObject({
+    code: 'unexpected_response',
+    status: 200,
+    outcome: 'refused',
+    detail: `GET ${url}: the HTTP 200 response is not one that a Bullpen API sends; it ${begins}; check the API's address and version, and any proxy in front of it`,
+  })
+})
+
+const foreign: readonly (readonly [string, (client: Client) => Promise<unknown>, 'unknown' | 'refused'])[] = [
+  ['enqueue', (client) => client.enqueue(count, { fencingToken: 4 }), 'unknown'],
+  ['enqueueNamed', (client) => client.enqueueNamed('task.count', {}), 'unknown'],
+  ['enqueueBulk', (client) => client.enqueueBulk(count, [{ fencingToken: 4 }]), 'unknown'],
+  ['cancel', (client) => client.cancel(ID), 'unknown'],
+  ['cancelMany', (client) => client.cancelMany({ queue: 'cpu' }), 'unknown'],
+  ['command', (client) => client.command({ action: 'pause', queue: 'cpu' }), 'unknown'],
+  ['task', (client) => client.task(ID), 'refused'],
+  ['result', (client) => client.result(count, ID), 'refused'],
+  ['previewCancel', (client) => client.previewCancel({ queue: 'cpu' }), 'refused'],
+  ['cancellation', (client) => client.cancellation('cpu-1'), 'refused'],
+  ['list', (client) => client.list({ queue: 'cpu', status: 'dead' }).next(), 'refused'],
+  ['fleet', (client) => client.fleet(), 'refused'],
+  ['pools', (client) => client.pools(), 'refused'],
+  ['slots', (client) => client.slots(), 'refused'],
+  ['commands', (client) => client.commands(), 'refused'],
+  ['commandById', (client) => client.commandById('once-1'), 'refused'],
+]
+
+test.each(foreign)('%s accepts no other JSON than the response of a Bullpen API', async (_, call, outcome) => {
+  for (const body of [{}, [], null, 'ok', { id: 1 }, { status: 'success' }]) {
+    const text = JSON.stringify(body)
+    const { client, seen } = await api([[200, text]])
+    const detail = expect.stringContaining(`it begins with ${JSON.stringify(text)}`)
+    await expect(call(client)).rejects.toMatchObject({ code: 'unexpected_response', status: 200, outcome, detail })
+    expect(seen).toHaveLength(1)
+  }
+})
+
+test('an invalid URL is rejected', () => {
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })
   expect(() => http('localhost:8080', 'k')).toThrow(wrong)
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')

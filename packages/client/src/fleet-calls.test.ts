@@ -16,18 +16,24 @@ const DONE = {
 
 describe('the fleet', () => {
   test('is requested with the given filters, and returned unchanged', async () => {
-    const fleet = { now: '', queues: [], workers: [] }
+    const fleet = {
+      now: '2026-01-01T00:00:00.000Z',
+      queues: [{ queue: 'cpu', paused: false }],
+      workers: [{ worker: WORKER }],
+    }
+    const pool = { worker: WORKER, queue: 'cpu', state: 'BG_RUNNING' }
+    const slot = { worker: WORKER, queue: 'cpu', slot: 1, state: 'IDLE' }
     const { client, seen } = await api([
       [200, fleet],
       [200, fleet],
-      [200, { pools: [1] }],
-      [200, { slots: [2] }],
+      [200, { pools: [pool] }],
+      [200, { slots: [slot] }],
       [200, { slots: [] }],
     ])
     expect(await client.fleet()).toEqual(fleet)
     await client.fleet({ queue: 'cpu' })
-    expect(await client.pools({ worker: WORKER })).toEqual([1])
-    expect(await client.slots({ queue: 'cpu', worker: WORKER, state: 'IDLE' })).toEqual([2])
+    expect(await client.pools({ worker: WORKER })).toEqual([pool])
+    expect(await client.slots({ queue: 'cpu', worker: WORKER, state: 'IDLE' })).toEqual([slot])
     expect(await client.slots()).toEqual([])
     expect(seen.map(({ url }) => url)).toEqual([
       '/v1/fleet',

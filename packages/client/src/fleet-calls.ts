@@ -1,18 +1,17 @@
 // Implements the part of the client that shows and controls the fleet.
 import {
-  type CommandPage,
   type CommandRequest,
   type CommandView,
   type Duration,
   type FleetView,
   milliseconds,
-  type PoolPage,
   type PoolView,
-  type SlotPage,
   type SlotState,
   type SlotView,
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
+import { isCommand, isCommandPage, isFleet, isPoolPage, isSlotPage } from './http/responses.ts'
+import type { Check } from './http/shape.ts'
 import { randomId } from './random-id.ts'
 import type { SendRequest } from './repetition.ts'
 import type { Abortable } from './task-handle.ts'
@@ -62,18 +61,18 @@ export interface FleetCalls {
 }
 
 export function fleetCalls(send: SendRequest): FleetCalls {
-  const get = (path: string, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> =>
-    send('look-up', { method: 'GET', path, waitMs }, signal)
+  const get = <T>(path: string, isExpected: Check<T>, signal: AbortSignal | undefined, waitMs = 0): Promise<T> =>
+    send('look-up', { method: 'GET', path, waitMs, isExpected }, signal)
 
   return {
     async fleet({ signal, ...query } = {}) {
-      return (await get(`v1/fleet${queryText(query)}`, signal)) as FleetView
+      return get(`v1/fleet${queryText(query)}`, isFleet, signal)
     },
     async pools({ signal, ...query } = {}) {
-      return ((await get(`v1/pools${queryText(query)}`, signal)) as PoolPage).pools
+      return (await get(`v1/pools${queryText(query)}`, isPoolPage, signal)).pools
     },
     async slots({ signal, ...query } = {}) {
-      return ((await get(`v1/slots${queryText(query)}`, signal)) as SlotPage).slots
+      return (await get(`v1/slots${queryText(query)}`, isSlotPage, signal)).slots
     },
     async command(order, { wait, id = randomId(), by, signal } = {}) {
       const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
@@ -82,17 +81,18 @@ export function fleetCalls(send: SendRequest): FleetCalls {
         path: `v1/commands?wait=${waitMs / 1_000}`,
         body: JSON.stringify({ ...order, id, ...(by === undefined ? {} : { by }) }),
         waitMs,
+        isExpected: isCommand,
       } as const
-      return (await send('idempotent', request, signal)) as CommandView
+      return send('idempotent', request, signal)
     },
     async commandById(id, { wait = 'none', signal } = {}) {
       const waitMs = toMilliseconds(wait)
       const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
-      return (await get(`v1/commands/${encodeURIComponent(id)}${query}`, signal, waitMs)) as CommandView
+      return get(`v1/commands/${encodeURIComponent(id)}${query}`, isCommand, signal, waitMs)
     },
     async commands({ signal, limit } = {}) {
       const query = queryText({ limit: limit === undefined ? undefined : String(limit) })
-      return ((await get(`v1/commands${query}`, signal)) as CommandPage).commands
+      return (await get(`v1/commands${query}`, isCommandPage, signal)).commands
     },
   }
 }

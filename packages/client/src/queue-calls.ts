@@ -1,5 +1,6 @@
 // Implements the client's methods that list a queue's tasks, and cancel them by filter. They need the HTTP API.
-import type { Cancellation, CancelPreview, CancelRequest, TaskPage, TaskStatus, TaskView } from '@bullpen/contract'
+import type { Cancellation, CancelPreview, CancelRequest, TaskStatus, TaskView } from '@bullpen/contract'
+import { isCancellation, isCancelPreview, isTaskPage } from './http/responses.ts'
 import type { SendRequest } from './repetition.ts'
 import type { Abortable } from './task-handle.ts'
 
@@ -29,18 +30,19 @@ export interface QueueCalls {
 export function queueCalls(send: SendRequest): QueueCalls {
   return {
     async cancelMany(filter, { signal } = {}) {
-      const request = { method: 'POST', path: 'v1/tasks/cancel', body: JSON.stringify(filter) } as const
-      return (await send('once', request, signal)) as Cancellation
+      const body = JSON.stringify(filter)
+      return send('once', { method: 'POST', path: 'v1/tasks/cancel', body, isExpected: isCancellation }, signal)
     },
 
     async previewCancel(filter, { signal } = {}) {
-      const request = { method: 'POST', path: 'v1/tasks/cancel?dryRun=true', body: JSON.stringify(filter) } as const
-      return (await send('look-up', request, signal)) as CancelPreview
+      const body = JSON.stringify(filter)
+      const path = 'v1/tasks/cancel?dryRun=true'
+      return send('look-up', { method: 'POST', path, body, isExpected: isCancelPreview }, signal)
     },
 
     async cancellation(id, { signal } = {}) {
       const path = `v1/cancels/${encodeURIComponent(id)}`
-      return (await send('look-up', { method: 'GET', path }, signal)) as Cancellation
+      return send('look-up', { method: 'GET', path, isExpected: isCancellation }, signal)
     },
 
     async *list({ queue, status, pageSize, signal }) {
@@ -49,7 +51,8 @@ export function queueCalls(send: SendRequest): QueueCalls {
         const query = new URLSearchParams({ queue, status })
         if (pageSize !== undefined) query.set('limit', String(pageSize))
         if (cursor !== undefined) query.set('cursor', cursor)
-        const page = (await send('look-up', { method: 'GET', path: `v1/tasks?${query}` }, signal)) as TaskPage
+        const request = { method: 'GET', path: `v1/tasks?${query}`, isExpected: isTaskPage } as const
+        const page = await send('look-up', request, signal)
         yield* page.tasks
         cursor = page.next
       } while (cursor !== undefined)

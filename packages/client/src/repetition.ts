@@ -18,11 +18,11 @@ export type Repeat = <T>(
 ) => Promise<T>
 
 /** Sends a request to the HTTP API, and repeats it if that is safe. Returns the parsed response. */
-export type SendRequest = (
+export type SendRequest = <T>(
   repeatability: Repeatability,
-  request: HttpRequest,
+  request: HttpRequest<T>,
   signal: AbortSignal | undefined,
-) => Promise<unknown>
+) => Promise<T>
 
 const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000

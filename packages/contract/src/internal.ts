@@ -95,7 +95,7 @@ export { optionalTime, timeText } from './http/times.ts'
 export { KEY_RELEASES, ON_CONFLICT } from './http/unique.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
-export { isStored } from './task/enqueued.ts'
+export { ENQUEUE_ACTIONS, isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
 export { COMMIT_REFUSALS } from './task/events.ts'
 export {

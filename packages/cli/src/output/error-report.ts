@@ -48,5 +48,7 @@ export function errorReport(error: unknown): ErrorReport | undefined {
 
 function hintOn(code: ClientErrorCode, outcome: CallOutcome, taskId: string | undefined): readonly string[] {
   if (taskId !== undefined) return [`${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]
-  return outcome === 'refused' ? [] : ['the request may have taken effect, because its response was lost']
+  return outcome === 'refused'
+    ? []
+    : ['the request may have taken effect, because it was sent and no valid response arrived']
 }

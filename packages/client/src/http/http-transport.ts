@@ -1,18 +1,10 @@
 // The transport over Bullpen's HTTP API, for Node and browsers.
-import {
-  type Accepted,
-  type BulkResponse,
-  BullpenError,
-  type Cancelled,
-  type Dropped,
-  type Duration,
-  milliseconds,
-  type TaskView,
-} from '@bullpen/contract'
+import { BullpenError, type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport, TransportEnqueue } from '@bullpen/contract/internal'
 import { idempotencyHeader } from './idempotency-header.ts'
 import { errorOf } from './problem-response.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
+import { isBulkResponseFor, isCancelled, isEnqueueResponse, isTask } from './responses.ts'
 
 export interface HttpOptions {
   /**
@@ -28,7 +20,7 @@ export interface HttpOptions {
 
 export interface HttpTransport extends TaskTransport {
   /** Sends any request once and returns the parsed response. @throws ProblemError, or the signal's reason if the signal aborts. */
-  send(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown>
+  send<T>(request: HttpRequest<T>, signal: AbortSignal | undefined): Promise<T>
 }
 
 /**
@@ -66,8 +58,9 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
         body: JSON.stringify(task),
         headers: idempotencyHeaders(options),
         waitMs: options.waitMs,
+        isExpected: isEnqueueResponse,
       } as const
-      return async (signal) => (await transport.send(request, signal)) as Accepted | Dropped
+      return (signal) => transport.send(request, signal)
     },
 
     enqueueBulk(tasks, options) {
@@ -78,10 +71,10 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
         body: JSON.stringify(atomic ? { tasks, atomic } : { tasks }),
         headers: idempotencyHeaders(options),
         waitMs: options.waitMs,
-        isExpected: (response: unknown) => isBulkResponse(response, tasks.length),
+        isExpected: isBulkResponseFor(tasks.length),
       } as const
       return async (signal) => {
-        const { results } = (await transport.send(request, signal)) as BulkResponse
+        const { results } = await transport.send(request, signal)
         return results.map((result) => {
           if ('error' in result) return { error: errorOf(result.error) }
           if (idempotencyKey !== undefined || !('replayed' in result)) return result
@@ -94,32 +87,19 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
 
     task(id, waitMs) {
       const path = `v1/tasks/${encodeURIComponent(id)}${waitQuery(waitMs)}`
-      return async (signal) => (await transport.send({ method: 'GET', path, waitMs }, signal)) as TaskView
+      return (signal) => transport.send({ method: 'GET', path, waitMs, isExpected: isTask }, signal)
     },
 
     cancel(id, { waitMs, by }) {
       const path = `v1/tasks/${encodeURIComponent(id)}/cancel${waitQuery(waitMs)}`
       const body = by === undefined ? undefined : JSON.stringify({ by })
-      return async (signal) => (await transport.send({ method: 'POST', path, body, waitMs }, signal)) as Cancelled
+      return (signal) => transport.send({ method: 'POST', path, body, waitMs, isExpected: isCancelled }, signal)
     },
 
     // The connections belong to `fetch`.
     async close() {},
   }
   return transport
-}
-
-/** Returns whether a response has one result for each task. */
-function isBulkResponse(response: unknown, tasks: number): response is BulkResponse {
-  if (!isObject(response) || !('results' in response) || !Array.isArray(response.results)) return false
-  const { results } = response
-  return (
-    results.length === tasks && results.every((each) => isObject(each) && (!('error' in each) || isObject(each.error)))
-  )
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }
 
 function waitQuery(waitMs: number): string {

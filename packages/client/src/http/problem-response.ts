@@ -22,7 +22,7 @@ export function problemIn(response: Response, body: string): ProblemError {
   const problem = parsed(body)
   if (!isProblem(problem)) {
     const outcome = status < 500 ? 'refused' : 'unknown'
-    const detail = `the HTTP ${status} response has no problem details; is this the address of a Bullpen API?`
+    const detail = `the HTTP ${status} response is not a problem that a Bullpen API sends; it ${beginningOf(body)}; check the API's address and version, and any proxy in front of it`
     return new ProblemError({ code: 'unexpected_response', outcome, status, detail, requestId, retryAfterMs })
   }
   const { code, detail, errors, taskId } = problem
@@ -45,6 +45,15 @@ export function errorOf(problem: ResultProblem): ProblemError {
 function outcomeOf({ code, taskId }: Problem, status: number): CallOutcome {
   const isRefused = status < 500 || (taskId === undefined && REFUSED.includes(code))
   return isRefused ? 'refused' : 'unknown'
+}
+
+/** The longest part of a foreign response that an error shows, in characters. */
+const SHOWN_LENGTH = 100
+
+/** Describes how a response that a Bullpen API has not sent begins. */
+export function beginningOf(body: string): string {
+  if (body === '') return 'is empty'
+  return `begins with ${JSON.stringify(body.slice(0, SHOWN_LENGTH))}${body.length > SHOWN_LENGTH ? '…' : ''}`
 }
 
 function parsed(body: string): unknown {

@@ -1,9 +1,10 @@
 // Sends one request to the API with a time limit, and turns every failure into a ProblemError.
 import { ProblemError } from '@bullpen/contract/internal'
 import { timeLimit } from '../time-limit.ts'
-import { problemIn } from './problem-response.ts'
+import { beginningOf, problemIn } from './problem-response.ts'
+import type { Check } from './shape.ts'
 
-export interface HttpRequest {
+export interface HttpRequest<T> {
   readonly method: 'GET' | 'POST'
   /** The path relative to the API's address, including the query. */
   readonly path: string
@@ -13,8 +14,8 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** How long the request asks the API to wait, in ms. This time is added to the time limit. Defaults to 0. */
   readonly waitMs?: number
-  /** Returns whether a successful response is one that a Bullpen API sends. By default, any JSON is. */
-  readonly isExpected?: (response: unknown) => boolean
+  /** Returns whether a successful response is one that a Bullpen API sends to this request. */
+  readonly isExpected: Check<T>
 }
 
 export interface HttpSettings {
@@ -26,12 +27,12 @@ export interface HttpSettings {
 }
 
 /** Sends the request and returns the parsed response. @throws ProblemError, or the signal's reason if the signal aborts. */
-export async function sendRequest(
+export async function sendRequest<T>(
   { baseUrl, headers, fetch, timeoutMs }: HttpSettings,
-  request: HttpRequest,
+  request: HttpRequest<T>,
   signal: AbortSignal | undefined,
-): Promise<unknown> {
-  const { method, path, body, waitMs = 0, isExpected = () => true } = request
+): Promise<T> {
+  const { method, path, body, waitMs = 0, isExpected } = request
   const limitMs = timeoutMs + waitMs
   const limit = timeLimit(limitMs, signal, () => new DOMException(`no response within ${limitMs} ms`, 'TimeoutError'))
   try {
@@ -47,10 +48,9 @@ export async function sendRequest(
     })
     const text = await response.text()
     if (!response.ok) throw problemIn(response, text)
-    const result = parsed(text, response)
+    const result = parsed(text)
     if (isExpected(result)) return result
-    const detail = 'the response does not fit the request; is this the address of a Bullpen API?'
-    throw new ProblemError({ code: 'unexpected_response', status: response.status, detail })
+    throw unexpected(`${method} ${baseUrl.origin}`, response.status, text)
   } catch (error) {
     if (error instanceof ProblemError) throw error
     if (signal?.aborted) throw signal.reason
@@ -60,12 +60,19 @@ export async function sendRequest(
   }
 }
 
-function parsed(text: string, { status }: Response): unknown {
+/** Returns undefined if the text is not JSON. */
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch (cause) {
-    throw new ProblemError({ code: 'unexpected_response', status, detail: 'the response is not JSON', cause })
+  } catch {
+    return undefined
   }
+}
+
+/** Something other than a Bullpen API has responded. It may have passed the request on before, so the outcome is unknown. */
+function unexpected(request: string, status: number, text: string): ProblemError {
+  const detail = `${request}: the HTTP ${status} response is not one that a Bullpen API sends; it ${beginningOf(text)}; check the API's address and version, and any proxy in front of it`
+  return new ProblemError({ code: 'unexpected_response', outcome: 'unknown', status, detail })
 }
 
 /** The codes with which Node reports that no connection was established. Browsers do not report a reason. */

@@ -4,13 +4,14 @@ import { type FieldError, fieldErrorText } from '../errors/field-error.ts'
 
 /**
  * `unreachable` means that no response arrived, in which case `cause` contains the reason. `unexpected_response` means that the
- * response did not come from a Bullpen API.
+ * response did not come from a Bullpen API, in which case `detail` contains its first characters.
  */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_response'
 
 /**
  * What a failed call may have changed. `refused` means that the call had no effect: it was never sent, or the API or Redis
- * rejected it. `unknown` means that the call may have taken effect, because it was sent and its response was lost.
+ * rejected it. `unknown` means that the call may have taken effect, because it was sent and no valid
+ * response arrived.
  */
 export type CallOutcome = 'refused' | 'unknown'
 

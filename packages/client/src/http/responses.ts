@@ -1,0 +1,188 @@
+// Defines which JSON values are responses of a Bullpen API. A proxy, a login page or another server may also respond with a status
+// that means success. The calls that enqueue, look up and cancel tasks check every field, and the others check the fields that
+// distinguish their response from any other JSON.
+import type {
+  Accepted,
+  BulkResponse,
+  BulkResult,
+  Cancellation,
+  Cancelled,
+  CancelPreview,
+  CommandPage,
+  CommandView,
+  Dropped,
+  FleetView,
+  PoolPage,
+  PoolView,
+  SlotPage,
+  SlotView,
+  TaskPage,
+  TaskView,
+} from '@bullpen/contract'
+import {
+  ATTEMPT_END_STATES,
+  ATTEMPT_OUTCOMES,
+  CANCEL_OUTCOMES,
+  COMMAND_OUTCOMES,
+  ENQUEUE_ACTIONS,
+  POOL_STATES,
+  RESPONSE_OUTCOMES,
+  SLOT_STATES,
+  TASK_STATUSES,
+} from '@bullpen/contract/internal'
+import {
+  anything,
+  bool,
+  type Check,
+  listOf,
+  number,
+  oneOf,
+  optional,
+  recordOf,
+  shape,
+  someOf,
+  text,
+  time,
+  whole,
+} from './shape.ts'
+
+type BulkAccepted = Extract<BulkResult, { readonly id: unknown }>
+type BulkRejected = Extract<BulkResult, { readonly error: unknown }>
+
+const links = shape<Accepted['links']>({ self: text, cancel: text })
+const status = oneOf(TASK_STATUSES)
+const action = oneOf(ENQUEUE_ACTIONS)
+const error = shape<NonNullable<TaskView['error']>>({ code: text, message: text })
+
+const accepted = shape<Accepted>({
+  id: text,
+  action,
+  status: optional(status),
+  expectedStartAt: optional(text),
+  links,
+})
+const dropped = shape<Dropped>({ action: oneOf(['dropped']) })
+
+export const isEnqueueResponse: Check<Accepted | Dropped> = (value): value is Accepted | Dropped =>
+  accepted(value) || dropped(value)
+
+const bulkAccepted = shape<BulkAccepted>({
+  id: text,
+  action,
+  status: optional(status),
+  expectedStartAt: optional(text),
+  replayed: optional(oneOf([true])),
+})
+/** Codes of a newer API are accepted, so that the results of the other tasks are not lost. */
+const code = text as Check<BulkRejected['error']['code']>
+const bulkRejected = shape<BulkRejected>({
+  error: someOf<BulkRejected['error']>({
+    code,
+    title: text,
+    status: whole,
+    detail: optional(text),
+    taskId: optional(text),
+    errors: optional(listOf(someOf<NonNullable<BulkRejected['error']['errors']>[number]>({ message: text }))),
+    retryAfter: optional(whole),
+  }),
+})
+const bulkResult: Check<BulkResult> = (value): value is BulkResult =>
+  bulkAccepted(value) || bulkRejected(value) || dropped(value)
+const bulk = shape<BulkResponse>({ failed: whole, results: listOf(bulkResult) })
+
+/** Returns the check of a response with one result for each of so many tasks. */
+export function isBulkResponseFor(tasks: number): Check<BulkResponse> {
+  return (value): value is BulkResponse => bulk(value) && value.results.length === tasks
+}
+
+export const isTask = shape<TaskView>({
+  id: text,
+  task: text,
+  version: whole,
+  queue: text,
+  status,
+  attemptsMade: whole,
+  maxAttempts: whole,
+  priority: whole,
+  fencingToken: whole,
+  input: anything,
+  output: optional(anything),
+  error: optional(error),
+  progress: optional(shape<NonNullable<TaskView['progress']>>({ fraction: number, note: optional(text) })),
+  steps: optional(listOf(text)),
+  meta: recordOf(text),
+  tags: listOf(text),
+  correlationId: optional(text),
+  concurrencyKey: optional(text),
+  enqueuedAt: time,
+  dueAt: optional(time),
+  startedAt: optional(time),
+  endedAt: optional(time),
+  attempts: listOf(
+    shape<TaskView['attempts'][number]>({
+      attempt: whole,
+      fencingToken: whole,
+      counted: bool,
+      outcome: oneOf(ATTEMPT_OUTCOMES),
+      state: oneOf(ATTEMPT_END_STATES),
+      error: optional(error),
+      by: optional(text),
+      worker: text,
+      slot: optional(whole),
+      startedAt: time,
+      endedAt: time,
+    }),
+  ),
+  links,
+})
+
+export const isTaskPage = shape<TaskPage>({ tasks: listOf(isTask), next: optional(text) })
+
+export const isCancelled = shape<Cancelled>({ id: text, outcome: oneOf(CANCEL_OUTCOMES), status, links })
+
+const filter = { queue: text, task: optional(text), tag: optional(text), enqueuedUntil: time }
+
+export const isCancellation = shape<Cancellation>({
+  ...filter,
+  id: text,
+  by: text,
+  status: oneOf(['pending', 'done']),
+  ended: whole,
+  requestedAt: time,
+  doneAt: optional(time),
+  links: shape<Cancellation['links']>({ self: text }),
+})
+
+export const isCancelPreview = shape<CancelPreview>({ ...filter, matching: whole, exact: bool })
+
+export const isFleet = shape<FleetView>({
+  now: time,
+  queues: listOf(someOf<FleetView['queues'][number]>({ queue: text, paused: bool })),
+  workers: listOf(someOf<FleetView['workers'][number]>({ worker: text })),
+})
+
+export const isPoolPage = shape<PoolPage>({
+  pools: listOf(someOf<PoolView>({ worker: text, queue: text, state: oneOf(POOL_STATES) })),
+})
+
+export const isSlotPage = shape<SlotPage>({
+  slots: listOf(someOf<SlotView>({ worker: text, queue: text, slot: whole, state: oneOf(SLOT_STATES) })),
+})
+
+export const isCommand = shape<CommandView>({
+  id: text,
+  spec: someOf<CommandView['spec']>({ queue: optional(text), worker: optional(text) }),
+  by: text,
+  at: time,
+  outcome: oneOf(COMMAND_OUTCOMES),
+  responses: listOf(
+    shape<CommandView['responses'][number]>({
+      worker: text,
+      outcome: oneOf(RESPONSE_OUTCOMES),
+      detail: optional(text),
+      at: optional(time),
+    }),
+  ),
+})
+
+export const isCommandPage = shape<CommandPage>({ commands: listOf(isCommand) })
