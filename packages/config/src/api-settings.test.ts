@@ -103,6 +103,26 @@ describe('the settings of the API', () => {
       /entries 2 \('d4c50494'\) and 3 \('shop'\) of keys \(BULLPEN_API_KEYS\) are the same key under two names/,
     ],
     [
+      'a development key that is also a key',
+      { BULLPEN_ENV: 'development', BULLPEN_API_KEYS: `${KEY}1,shop:${KEY}`, BULLPEN_API_DEV_KEY: KEY },
+      /devKey \(BULLPEN_API_DEV_KEY\) is also entry 2 \('shop'\) of keys \(BULLPEN_API_KEYS\)/,
+    ],
+    [
+      'the fingerprint of another key as a name',
+      { BULLPEN_API_KEYS: `${KEY}3,d4c50494:${KEY}1` },
+      /entry 2 of keys \(BULLPEN_API_KEYS\) has the name 'd4c50494', which is the fingerprint of entry 1; choose another/,
+    ],
+    [
+      'the fingerprint of another key, which has a name, as a name',
+      { BULLPEN_API_KEYS: `d4c50494:${KEY}1,shop:${KEY}3` },
+      /entry 1 of keys \(BULLPEN_API_KEYS\) has the name 'd4c50494', which is the fingerprint of entry 2; choose another/,
+    ],
+    [
+      'the fingerprint of the development key as a name',
+      { BULLPEN_ENV: 'development', BULLPEN_API_KEYS: `d4c50494:${KEY}`, BULLPEN_API_DEV_KEY: `${KEY}3` },
+      /has the name 'd4c50494', which is the fingerprint of devKey \(BULLPEN_API_DEV_KEY\); choose another/,
+    ],
+    [
       'limits that are not JSON',
       { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '100/1s' },
       /BULLPEN_API_KEY_LIMITS is not valid; expected a JSON object/,
@@ -140,6 +160,15 @@ describe('the settings of the API', () => {
 
   it('are rejected without repeating a key', () => {
     expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(/^(?!.*short-secret)/s)
+  })
+
+  it('may name a key by its own fingerprint', () => {
+    expect(read({ BULLPEN_API_KEYS: `${KEY}3,d4c50494:${KEY}3` }).keys).toHaveLength(2)
+  })
+
+  it('are rejected without repeating a key that is also the development key', () => {
+    const env = { BULLPEN_ENV: 'development', BULLPEN_API_KEYS: KEY, BULLPEN_API_DEV_KEY: KEY }
+    expect(() => read(env)).toThrow(/^(?!.*a-key-of-20-letters-)/s)
   })
 
   it('are rejected without repeating a key that has two names', () => {

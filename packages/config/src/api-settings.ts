@@ -9,7 +9,7 @@ import {
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
-import { readNamedKey } from './named-key.ts'
+import { type NamedKey, readNamedKey } from './named-key.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
 import { durationOr, trueOrFalse, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
@@ -207,6 +207,8 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
       ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to let the API generate a key for this machine'
       : undefined,
   ({ keys }) => sameKeyTwice(keys),
+  ({ keys, devKey }) => devKeyTwice(keys, devKey),
+  ({ keys, devKey }) => fingerprintAsName(keys, devKey),
   ({ keys, keyLimits = {} }) => {
     const names = [...keys.map((entry) => readNamedKey(entry).name), DEV_KEY_NAME]
     const unknown = Object.keys(keyLimits).find((name) => name !== EVERY_KEY && !names.includes(name))
@@ -220,14 +222,43 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
       : undefined,
 ]
 
+interface Entry extends NamedKey {
+  /** The position in the setting `keys`. The first entry is 1. */
+  readonly entry: number
+}
+
+const readEntries = (keys: readonly string[]): readonly Entry[] =>
+  keys.map((entry, i) => ({ ...readNamedKey(entry), entry: i + 1 }))
+
 /** If two entries are the same key under different names, only the name of the first one would be used, and only its limits. */
 function sameKeyTwice(keys: readonly string[]): string | undefined {
-  const named = keys.map((entry, i) => ({ ...readNamedKey(entry), entry: i + 1 }))
+  const named = readEntries(keys)
   for (const key of named) {
     const other = named.find(({ name, text }) => text === key.text && name !== key.name)
     if (other !== undefined) {
       return `entries ${key.entry} ('${key.name}') and ${other.entry} ('${other.name}') of keys (BULLPEN_API_KEYS) are the same key under two names; keep one of them (a key without a name is named by its fingerprint)`
     }
+  }
+  return undefined
+}
+
+/** If the development key were also in `keys`, it would be accepted from everywhere. */
+function devKeyTwice(keys: readonly string[], devKey: string | undefined): string | undefined {
+  const same = readEntries(keys).find(({ text }) => text === devKey)
+  return same === undefined
+    ? undefined
+    : `devKey (BULLPEN_API_DEV_KEY) is also entry ${same.entry} ('${same.name}') of keys (BULLPEN_API_KEYS), and would be accepted from everywhere; the development key must be a key of its own, so change one of the two, or remove devKey to let the API generate a key`
+}
+
+/** A key without a name is known by its fingerprint. If another key had it as its name, audit records and limits would mix the two up. */
+function fingerprintAsName(keys: readonly string[], devKey: string | undefined): string | undefined {
+  const named = readEntries(keys)
+  for (const { name, text, entry } of named) {
+    const other = named.find((each) => each.fingerprint === name && each.text !== text)
+    const isOfDevKey = devKey !== undefined && readNamedKey(devKey).fingerprint === name
+    if (other === undefined && !isOfDevKey) continue
+    const owner = other === undefined ? 'devKey (BULLPEN_API_DEV_KEY)' : `entry ${other.entry}`
+    return `entry ${entry} of keys (BULLPEN_API_KEYS) has the name '${name}', which is the fingerprint of ${owner}; choose another name, because audit records and limits could not distinguish the two keys`
   }
   return undefined
 }

@@ -5,6 +5,8 @@ export interface Argument {
   /** The flag without its dashes, or undefined if the argument does not belong to a flag. */
   readonly flag: string | undefined
   readonly value: string | undefined
+  /** The nearest flag before the argument. */
+  readonly previous: string | undefined
 }
 
 /**
@@ -15,16 +17,18 @@ export function readArguments(flags: readonly string[], argv: readonly string[])
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true })
   const found: Argument[] = []
   let lastUnknown = -2
+  let previous: string | undefined
   for (const token of tokens) {
     if (token.kind === 'positional') {
       // An argument that follows an unknown flag is treated as the value of that flag.
-      if (token.index !== lastUnknown + 1) found.push({ flag: undefined, value: token.value })
+      if (token.index !== lastUnknown + 1) found.push({ flag: undefined, value: token.value, previous })
     } else if (token.kind === 'option') {
       const isKnown = flags.includes(token.name)
       if (!isKnown && !token.inlineValue) lastUnknown = token.index
       // In `--port --host x`, `--host` is the next flag and not the value of `--port`.
       const isFlag = token.inlineValue === false && token.value.startsWith('--')
-      found.push({ flag: token.name, value: isFlag ? undefined : token.value })
+      found.push({ flag: token.name, value: isFlag ? undefined : token.value, previous })
+      previous = token.name
     }
   }
   return found

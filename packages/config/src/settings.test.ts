@@ -126,7 +126,17 @@ describe('the error for', () => {
     [
       'a file that can’t be read',
       { env: { BULLPEN_CONFIG: 'a.json' } },
-      'cannot read the file a.json as JSON: Error: ENOENT: no such file',
+      'cannot read the file a.json: ENOENT: no such file',
+    ],
+    [
+      'a file that is not JSON never repeats its content, which may be a secret',
+      { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '{\n  "port": 1,\n  "redisUrl": redis://:hunter2@host\n}' },
+      'the file a.json is not valid JSON: see line 3, column 15; expected a JSON object whose keys are the names of settings',
+    ],
+    [
+      'an argument after a flag never repeats it, because it may be the rest of a secret',
+      { argv: ['--redis-url', 'redis://a,', 'redis://:hunter2@b'] },
+      'unexpected argument after the value of --redis-url; pass settings as --name value, and quote a value that contains spaces',
     ],
     [
       'a file without an object',

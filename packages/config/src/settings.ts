@@ -8,6 +8,7 @@ import { BullpenError } from '@bullpen/contract'
 import { nearest } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import { readArguments } from './arguments.ts'
+import { jsonSyntaxError } from './json-syntax.ts'
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable. The flag is derived from the setting's name: `redisUrl` is `--redis-url`. */
@@ -174,9 +175,9 @@ function fromFlags(table: SettingsTable, argv: readonly string[]): Read & { read
   ])
   const values: Record<string, Given> = {}
   const faults: string[] = []
-  for (const { flag, value } of readArguments([...names.keys()], argv)) {
+  for (const { flag, value, previous } of readArguments([...names.keys()], argv)) {
     const name = names.get(flag ?? '')
-    if (flag === undefined) faults.push(`unexpected argument ${JSON.stringify(value)}; pass settings as --name value`)
+    if (flag === undefined) faults.push(unexpectedArgument(value, previous))
     else if (name === undefined) faults.push(`--${flag} is not a setting${didYouMean(`--${flag}`, flagsOf(names))}`)
     else if (value === undefined) faults.push(`--${flag} requires a value`)
     else if (name in values) faults.push(`--${flag} is specified twice`)
@@ -184,6 +185,13 @@ function fromFlags(table: SettingsTable, argv: readonly string[]): Read & { read
   }
   const { config, ...rest } = values
   return { values: rest, faults, configFile: config === undefined ? undefined : String(config.value) }
+}
+
+/** The argument after a flag may be the rest of a secret that contains a space, so it is not repeated. */
+function unexpectedArgument(value: string | undefined, previous: string | undefined): string {
+  return previous === undefined
+    ? `unexpected argument ${JSON.stringify(value)}; pass settings as --name value`
+    : `unexpected argument after the value of --${previous}; pass settings as --name value, and quote a value that contains spaces`
 }
 
 function flagsOf(names: ReadonlyMap<string, string>): string[] {
@@ -206,12 +214,7 @@ function fromEnvironment(program: (typeof PROGRAMS)[number], table: SettingsTabl
 }
 
 function fromFile(table: SettingsTable, path: string, readFile: SettingsSources['readFile']): Read {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(readFile(path))
-  } catch (cause) {
-    throw invalidConfiguration([`cannot read the file ${path} as JSON: ${String(cause)}`])
-  }
+  const parsed = parseFile(path, readFile)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidConfiguration([`the file ${path} does not contain a JSON object of settings`])
   }
@@ -220,6 +223,21 @@ function fromFile(table: SettingsTable, path: string, readFile: SettingsSources[
   )
   const faults = unknownNames(Object.keys(parsed), Object.keys(table), `${path}: `)
   return { values: Object.fromEntries(entries), faults }
+}
+
+/** @throws BullpenError whose message never contains the content of the file, because the file may contain secrets. */
+function parseFile(path: string, readFile: SettingsSources['readFile']): unknown {
+  let text: string
+  try {
+    text = readFile(path)
+  } catch (cause) {
+    throw invalidConfiguration([`cannot read the file ${path}: ${cause instanceof Error ? cause.message : cause}`])
+  }
+  const place = jsonSyntaxError(text)
+  if (place === undefined) return JSON.parse(text)
+  throw invalidConfiguration([
+    `the file ${path} is not valid JSON: see line ${place.line}, column ${place.column}; expected a JSON object whose keys are the names of settings`,
+  ])
 }
 
 function unknownNames(given: readonly string[], known: readonly string[], place: string): string[] {
