@@ -87,6 +87,11 @@ export function queueKeys(namespace: string, queue: string) {
     /** Hash: the last task that received each unique key, and until when the task has the key (scripts/includes/key-owner.ts). */
     uniqueKeys: `${base}:unique-keys`,
     /**
+     * Sorted set: the tasks that were deleted soon after their enqueue, by the time of the enqueue
+     * (scripts/includes/removed-tasks.ts).
+     */
+    recentlyRemoved: `${base}:recently-removed`,
+    /**
      * Hash: how many records of idempotency keys there are, by the time in s since 1970 by which all of them have expired
      * (admission/idempotency-steps.ts).
      */

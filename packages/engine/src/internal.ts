@@ -65,6 +65,7 @@ export { storedEnvelope } from './task/envelope.ts'
 export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
+export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export {

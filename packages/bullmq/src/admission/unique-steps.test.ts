@@ -33,6 +33,7 @@ async function openQueue(redisUrl = inject('redisUrl')) {
   const removeKeys = createKeyRemover(redis, keys)
   return {
     broker,
+    namespace,
     redis,
     keys,
     taskWith,
@@ -42,6 +43,15 @@ async function openQueue(redisUrl = inject('redisUrl')) {
   }
 }
 
+/** Opens another broker of the namespace, which connects to Redis directly. */
+async function openRival(namespace: string) {
+  const redisUrl = inject('redisUrl')
+  const rival = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, leads: false, log: silent })
+  onTestFinished(() => rival.close())
+  await eventually(() => rival.ping().then(() => true))
+  return rival
+}
+
 describe('the entry of a unique key', () => {
   it.each([
     ['finished', 'f'],
@@ -49,7 +59,7 @@ describe('the entry of a unique key', () => {
   ] as const)('names the task and until when it has the key: %s', async (until, span) => {
     const { enqueue, entries } = await openQueue()
     const { id } = await enqueue({ until })
-    expect(await entries()).toEqual({ 'rig.long:k': `${id} ${span} c` })
+    expect(await entries()).toEqual({ 'rig.long:k': `${id} ${span}` })
   })
 
   it('has the time at which the key is free, by the clock of Redis', async () => {
@@ -143,6 +153,31 @@ describe('a call whose reply is lost', () => {
   })
 })
 
+describe('a call whose reply is lost, and whose task is replaced before the call is sent again', () => {
+  it.each([
+    ['keep', 'created'],
+    ['replace', 'replaced'],
+  ] as const)('gets its own action, with %s, and leaves the newer task in place', async (onConflict, action) => {
+    const proxy = await faultProxy(inject('redisUrl'))
+    onTestFinished(() => proxy.close())
+    const { broker, enqueue, taskWith, redis, keys, namespace } = await openQueue(proxy.url)
+    const rival = await openRival(namespace)
+    if (action === 'replaced') await enqueue({ onConflict })
+    const task = taskWith({ onConflict })
+    proxy.cutAnswers()
+    const answer = broker.enqueue(task)
+    await eventually(async () => (await redis.exists(keys.job(task.id))) === 1)
+    const newer = taskWith({ onConflict: 'replace' })
+    expect(await rival.enqueue(newer)).toMatchObject({ id: newer.id, action: 'replaced' })
+    const before = await rival.totals('rig')
+    proxy.reset()
+    expect(await answer).toEqual({ id: task.id, action })
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([newer.id])
+    expect(await rival.totals('rig')).toEqual(before)
+    expect((await rival.enqueue(taskWith())).id).toBe(newer.id)
+  })
+})
+
 describe('a task that is replaced', () => {
   it.each([
     ['wait', {}],
@@ -182,7 +217,7 @@ describe('the leader', () => {
     await eventually(() => Date.now() > now + 2)
     await removeKeys()
     expect(Object.keys(await entries()).toSorted()).toEqual(['rig.long:kept', 'rig.long:later'])
-    expect((await entries())['rig.long:kept']).toBe(`${kept.id} f c`)
+    expect((await entries())['rig.long:kept']).toBe(`${kept.id} f`)
   })
 
   it('deletes nothing if there is a newer leader', async () => {
@@ -203,11 +238,11 @@ describe('the leader', () => {
         keys.uniqueKeys,
         Object.fromEntries(Array.from({ length: to - from }, (_, i) => [`k${from + i}`, entry])),
       )
-    await fill(0, 5_000, 'rig-gone f c')
+    await fill(0, 5_000, 'rig-gone f')
     await removeKeys()
     expect(await redis.hlen(keys.uniqueKeys)).toBe(0)
-    await fill(0, 5_000, `rig-1 ${Date.now() + 3_600_000} c`)
-    await fill(5_000, 5_500, 'rig-gone f c')
+    await fill(0, 5_000, `rig-1 ${Date.now() + 3_600_000}`)
+    await fill(5_000, 5_500, 'rig-gone f')
     await removeKeys()
     expect(await redis.hlen(keys.uniqueKeys)).toBeGreaterThan(5_000)
     // Each visit continues where the one before has ended.

@@ -119,20 +119,19 @@ ${TAKE_OUT}
   delete(replaced)
 end`
 
-/** The step after the add. By then, the task `id` is stored. */
+/** The step after the add. By then, the task `id` is stored. The task's field `replaced` says that it replaced another task. */
 export const TAKE_KEY = `
-if key then call('HSET', base .. 'unique-keys', key, id .. ' ' .. span .. (replaced and ' r' or ' c')) end`
+if key then
+  call('HSET', base .. 'unique-keys', key, id .. ' ' .. span)
+  if replaced then call('HSET', base .. id, 'replaced', 1) end
+end`
 
 /**
  * Lua lines for a call that was sent again although its first run stored the task `id`. The lines set `has_replaced` to whether
  * that task replaced another one.
  */
 export const RECALL_REPLACED = `
-local has_replaced = false
-if unique ~= '' then
-  local entry = call('HGET', base .. 'unique-keys', string.match(unique, '^%S+ %a %d+ %d+ (.*)$'))
-  has_replaced = entry and string.match(entry, '^(%S+) %S+ r$') == id
-end`
+local has_replaced = unique ~= '' and call('HEXISTS', base .. id, 'replaced') == 1`
 
 /** Encodes the steps' argument. */
 export function encodeUnique(task: NewTask): string {

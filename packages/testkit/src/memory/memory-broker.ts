@@ -33,6 +33,7 @@ import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.t
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
+import { RemovedTasks } from './removed-tasks.ts'
 import { StartEstimates } from './start-estimates.ts'
 import { actionOnExisting, recordOf, type StoredTask, statusOf, storedTask } from './stored-task.ts'
 import { type FoundConflict, UniqueKeys } from './unique-keys.ts'
@@ -100,6 +101,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const records = new IdempotencyRecords(clock)
   const starts = new StartEstimates(clock)
   const buckets = new ApiKeyBuckets(clock)
+  const removedTasks = new RemovedTasks(clock)
   const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
@@ -112,6 +114,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   const onRemoved = (task: StoredTask): void => {
     tasks.delete(task.id)
+    removedTasks.add(task)
     wakeWaiters(task)
   }
 
@@ -163,11 +166,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     const earlier = records.find(task)
     if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
     const known = tasks.get(task.id)
-    if (known !== undefined) {
-      const action = actionOnExisting(known, task.caller)
-      const hasReplaced = action === 'created' && uniqueKeys.hasReplaced(task)
-      return { isNew: false, dataBytes, store: () => ({ id: task.id, action: hasReplaced ? 'replaced' : action }) }
-    }
+    const removed = task.unique === undefined ? undefined : removedTasks.actionOf(task)
+    const action = known === undefined ? removed : actionOnExisting(known, task.caller)
+    if (action !== undefined) return { isNew: false, dataBytes, store: () => ({ id: task.id, action }) }
     const conflict = uniqueKeys.conflict(task)
     const other = conflict && tasks.get(conflict.id)
     const hasReplaced = conflict?.decided.action === 'replaced'
@@ -197,7 +198,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
         const action = hasReplaced ? 'replaced' : 'created'
         const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, store) } as const
         tasks.set(task.id, stored)
-        uniqueKeys.take(task, hasReplaced)
+        stored.hasReplaced = hasReplaced
+        uniqueKeys.take(task)
         buckets.take(task)
         records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
         store.add(stored)

@@ -51,6 +51,8 @@ export interface StoredTask {
   expiresAt: number | undefined
   /** Distinguishes the call that stored the task from other calls with the same id. */
   readonly callerToken: string | undefined
+  /** Whether the task replaced another one when it was stored. */
+  hasReplaced: boolean
   place: Place
   /** Undefined for an active task whose owner is lost and that has not been recovered yet. */
   owner: Owner | undefined
@@ -89,6 +91,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     priority,
     expiresAt,
     callerToken: typeof caller === 'object' ? caller.token : undefined,
+    hasReplaced: false,
     place: 'waiting',
     owner: undefined,
     fencingToken: 0,
@@ -106,10 +109,10 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
   }
 }
 
-/** Returns the action of an enqueue whose task is already stored. */
-export function actionOnExisting({ callerToken }: StoredTask, caller: Caller | undefined): EnqueueAction {
-  if (caller === undefined) return 'existing'
-  return caller === 'only' || caller.token === callerToken ? 'created' : 'existing'
+/** Returns the action of an enqueue whose task has already been stored. */
+export function actionOnExisting({ callerToken, hasReplaced }: StoredTask, caller: Caller | undefined): EnqueueAction {
+  if (caller === undefined || (caller !== 'only' && caller.token !== callerToken)) return 'existing'
+  return hasReplaced ? 'replaced' : 'created'
 }
 
 /** Returns the fields that a cancel rule matches. */

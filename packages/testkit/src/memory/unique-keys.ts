@@ -17,8 +17,6 @@ import { type StoredTask, statusOf } from './stored-task.ts'
 interface Entry {
   readonly id: TaskId
   readonly span: KeySpan
-  /** Whether the task replaced another one when it was stored. */
-  readonly hasReplaced: boolean
 }
 
 /** Another task that has the key of a new one, and what happens to the new one. */
@@ -54,16 +52,10 @@ export class UniqueKeys {
   }
 
   /** Gives the key to a task that is being stored. */
-  take(task: NewTask, hasReplaced: boolean): void {
+  take(task: NewTask): void {
     const name = nameOf(task)
     if (name === undefined || task.unique === undefined) return
-    this.#entries.set(name, { id: task.id, span: keySpan(task.unique, this.#clock.now()), hasReplaced })
-  }
-
-  /** Returns whether this task replaced another one when it was stored. Returns false if another task has got its key since. */
-  hasReplaced(task: NewTask): boolean {
-    const entry = this.#entries.get(nameOf(task) ?? '')
-    return entry?.id === task.id && entry.hasReplaced
+    this.#entries.set(name, { id: task.id, span: keySpan(task.unique, this.#clock.now()) })
   }
 }
 

@@ -22,6 +22,7 @@ import { queueKeys } from '../../keys.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
+import { RECALL_REMOVED } from '../../scripts/includes/removed-tasks.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { STATUS_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
@@ -88,6 +89,9 @@ end`
  * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key, if the
  * queue is full, or if there is no memory for the idempotency key. A Queue's own `add` does not set `id`, and receives BullMQ's return value, which is the job's id.
  *
+ * A call that is sent again stores nothing if its first run has stored the task. If the task has a unique key, this also holds if
+ * the task was deleted in the meantime, because the second run could otherwise delete the task that has replaced it.
+ *
  * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
  */
 export const ADD = {
@@ -104,6 +108,11 @@ if id ~= '' and call('EXISTS', base .. id) == 1 then
   ${RECALL_REPLACED}
   local is_own = caller ~= '' and call('HGET', base .. id, 'caller') == caller
   return (is_own and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
+end
+if id ~= '' and unique ~= '' then${RECALL_REMOVED}
+  if was_removed then
+    return (caller ~= '' and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
+  end
 end
 ${RESOLVE_CONFLICT}
 ${LIMIT}

@@ -10,6 +10,7 @@
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the
 // number of bytes that the unfinished tasks take (task-charge.ts). Everything else is the size of a set. A BullMQ Queue or Worker
 // that is not attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
+import { REMEMBER_REMOVED } from '../../scripts/includes/removed-tasks.ts'
 import { bytesOf, CHARGE } from './task-charge.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
@@ -31,7 +32,8 @@ export const LUA_PARTS = Object.entries(PARTS)
  * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
  *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
  *   tasks are dead. BullMQ does not pass any options before the score.
- * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way.
+ * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way. A job that
+ *   was enqueued recently is remembered, in case its add is sent again.
  */
 const MOVES = {
   ZADD: `function moves.ZADD(set, score, id, ...)
@@ -74,11 +76,13 @@ const MOVES = {
   DEL: `function moves.DEL(key, logs, ...)
       local home = logs == key .. ':logs' and home_of(key)
       if home then
-        local has_ended = call('HEXISTS', key, 'finishedOn') == 1
-        if has_ended or call('EXISTS', key) == 1 then
+        local has_ended, enqueued_at, caller, replaced =
+          unpack(call('HMGET', key, 'finishedOn', 'timestamp', 'caller', 'replaced'))
+        if enqueued_at or call('EXISTS', key) == 1 then
           call('HINCRBY', home .. 'totals', 'removed', 1)
           if not has_ended then charge(home, key, -1) end
         end
+        if enqueued_at then remember_removed(home, string.sub(key, #home + 1), tonumber(enqueued_at), caller, replaced) end
       end
       return call('DEL', key, logs, ...)
     end`,
@@ -140,6 +144,7 @@ ${Object.entries(PARTS)
       return parts[1]
     end
 
+${REMEMBER_REMOVED}
     ${Object.values(MOVES).join('\n    ')}
     return moves
   end

@@ -1,9 +1,8 @@
 // Defines a Lua function that finds the task that has a unique key.
 //
-// A queue's hash `unique-keys` has an entry for each key: `<task id> <span> <action>`. The span is `s` until the task has started,
-// `f` until it has ended, or a time in ms since 1970. The action is `r` if the task replaced another one when it was stored, and
-// otherwise `c`. A key that is no longer in use may still have an entry, which the next task with that key overwrites, or which the
-// leader deletes (../leader/remove-unique-keys.ts).
+// A queue's hash `unique-keys` has an entry for each key: `<task id> <span>`. The span is `s` until the task has started, `f` until
+// it has ended, or a time in ms since 1970. A key that is no longer in use may still have an entry, which the next task with that
+// key overwrites, or which the leader deletes (../leader/remove-unique-keys.ts).
 
 /**
  * `key_owner(base, entry, now)` returns the id of the task that has the key, or nil if no task has it. `base` is the prefix of

@@ -248,6 +248,42 @@ export function uniqueKeys(open: OpenBackend): void {
     for (const _ of [1, 2]) expect(await broker.enqueue(second)).toMatchObject({ id: second.id, action: 'replaced' })
   })
 
+  it.each([
+    ['keep', 'created'],
+    ['replace', 'replaced'],
+  ] as const)(
+    "a call with '%s' that is sent again with its own id after its task was replaced gets the same action, and changes nothing",
+    async (onConflict, action) => {
+      const { broker, taskWith, enqueueUnique, idsOf } = await openKeys(open)
+      if (action === 'replaced') await enqueueUnique({})
+      const task = taskWith({ onConflict })
+      expect(await broker.enqueue(task)).toMatchObject({ id: task.id, action })
+      const newer = await enqueueUnique({ onConflict: 'replace' })
+      const before = await broker.totals(QUEUE)
+      expect(await broker.enqueue(task)).toEqual({ id: task.id, action })
+      expect(await idsOf('waiting')).toEqual([newer.id])
+      expect(await broker.totals(QUEUE)).toEqual(before)
+    },
+  )
+
+  it('a call that is sent again after its task has ended and was deleted gets the same action, and changes nothing', async () => {
+    const { broker, taskWith, enqueueUnique, start, drain, idsOf } = await openKeys(open, {
+      retention: { completed: { count: 0 } },
+    })
+    const task = taskWith({})
+    expect(await broker.enqueue(task)).toMatchObject({ id: task.id, action: 'created' })
+    await start()
+    await eventually(async () => (await broker.find(task.id)) === undefined)
+    await drain()
+    const newer = await enqueueUnique({})
+    expect(await broker.enqueue({ ...task, unique: { ...task.unique, onConflict: 'replace' } } as NewTask)).toEqual({
+      id: task.id,
+      action: 'created',
+    })
+    expect(await idsOf('waiting')).toEqual([newer.id])
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 2, removed: 1 })
+  })
+
   it('an idempotency key remembers what happened to the unique key, also when the other task has ended', async () => {
     const { broker, taskWith, enqueueUnique } = await openKeys(open)
     const idempotency = (key: string) => idempotencyOf({ key, caller: 'ann', request: '', life: 86_400 })
