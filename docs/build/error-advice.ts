@@ -54,6 +54,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'There is no cancellation with this id, or the cancellation completed more than 24 hours ago.',
     action: 'Check the id.',
   },
+  task_not_dead: {
+    meaning: 'Only a dead task can be retried or deleted, and the task has another status.',
+    action: 'Read `detail`, which names the status. Somebody may have retried the task already.',
+  },
   queue_not_found: {
     meaning: 'No task in the catalogue uses this queue.',
     action: 'Look up the names of the queues with `GET /v1/fleet`.',

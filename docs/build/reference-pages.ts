@@ -6,9 +6,7 @@ import { COMMIT_REFUSALS, END_REASONS, HTTP_STATUS, TASK_STATUSES } from '@bullp
 import { ATTEMPT_TRANSITIONS, POOL_TRANSITIONS, SLOT_TRANSITIONS, type Transitions } from '@bullpen/engine/internal'
 import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
 import { RESOURCE_SETTINGS } from '../../apps/worker/src/resources/settings.ts'
-import { fleetRoutes } from '../../packages/api/src/http/routes/fleet-routes.ts'
-import { probeRoutes } from '../../packages/api/src/http/routes/probe-routes.ts'
-import { taskRoutes } from '../../packages/api/src/http/routes/task-routes.ts'
+import { routeTable } from '../../packages/api/src/http/routes/route-table.ts'
 import { COMMAND_NAMES } from '../../packages/cli/src/commands/command-table.ts'
 import { EXIT_MEANINGS } from '../../packages/cli/src/exit-codes.ts'
 import { commandHelp, generalHelp } from '../../packages/cli/src/help.ts'
@@ -285,9 +283,9 @@ npx --no -- bullpen fleet
 const fenced = (text: string): string => `\`\`\`text\n${text}\`\`\``
 
 /** The handlers in the table are not called here, so a context that has only a catalogue is enough. */
-function routes(): ReturnType<typeof taskRoutes> {
-  const context = { catalogue } as unknown as Parameters<typeof taskRoutes>[0]
-  return [...taskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
+function routes(): ReturnType<typeof routeTable> {
+  const context = { catalogue } as unknown as Parameters<typeof routeTable>[0]
+  return routeTable(context)
 }
 
 const ACCESS = { key: 'API key', browser: 'API key or browser session', open: 'none' } as const

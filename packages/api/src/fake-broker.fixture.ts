@@ -12,13 +12,15 @@ import {
 } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
-import { type CancelProgress, queueOfAll } from '@bullpen/engine/internal'
+import { type CancelProgress, type DeadTaskAnswer, queueOfAll, type RetryOptions } from '@bullpen/engine/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   readonly cancels: CancelProgress[]
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
+  /** The options of each retry. */
+  readonly retries: RetryOptions[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'rate' | 'limited' | 'hangs' | 'breaks'
   /** The limit that the queue has reached if `trouble` is 'queue full'. */
@@ -52,10 +54,19 @@ export function fakeBroker(): FakeBroker {
     return value()
   }
 
+  function onDead(id: TaskId, act: () => unknown): DeadTaskAnswer {
+    const record = records.get(id)
+    if (record === undefined) return 'not_found'
+    if (record.status !== 'dead') return 'not_dead'
+    act()
+    return 'done'
+  }
+
   const broker: FakeBroker = {
     enqueued: [],
     cancels: [],
     cancelledBy: [],
+    retries: [],
     trouble: 'none',
     reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
     waiting: 0,
@@ -115,6 +126,16 @@ export function fakeBroker(): FakeBroker {
         broker.waiting--
       }
     },
+    retry: (id, options) =>
+      answer(() =>
+        onDead(id, () => {
+          broker.retries.push(options)
+          const { status: _, ...record } = records.get(id) as TaskRecord
+          const input = options.edit === undefined ? record.input : options.edit.input
+          records.set(id, { ...record, status: 'waiting', input })
+        }),
+      ),
+    deleteDead: (id) => answer(() => onDead(id, () => records.delete(id))),
     cancel: (id, { stoppable, by }) =>
       answer(() => {
         broker.cancelledBy.push(by)

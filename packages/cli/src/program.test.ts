@@ -457,6 +457,8 @@ describe('help', () => {
       'POST /v1/tasks/cancel?dryRun=true': [200, { ...pending, matching: 12, exact: true }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
+      [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
+      [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
       ...FLEET,
     })
     const ended = await runShell(api, line.replace(/<receipts?\.(nd)?json/, '<<<"{}"'))

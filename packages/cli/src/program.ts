@@ -6,6 +6,7 @@ import { audit } from './commands/audit.ts'
 import { cancel } from './commands/cancel.ts'
 import type { CommandContext } from './commands/command-context.ts'
 import type { CommandName } from './commands/command-table.ts'
+import { dead } from './commands/dead.ts'
 import { drain } from './commands/drain.ts'
 import { enqueue } from './commands/enqueue.ts'
 import { fleet } from './commands/fleet.ts'
@@ -36,6 +37,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   show,
   list,
   cancel,
+  dead,
   fleet,
   pause,
   resume,

@@ -3,6 +3,7 @@
 import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { type BulkCalls, bulkCalls } from './bulk-calls.ts'
+import { type DeadTaskCalls, deadTaskCalls } from './dead-task-calls.ts'
 import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
 import { type QueueCalls, queueCalls } from './queue-calls.ts'
@@ -26,8 +27,10 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
  */
 export interface TaskClient extends TaskCalls, BulkCalls {}
 
-/** A client over HTTP, which can also list tasks, cancel them by filter, and control the fleet. */
-export interface Client extends TaskClient, QueueCalls, FleetCalls {}
+/**
+ * A client over HTTP, which can also list tasks, cancel them by filter, retry and delete dead ones, and control the fleet.
+ */
+export interface Client extends TaskClient, QueueCalls, DeadTaskCalls, FleetCalls {}
 
 /**
  * Creates a client.
@@ -53,5 +56,5 @@ export function createClient({
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
     repeat(repeatability, (current) => transport.send(request, current), signal)
-  return { ...tasks, ...queueCalls(send), ...fleetCalls(send) } satisfies Client
+  return { ...tasks, ...queueCalls(send), ...deadTaskCalls(send), ...fleetCalls(send) } satisfies Client
 }

@@ -45,11 +45,12 @@ export type { CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from './task/ev
 export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatus, Isolation } from './task/states.ts'
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'
-export type { Progress, TaskRecord } from './task/task-record.ts'
+export type { Progress, TaskRecord, TaskRetry } from './task/task-record.ts'
 
 // Tasks over HTTP:
 
 export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
+export type { Deleted, Retried, RetryOneRequest } from './http/dead-tasks.ts'
 export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
 export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/enqueue-bulk.ts'
 export type { Problem } from './http/problem.ts'

@@ -71,6 +71,7 @@ export {
   cancelOneSchema,
   cancelPreviewSchema,
 } from './http/cancel.ts'
+export { deletedSchema, deleteOneQuerySchema, retriedSchema, retryOneSchema } from './http/dead-tasks.ts'
 export {
   acceptedSchema,
   callOptionsSchema,

@@ -31,7 +31,15 @@ export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
-export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker.ts'
+export type {
+  CancelFilter,
+  CancelOptions,
+  CancelProgress,
+  CancelRule,
+  DeadTaskAnswer,
+  InputEdit,
+  RetryOptions,
+} from './ports/broker.ts'
 export type { Clock, Random, Timer } from './ports/clock.ts'
 export type {
   Consumer,
@@ -61,13 +69,20 @@ export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tas
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
-export { storedEnvelope } from './task/envelope.ts'
+export { editedEnvelope, retriedEnvelope, storedEnvelope } from './task/envelope.ts'
 export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
-export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
+export {
+  endWithoutStart,
+  MAX_ATTEMPT_RECORDS,
+  MAX_DEATHS,
+  MAX_RETRY_RECORDS,
+  statusOfDelayed,
+  statusOfEnded,
+} from './task/task-status.ts'
 export {
   extendedSpan,
   hasKey,

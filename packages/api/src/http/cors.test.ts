@@ -23,7 +23,7 @@ describe('an origin that may call the API', () => {
     expect({ statusCode, body }).toEqual({ statusCode: 204, body: '' })
     expect(headers).toMatchObject({
       'access-control-allow-origin': SHOP,
-      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-methods': 'GET, POST, DELETE',
       'access-control-allow-headers': 'authorization, content-type, idempotency-key, prefer, traceparent, x-request-id',
       'access-control-max-age': '7200',
       vary: 'Origin',

@@ -36,7 +36,7 @@ export function allowOrigins(origins: readonly string[]): onRequestHookHandler {
       reply
         .code(204)
         .headers({
-          'access-control-allow-methods': 'GET, POST',
+          'access-control-allow-methods': 'GET, POST, DELETE',
           'access-control-allow-headers': REQUEST_HEADERS.join(', '),
           'access-control-max-age': String(MAX_AGE_S),
         })

@@ -1,5 +1,5 @@
-// The broker on Redis: stores tasks as BullMQ jobs (./enqueueing.ts), reads and lists them (./task-queries.ts), and cancels them
-// (./cancelling.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
+// The broker on Redis: stores tasks as BullMQ jobs (./enqueueing.ts), reads and lists them (./task-queries.ts), cancels them
+// (./cancelling.ts), and retries and deletes dead ones (./dead-tasks.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
 // (../leader/leader.ts).
 
 import type { EnqueueRates } from '@bullpen/engine/internal'
@@ -18,6 +18,7 @@ import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
 import { createCancelling } from './cancelling.ts'
+import { createDeadTasks } from './dead-tasks.ts'
 import { createEnqueueing, type EnqueueingOptions } from './enqueueing.ts'
 import { openQueueTable } from './queue-handles.ts'
 import { createTaskQueries } from './task-queries.ts'
@@ -44,6 +45,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
+    ...createDeadTasks({ redis, queues, call, sizeLimit, codec }),
 
     rates: openRates(options, redis, call),
     boardQueues: queues.all.map(({ queue }) => queue),

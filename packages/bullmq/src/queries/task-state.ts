@@ -10,6 +10,7 @@ import {
 } from '@bullpen/contract'
 import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
 import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
+import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -80,7 +81,15 @@ export function decodeState(
     ...stepsIn(fields),
     output: success?.encoded === true ? decode(success.output) : success?.output,
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
+    ...retriesIn(fields),
   }
+}
+
+const retriesSchema = z.array(z.object({ at: z.number(), by: z.string() }))
+
+function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskRecord, 'retries'> {
+  const found = retriesSchema.safeParse(parseJson(retries))
+  return found.success ? { retries: found.data } : {}
 }
 
 function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'steps'> {

@@ -84,6 +84,11 @@ export const OPTIONS = {
     value: 'LIMIT',
     help: 'how long the task may take from enqueueing to the end of its last attempt',
   },
+  input: {
+    type: 'string',
+    value: 'INPUT',
+    help: "the JSON that replaces the task's input, or - to read it from standard input",
+  },
   queue: { type: 'string', value: 'QUEUE', help: 'the queue (required)' },
   status: { type: 'string', value: 'STATUS', help: 'the status (required)' },
   task: { type: 'string', value: 'TASK', help: 'include only tasks with this name' },

@@ -118,6 +118,22 @@ export const COMMANDS = {
       'bullpen cancel --queue mail --tag batch:7 --yes',
     ],
   },
+  dead: {
+    usage: 'retry ID… | delete ID…',
+    summary: 'Retry or delete dead tasks',
+    description: [
+      'Retry dead tasks, or delete them. A retried task keeps its id, waits behind the other tasks of its queue, and gets all',
+      'attempts of its retry policy again. With --input, the task runs with a new input, which must match its contract. Use',
+      '--input - to read the input from standard input.',
+    ],
+    arguments: { min: 1, max: Number.POSITIVE_INFINITY },
+    options: ['input', 'by'],
+    examples: [
+      `bullpen dead retry ${ID}`,
+      `bullpen dead retry ${ID} --input '{"n":50}'`,
+      `bullpen dead delete ${ID} --by ann`,
+    ],
+  },
   ...FLEET_COMMANDS,
   help: {
     usage: '[COMMAND]',

@@ -75,10 +75,16 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['input', value(task.input)],
     ['output', value(task.output)],
     ['error', error && plain(`${error.code}: ${error.message}`)],
+    ['retried', retriesText(task, layout)],
     ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
   ]
   const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
+}
+
+/** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */
+function retriesText({ retries }: TaskView, { now }: Layout): string | undefined {
+  return retries && plain(retries.map(({ at, by }) => `by ${by} ${relativeTime(at, now)}`).join(', '))
 }
 
 /**

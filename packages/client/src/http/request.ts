@@ -5,7 +5,7 @@ import { beginningOf, problemIn } from './problem-response.ts'
 import type { Check } from './shape.ts'
 
 export interface HttpRequest<T> {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** The path relative to the API's address, including the query. */
   readonly path: string
   /** The body as JSON text. */

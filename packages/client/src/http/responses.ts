@@ -10,10 +10,12 @@ import type {
   CancelPreview,
   CommandPage,
   CommandView,
+  Deleted,
   Dropped,
   FleetView,
   PoolPage,
   PoolView,
+  Retried,
   SlotPage,
   SlotView,
   TaskPage,
@@ -133,8 +135,12 @@ export const isTask = shape<TaskView>({
       endedAt: time,
     }),
   ),
+  retries: optional(listOf(shape<NonNullable<TaskView['retries']>[number]>({ at: time, by: text }))),
   links,
 })
+
+export const isRetried = shape<Retried>({ id: text, status, links })
+export const isDeleted = shape<Deleted>({ id: text })
 
 export const isTaskPage = shape<TaskPage>({ tasks: listOf(isTask), next: optional(text) })
 

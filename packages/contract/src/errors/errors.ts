@@ -16,6 +16,7 @@ export const ERROR_CODES = [
   'forbidden',
   'task_not_found',
   'cancel_not_found',
+  'task_not_dead',
   'queue_not_found',
   'worker_not_found',
   'command_not_found',

@@ -61,6 +61,10 @@ export const taskViewSchema = z
     startedAt: time.optional().describe('When the latest attempt started.'),
     endedAt: time.optional().describe('When the task reached its final status.'),
     attempts: z.array(attemptViewSchema).describe('The last ten attempts that have ended, oldest first.'),
+    retries: z
+      .array(z.object({ at: time, by: z.string().describe('Who retried the task.') }))
+      .optional()
+      .describe('The last ten times that the task was retried by request after it was dead, oldest first.'),
     links: linksSchema,
   })
   .meta({ id: 'Task' })

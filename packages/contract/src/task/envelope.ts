@@ -12,6 +12,11 @@ export const ENVELOPE_VERSION = 2
 export const envelopeSchema = z.object({
   /** The version of the envelope itself. */
   v: z.literal(ENVELOPE_VERSION),
+  /**
+   * When the task was last retried after it was dead, in ms since 1970. The total timeout then starts at this time. Stored directly
+   * after the version of the envelope, so that a script in Redis can set it without parsing the input.
+   */
+  retriedAt: z.int().nonnegative().optional(),
   /** The version of the task's definition. */
   version: z.int().positive(),
   /** Stored before the input, so that a script in Redis can find the tags without parsing the input. */

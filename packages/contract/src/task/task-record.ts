@@ -9,6 +9,14 @@ export interface Progress {
   readonly note?: string | undefined
 }
 
+/** A request to run a dead task again. */
+export interface TaskRetry {
+  /** Milliseconds since 1970, on the store's clock. */
+  readonly at: number
+  /** Who retried the task. */
+  readonly by: string
+}
+
 /** Times are in milliseconds since 1970. */
 export interface TaskRecord {
   readonly id: TaskId
@@ -43,4 +51,6 @@ export interface TaskRecord {
   readonly output: unknown
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
+  /** The last ten times that someone retried the task after it was dead, oldest first. Absent if nobody has. */
+  readonly retries?: readonly TaskRetry[]
 }

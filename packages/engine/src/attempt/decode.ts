@@ -42,7 +42,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     correlationId: envelope.correlationId,
     apiKeyName: envelope.apiKeyName,
     timeouts,
-    totalTimeoutAt: totalTimeoutAt(task.enqueuedAt, timeouts),
+    totalTimeoutAt: totalTimeoutAt(envelope.retriedAt ?? task.enqueuedAt, timeouts),
   }
 }
 

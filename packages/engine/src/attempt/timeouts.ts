@@ -60,9 +60,12 @@ function inherited(own: CallTimeouts, timeout: keyof CallTimeouts, pool: Timeout
   return contradictionIn({ ...own, [timeout]: pool[timeout] }) === undefined ? pool[timeout] : 'none'
 }
 
-/** Returns the time at which the task's total timeout expires, in ms since 1970. No other code computes this time. */
-export function totalTimeoutAt(enqueuedAt: number, { totalMs }: Timeouts): Ms {
-  return totalMs === 'none' ? 'none' : enqueuedAt + totalMs
+/**
+ * Returns the time at which the task's total timeout expires, in ms since 1970. `since` is when the task was enqueued or, if it was
+ * dead, last retried. No other code computes this time.
+ */
+export function totalTimeoutAt(since: number, { totalMs }: Timeouts): Ms {
+  return totalMs === 'none' ? 'none' : since + totalMs
 }
 
 /** A timeout that has expired, and its length. */

@@ -132,6 +132,25 @@ export interface CancelProgress {
   readonly doneAt: number | undefined
 }
 
+export interface RetryOptions {
+  /** Distinguishes this request from others. A repeated call with the same request changes nothing. */
+  readonly request: string
+  /** Who retries the task, for the task's history. */
+  readonly by: string
+  /**
+   * The new input and the version of the definition against which it was validated. By default, the input stays unchanged.
+   */
+  readonly edit?: InputEdit | undefined
+}
+
+export interface InputEdit {
+  readonly input: unknown
+  readonly version: number
+}
+
+/** What a request concerning one dead task has done. */
+export type DeadTaskAnswer = 'done' | 'not_dead' | 'not_found'
+
 /** The counters of a queue. All but `bytes` only increase. */
 export interface QueueTotals {
   /**
@@ -216,6 +235,17 @@ export interface Broker {
    * hours ago. Takes one round trip.
    */
   cancelProgress(id: string): Promise<CancelProgress | undefined>
+  /**
+   * Runs a dead task again. The task keeps its id, its attempt records and the results of its finished steps, and waits behind the
+   * other tasks of its queue. It gets all attempts of its retry policy again, its total timeout starts again, and its fencing
+   * token continues to increase. The limits of the queue do not apply. The call is atomic and idempotent, and takes one round trip,
+   * or two with a new input.
+   *
+   * @throws BullpenError `payload_too_large` if the task would exceed the broker's size limit with the new input.
+   */
+  retry(id: TaskId, options: RetryOptions): Promise<DeadTaskAnswer>
+  /** Deletes a dead task. The call is atomic and takes one round trip. */
+  deleteDead(id: TaskId): Promise<DeadTaskAnswer>
   /**
    * Lists a queue's tasks in one status, one page at a time. @throws BullpenError `invalid_cursor` if the cursor comes from
    * another listing.

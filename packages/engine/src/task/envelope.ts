@@ -1,7 +1,7 @@
-// Creates the envelope of a new task, which every broker stores and every worker decodes.
+// Creates the envelope of a task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
 import { isCounted } from '../admission/api-key-limits.ts'
-import type { NewTask } from '../ports/broker.ts'
+import type { InputEdit, NewTask } from '../ports/broker.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import { encodePayload } from './payloads.ts'
 
@@ -24,4 +24,17 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
     ...(task.totalMs !== undefined && { totalMs: task.totalMs }),
   }
+}
+
+/** Returns the envelope of a task that gets a new input. The codec need not be the one that has encoded the previous input. */
+export function editedEnvelope(envelope: Envelope, { input, version }: InputEdit, codec?: PayloadCodec): Envelope {
+  const { encoded: _, ...kept } = envelope
+  const stored = codec === undefined ? input : encodePayload(input, codec)
+  const isEncoded = codec !== undefined && stored !== undefined
+  return { ...kept, version, input: stored, ...(isEncoded && { encoded: true as const }) }
+}
+
+/** Returns the envelope of a task that is retried at this time, in ms since 1970. The total timeout starts again. */
+export function retriedEnvelope({ v, ...envelope }: Envelope, at: number): Envelope {
+  return { v, ...envelope, retriedAt: at }
 }

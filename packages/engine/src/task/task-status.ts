@@ -10,6 +10,9 @@ export const MAX_DEATHS = 10
 /** How many attempt records are stored with a task, including the record of a success. Older records are dropped. */
 export const MAX_ATTEMPT_RECORDS = 10
 
+/** How many retries of dead tasks are stored with a task. Older ones are dropped. */
+export const MAX_RETRY_RECORDS = 10
+
 /** Returns the status of a task that has ended without success, based on its last record. */
 export function statusOfEnded(last: AttemptRecord | undefined): Exclude<FinalStatus, 'completed'> {
   if (last?.reason === 'cancelled' || last?.reason === 'queue_shutdown') return 'cancelled'

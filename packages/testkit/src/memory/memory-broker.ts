@@ -18,6 +18,7 @@ import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelRule,
   type Clock,
+  editedEnvelope,
   mapTasks,
   newTask,
   type PoolOptions,
@@ -149,6 +150,12 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return task && recordOf(task)
   }
 
+  /** @throws BullpenError `payload_too_large`. */
+  const assertSize = (dataBytes: number): void => {
+    if (dataBytes <= sizeLimit) return
+    throw new BullpenError('payload_too_large', `the task takes ${dataBytes} bytes as JSON; the limit is ${sizeLimit}`)
+  }
+
   /**
    * Checks whether a task may be stored. Returns the function that stores it, unless a task with its id already exists or another
    * task has its unique key. `pending` is what the same call stores before it.
@@ -157,12 +164,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     const store = storeOf(task.queue)
     const stored = storedTask(task, options.codec)
     const { dataBytes } = stored
-    if (dataBytes > sizeLimit) {
-      throw new BullpenError(
-        'payload_too_large',
-        `the task takes ${dataBytes} bytes as JSON; the limit is ${sizeLimit}`,
-      )
-    }
+    assertSize(dataBytes)
     const earlier = records.find(task)
     if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
     const known = tasks.get(task.id)
@@ -292,6 +294,22 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       const { ended, isDone } = storeOf(found.rule.queue).progressOf(found.rule)
       if (isDone) found.doneAt ??= clock.now()
       return { rule: found.rule, ended, doneAt: found.doneAt }
+    },
+
+    async retry(id, options) {
+      outage.check()
+      const task = tasks.get(id)
+      if (task === undefined) return 'not_found'
+      const { edit } = options
+      const envelope = edit === undefined ? task.envelope : editedEnvelope(task.envelope, edit, task.codec)
+      assertSize(Buffer.byteLength(JSON.stringify(envelope)))
+      return storeOf(task.queue).retry(task, options, envelope)
+    },
+
+    async deleteDead(id) {
+      outage.check()
+      const task = tasks.get(id)
+      return task === undefined ? 'not_found' : storeOf(task.queue).deleteDead(task)
     },
 
     async list(query) {

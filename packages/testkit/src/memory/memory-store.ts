@@ -1,16 +1,20 @@
 // Stores the tasks of one queue in memory, in the order in which they run, and moves them between the places of a queue.
 import { type AttemptRecord, type CommitRefusal, isFinal, type TaskStatus } from '@bullpen/contract'
-import type { CancelAnswer } from '@bullpen/contract/internal'
+import type { CancelAnswer, Envelope } from '@bullpen/contract/internal'
 import {
   type CancelCause,
   type CancelOptions,
   type CancelRule,
   type Clock,
+  type DeadTaskAnswer,
   encodePayload,
   endWithoutStart,
   MAX_DEATHS,
+  MAX_RETRY_RECORDS,
   matches,
   type Retention,
+  type RetryOptions,
+  retriedEnvelope,
   stopsRunning,
   taskBytes,
   type Verdict,
@@ -35,6 +39,10 @@ const OFFERED_AGAIN_MS = 10
 /** Returns whether the task was ended without an attempt. */
 function endedBeforeItRan({ place, attempts }: StoredTask): boolean {
   return place === 'failed' && attempts.at(-1)?.fencingToken === 0
+}
+
+function isDead(task: StoredTask): boolean {
+  return task.place === 'failed' && statusOf(task) === 'dead'
 }
 
 export class MemoryStore {
@@ -79,7 +87,7 @@ export class MemoryStore {
     this.#schedule(task, dueAt - this.#clock.now())
   }
 
-  /** Deletes a task that has not started. */
+  /** Deletes a task that no consumer has. */
   remove(task: StoredTask): void {
     this.#removeWaiting(task)
     this.#tasks = this.#tasks.filter((each) => each !== task)
@@ -256,6 +264,30 @@ export class MemoryStore {
       ended: covered.filter(endedBeforeItRan).length + (this.#removedOf.get(rule.id) ?? 0),
       isDone: covered.every(({ place }) => place === 'completed' || place === 'failed'),
     }
+  }
+
+  /** Runs a dead task again, with all its attempts. A repeated call with the same request changes nothing. */
+  retry(task: StoredTask, { request, by }: RetryOptions, envelope: Envelope): DeadTaskAnswer {
+    if (task.retries.some((each) => each.request === request)) return 'done'
+    if (!isDead(task)) return 'not_dead'
+    const at = this.#clock.now()
+    task.retries = [...task.retries, { at, by, request }].slice(-MAX_RETRY_RECORDS)
+    task.envelope = asJson(retriedEnvelope(envelope, at))
+    task.dataBytes = Buffer.byteLength(JSON.stringify(task.envelope))
+    task.attemptsMade = 0
+    task.deaths = 0
+    task.startedAt = undefined
+    task.endedAt = undefined
+    task.cancelRequested = undefined
+    task.cancelledBy = undefined
+    this.#wait(task, 'last')
+    return 'done'
+  }
+
+  deleteDead(task: StoredTask): DeadTaskAnswer {
+    if (!isDead(task)) return 'not_dead'
+    this.remove(task)
+    return 'done'
   }
 
   /** Ends every task whose queue timeout passed before its first attempt. `more` is true if other tasks may expire later. */

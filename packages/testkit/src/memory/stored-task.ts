@@ -6,6 +6,7 @@ import {
   type Progress,
   type TaskId,
   type TaskRecord,
+  type TaskRetry,
   type TaskStatus,
 } from '@bullpen/contract'
 import type { Envelope } from '@bullpen/contract/internal'
@@ -36,9 +37,10 @@ export interface StoredTask {
   readonly id: TaskId
   readonly task: string
   readonly queue: string
-  readonly envelope: Envelope
+  /** Changes if a dead task is retried, as does `dataBytes`. */
+  envelope: Envelope
   /** The size of the envelope as JSON, in bytes. */
-  readonly dataBytes: number
+  dataBytes: number
   /** The name of the API key for which the task is counted until it ends. */
   readonly countedFor: string | undefined
   /** Encodes the task's payloads, which are stored in encoded form. */
@@ -66,6 +68,8 @@ export interface StoredTask {
   progress: Progress | undefined
   output: unknown
   attempts: readonly AttemptRecord[]
+  /** The last retries of the task after it was dead, oldest first. */
+  retries: readonly (TaskRetry & { readonly request: string })[]
   /** The results of finished steps, as JSON. */
   readonly steps: Map<string, string>
   /** Why the task ends when its current attempt ends. */
@@ -103,6 +107,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     progress: undefined,
     output: undefined,
     attempts: [],
+    retries: [],
     steps: new Map(),
     cancelRequested: undefined,
     cancelledBy: undefined,
@@ -181,6 +186,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
     output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
     attempts: task.attempts,
+    ...(task.retries.length > 0 && { retries: task.retries.map(({ at, by }) => ({ at, by })) }),
   }
 }
 

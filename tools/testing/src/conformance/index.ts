@@ -3,6 +3,7 @@
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { cancels } from './endings/cancels.ts'
+import { deadTasks } from './endings/dead-tasks.ts'
 import { drains } from './endings/drains.ts'
 import { faults } from './endings/faults.ts'
 import { filteredCancels } from './endings/filtered-cancels.ts'
@@ -36,6 +37,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: cancelling a task`, () => cancels(open))
   describe(`${name}: a cancel by filter`, () => filteredCancels(open))
+  describe(`${name}: dead tasks`, () => deadTasks(open))
   describe(`${name}: interruptions`, () => interruptions(open))
   describe(`${name}: steps`, () => steps(open))
   describe(`${name}: payloads`, () => payloads(open))

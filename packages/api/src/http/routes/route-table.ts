@@ -1,10 +1,11 @@
 // Defines the table of all routes that programs use. The server registers the routes, and the OpenAPI document describes them.
 import type { ApiContext } from '../context.ts'
+import { deadTaskRoutes } from './dead-task-routes.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { probeRoutes } from './probe-routes.ts'
 import type { Route } from './route.ts'
 import { taskRoutes } from './task-routes.ts'
 
 export function routeTable(context: ApiContext): readonly Route[] {
-  return [...taskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
+  return [...taskRoutes(context), ...deadTaskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
 }

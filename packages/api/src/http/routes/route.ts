@@ -25,7 +25,7 @@ export interface RouteResponse {
 }
 
 interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** The path in fastify's notation, such as `/v1/tasks/:id`. */
   readonly path: string
   readonly access: Access

@@ -43,6 +43,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'queries/task-state.ts',
   ],
   retryJob: [COMPOSED, COMMITS, RESENT, CLOCK],
+  reprocessJob: ['scripts/includes/retry-dead.ts'],
   updateData: [COMPOSED],
   extendLock: ['scripts/jobs/renew-locks.ts'],
   extendLocks: ['scripts/jobs/renew-locks.ts'],

@@ -1,0 +1,116 @@
+// Tests retrying and deleting one dead task over HTTP.
+import { describe, expect, test } from 'vitest'
+import { anId, KEY_NAME, problemIn, testApi } from '../../api.fixture.ts'
+
+const AUDIT = 'dead tasks: request accepted'
+
+async function deadTask() {
+  const { ask, broker, lines, app } = await testApi()
+  broker.put({ id: anId, status: 'dead', input: { n: 3 } })
+  return {
+    app,
+    broker,
+    retry: (payload?: object, id: string = anId) =>
+      ask({ method: 'POST', url: `/v1/tasks/${id}/retry`, ...(payload === undefined ? {} : { payload }) }),
+    remove: (query = '', id: string = anId) => ask({ method: 'DELETE', url: `/v1/tasks/${id}${query}` }),
+    audited: () => lines.filter(({ message }) => message === AUDIT).map(({ fields }) => fields),
+  }
+}
+
+describe('a retry', () => {
+  test('runs a dead task again, and is audited', async () => {
+    const { retry, broker, audited } = await deadTask()
+    const response = await retry({ by: 'ann' })
+    expect(response.statusCode).toBe(200)
+    expect(response.json()).toEqual({
+      id: anId,
+      status: 'waiting',
+      links: { self: `/v1/tasks/${anId}`, cancel: `/v1/tasks/${anId}/cancel` },
+    })
+    expect(broker.retries).toEqual([{ request: expect.stringMatching(/^[0-9a-f]{24}$/), by: `ann (${KEY_NAME})` }])
+    expect(audited()).toEqual([
+      {
+        action: 'retry',
+        queue: 'cpu',
+        filter: { id: anId },
+        matching: 1,
+        by: `ann (${KEY_NAME})`,
+        requestId: response.headers['x-request-id'],
+      },
+    ])
+  })
+
+  test('without a body names only the API key', async () => {
+    const { retry, broker } = await deadTask()
+    expect((await retry()).statusCode).toBe(200)
+    expect(broker.retries).toMatchObject([{ by: KEY_NAME }])
+  })
+
+  test('with an id passes it to the broker, so that the request can be repeated', async () => {
+    const { retry, broker } = await deadTask()
+    await retry({ id: 'mine-1' })
+    expect(broker.retries).toMatchObject([{ request: 'mine-1' }])
+  })
+
+  test('can replace the input with one that the contract accepts', async () => {
+    const { retry, broker } = await deadTask()
+    expect((await retry({ input: { n: 4 } })).statusCode).toBe(200)
+    expect(broker.retries).toMatchObject([{ edit: { input: { n: 4 }, version: 1 } }])
+  })
+
+  test('with an input that the contract rejects changes nothing', async () => {
+    const { retry, broker, audited } = await deadTask()
+    expect(problemIn(await retry({ input: { n: 'four' } }))).toMatchObject({
+      status: 422,
+      code: 'invalid_input',
+      errors: [{ pointer: '/input/n' }],
+    })
+    expect(broker.retries).toEqual([])
+    expect(audited()).toEqual([])
+  })
+
+  test.each([{ by: '' }, { id: 'a b' }, { queue: 'mail' }, []])('with the body %j is rejected', async (payload) => {
+    const { retry } = await deadTask()
+    expect(problemIn(await retry(payload))).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test('of a task that is not dead is a 409 that names the status', async () => {
+    const { retry, broker, audited } = await deadTask()
+    broker.change(anId, { status: 'completed' })
+    const problem = problemIn(await retry())
+    expect(problem).toMatchObject({ status: 409, code: 'task_not_dead' })
+    expect(problem.detail).toContain('completed')
+    expect(audited()).toEqual([])
+  })
+
+  test.each(['17', anId.replace('cpu-', 'gpu-'), anId.replace('0', '1')])(
+    'of the unknown task %s is a 404',
+    async (id) => {
+      const { retry, remove } = await deadTask()
+      expect(problemIn(await retry(undefined, id))).toMatchObject({ status: 404, code: 'task_not_found' })
+      expect(problemIn(await remove('', id))).toMatchObject({ status: 404, code: 'task_not_found' })
+    },
+  )
+})
+
+describe('a delete', () => {
+  test('deletes a dead task, and is audited', async () => {
+    const { remove, broker, audited } = await deadTask()
+    const response = await remove('?by=ann')
+    expect([response.statusCode, response.json()]).toEqual([200, { id: anId }])
+    expect(await broker.find(anId)).toBeUndefined()
+    expect(audited()).toMatchObject([{ action: 'delete', filter: { id: anId }, matching: 1, by: `ann (${KEY_NAME})` }])
+    expect(problemIn(await remove())).toMatchObject({ status: 404, code: 'task_not_found' })
+  })
+
+  test('of a task that is not dead is a 409', async () => {
+    const { remove, broker } = await deadTask()
+    broker.change(anId, { status: 'active' })
+    expect(problemIn(await remove())).toMatchObject({ status: 409, code: 'task_not_dead' })
+  })
+
+  test('without a key is a 401', async () => {
+    const { app } = await deadTask()
+    expect((await app.inject({ method: 'DELETE', url: `/v1/tasks/${anId}` })).statusCode).toBe(401)
+  })
+})

@@ -1,0 +1,67 @@
+// POST /v1/tasks/{id}/retry runs a dead task again, optionally with a new input.
+import {
+  BullpenError,
+  type FieldError,
+  type Retried,
+  type RetryOneRequest,
+  type TaskDefinition,
+  type TaskRecord,
+} from '@bullpen/contract'
+import { bodyErrors, fieldErrorText, MAX_ERRORS, readTaskId, taskId, taskLinks } from '@bullpen/contract/internal'
+import { type InputEdit, taskNotFound } from '@bullpen/engine/internal'
+import { requesterOf } from '../../auth/requester.ts'
+import type { ApiContext } from '../../http/context.ts'
+import { describeIssue } from '../../http/problems/issue-messages.ts'
+import type { Call } from '../../http/routes/route.ts'
+import type { ShowParams } from '../show-task.ts'
+import { audit } from './audit.ts'
+import { taskNotDead } from './task-not-dead.ts'
+
+const ID_BYTES = 12
+
+export function retryTask(context: ApiContext) {
+  const { catalogue, broker, log, randomBytes } = context
+  return async ({ params, body, request }: Call<ShowParams>): Promise<Retried> => {
+    const id = taskId(params.id)
+    if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
+    const found = await broker.find(id)
+    if (found === undefined) throw taskNotFound(id)
+    // The body has been validated. It is undefined, null, or an object.
+    const given = (body ?? {}) as RetryOneRequest
+    const by = requesterOf(request, given.by)
+    const edit = 'input' in given ? editOf(catalogue.get(found.task), given.input) : undefined
+    const answer = await broker.retry(id, {
+      request: given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex'),
+      by,
+      edit,
+    })
+    if (answer === 'not_found') throw taskNotFound(id)
+    if (answer === 'not_dead') throw taskNotDead(await statusNow(found))
+    audit(log, { action: 'retry', queue: found.queue, filter: { id }, matching: 1, by, requestId: request.id })
+    return { id, status: (await statusNow(found)).status, links: taskLinks(id) }
+  }
+
+  async function statusNow(found: TaskRecord): Promise<TaskRecord> {
+    return (await broker.find(found.id)) ?? found
+  }
+}
+
+/** Checks a new input. @throws BullpenError `invalid_input`. */
+function editOf({ input: schema, version }: TaskDefinition, input: unknown): InputEdit {
+  const errors = errorsIn(schema, input)
+  const [first] = errors
+  if (first === undefined) return { input, version }
+  throw new BullpenError('invalid_input', fieldErrorText(first), { errors: errors.slice(0, MAX_ERRORS) })
+}
+
+/** Returns the parts of an input that the schema rejects. */
+function errorsIn(schema: TaskDefinition['input'], input: unknown): readonly FieldError[] {
+  try {
+    const { error } = schema.safeParse(input, { error: describeIssue })
+    return error === undefined ? [] : bodyErrors(error, ['input'])
+  } catch (cause) {
+    // One of the schema's transforms threw or is asynchronous, so the schema does not accept this input.
+    const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
+    return [{ pointer: '/input', message }]
+  }
+}

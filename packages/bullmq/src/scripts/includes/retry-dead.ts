@@ -1,0 +1,54 @@
+// Defines a Lua function that retries dead tasks: it returns a task to the place where it waits, with all its attempts.
+//
+// BullMQ itself moves the task: the pinned version's reprocessJob runs with the status index in place of Redis's `redis`. The
+// task's counted attempts are reset. The number of started attempts is kept, because it is the fencing token. Bullpen also resets
+// the number of the task's dead workers, because the task would otherwise be dead again as soon as a worker fetched it.
+import { MAX_RETRY_RECORDS } from '@bullpen/engine/internal'
+import { bullmqScripts } from '../../internals/composition/composed-scripts.ts'
+import { STATUS_INDEX_WITH_REDIS } from '../../internals/status/status-index.ts'
+import { DECODE_JSON } from './decode-json.ts'
+
+const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')?.content ?? ''
+
+/**
+ * `retries_dead(base)`, where `base` is the prefix of the queue's keys, returns a function `retry(id, retries, entry, at, data)`,
+ * which retries a task that is dead:
+ *
+ * - `retries` is the decoded list of the task's earlier retries, to which the function adds `entry`.
+ * - `at` is the time of the retry as text, in ms since 1970. The task's total timeout starts at this time.
+ * - `data` replaces the task's stored string. If `data` is '', that string stays as it is.
+ *
+ * The task waits behind the other tasks of its queue. If the queue has cancel rules, the task is noted for the pass that may be
+ * looking for it (../cancel/forget-rules.ts).
+ */
+export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}
+local function reprocess_job(redis, KEYS, ARGV)
+${reprocessJob}
+end
+local function retries_dead(base)
+  local index = status_index(base)
+  local call = index.redis.call
+  local keys = {}
+  for i, name in ipairs({ '', 'events', 'failed', 'wait', 'meta', 'active', 'marker', 'prioritized', 'pc' }) do keys[i] = base .. name end
+  local has_rules = call('EXISTS', base .. 'cancel-rules') == 1
+
+  -- An envelope begins with its version, and the time of the retry follows.
+  local function with_time(data, at)
+    local head, rest = string.match(data, '^({"v":%d+,)(.*)$')
+    if not head then return data end
+    return head .. '"retriedAt":' .. at .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
+  end
+
+  return function(id, retries, entry, at, data)
+    local job = base .. id
+    while #retries >= ${MAX_RETRY_RECORDS} do table.remove(retries, 1) end
+    retries[#retries + 1] = entry
+    local stored = data ~= '' and data or call('HGET', job, 'data')
+    call('HSET', job, 'retries', cjson.encode(retries), 'data', (with_time(stored, at)))
+    call('HDEL', job, 'stc')
+    keys[1] = job
+    reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' })
+    if has_rules then call('SADD', base .. 'cancel-returned', id) end
+  end
+end
+`

@@ -1,0 +1,53 @@
+// bullpen dead: retries and deletes dead tasks.
+import type { Client } from '@bullpen/client'
+import { readInput } from '../arguments/json-input.ts'
+import { parseChoice } from '../arguments/option-values.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import type { CommandContext } from './command-context.ts'
+
+const ACTIONS = { retry: retryByIds, delete: deleteByIds } as const
+
+export async function dead(context: CommandContext): Promise<ExitCode> {
+  const [word = '', ...positionals] = context.positionals
+  const action = parseChoice('the first argument', word, Object.keys(ACTIONS) as (keyof typeof ACTIONS)[])
+  return await ACTIONS[action]({ ...context, positionals })
+}
+
+async function retryByIds(context: CommandContext): Promise<ExitCode> {
+  const { positionals, values, stdin, by, out } = context
+  const [first] = positionals
+  if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID…')
+  if (values.input !== undefined && positionals.length > 1) throw new UsageError('--input requires a single ID')
+  const input = values.input === undefined ? undefined : await readInput(values.input, stdin)
+  const options = { ...(by !== undefined && { by }), ...(values.input !== undefined && { input }) }
+  return await forEachId(context, async (client, id) => {
+    const retried = await client.retryTask(id, options)
+    await out.answer(retried, () => [`${id}  retried, status ${retried.status}`])
+  })
+}
+
+async function deleteByIds(context: CommandContext): Promise<ExitCode> {
+  const { positionals, values, by, out } = context
+  if (positionals.length === 0) throw new UsageError('missing argument; expected bullpen dead delete ID…')
+  if (values.input !== undefined) throw new UsageError("'bullpen dead delete' does not accept --input")
+  return await forEachId(context, async (client, id) => {
+    const deleted = await client.deleteTask(id, by === undefined ? {} : { by })
+    await out.answer(deleted, () => [`${id}  deleted`])
+  })
+}
+
+/** Acts on each id, even if the API has rejected an earlier one. Returns the highest exit code. */
+async function forEachId(
+  { positionals, connect, reportError }: CommandContext,
+  act: (client: Client, id: string) => Promise<void>,
+): Promise<ExitCode> {
+  const client = connect()
+  let highest: ExitCode = EXIT.success
+  for (const id of positionals) {
+    const code = await act(client, id).then(() => EXIT.success, reportError)
+    if (code > highest) highest = code
+    if (code === EXIT.unreachable) break
+  }
+  return highest
+}
