@@ -1,16 +1,10 @@
 // Implements the client's methods that enqueue many tasks at once, on any transport.
-import {
-  type EnqueueRequest,
-  type InputOf,
-  milliseconds,
-  type ProducerOptions,
-  type TaskDefinition,
-  type WhenFull,
-} from '@bullpen/contract'
+import type { EnqueueRequest, InputOf, ProducerOptions, TaskDefinition, WhenFull } from '@bullpen/contract'
 import { type BulkEnqueued, MAX_BULK_TASKS, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
 import { collectResults } from './bulk-results.ts'
 import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
 import type { Repeat } from './repetition.ts'
+import { roomWaitMs, UNKNOWN_POLICY } from './room-wait.ts'
 import type { Abortable } from './task-handle.ts'
 
 export interface BulkOptions extends IdempotencyOptions, Abortable {
@@ -35,14 +29,15 @@ export interface BulkCalls {
   ): Promise<readonly BulkEnqueued[]>
   /**
    * Like {@link enqueueBulk}, but for tasks of any definitions, each with its own options, and for programs that do not have the
-   * definitions. Inputs must be JSON.
+   * definitions. Inputs must be JSON. A task without `whenFull` may wait for room for up to 30 s, because the client does not know its
+   * queue's policy.
    */
   enqueueBulkNamed(tasks: readonly EnqueueRequest[], options?: BulkOptions): Promise<readonly BulkEnqueued[]>
 }
 
 type BulkSettings = { readonly [Option in keyof BulkOptions]-?: BulkOptions[Option] | undefined } & {
-  /** The policy of the queue, if the tasks' definition is known. */
-  readonly queuePolicy: WhenFull | undefined
+  /** The policy of the tasks' queue. */
+  readonly queuePolicy: WhenFull | typeof UNKNOWN_POLICY
 }
 
 /** `retryForMs` is how long `repeat` repeats a call. */
@@ -55,7 +50,8 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     const idempotency = checkedIdempotency(idempotencyKey, idempotencyLife)
     if (requests.length === 0) return []
     if (requests.length > MAX_BULK_TASKS) throw tooMany(requests.length)
-    const waitMs = atomic ? 0 : Math.max(...requests.map(({ whenFull = queuePolicy }) => waitOf(whenFull)))
+    // The tasks of an atomic call never wait.
+    const waitMs = atomic ? 0 : Math.max(...requests.map(({ whenFull = queuePolicy }) => roomWaitMs(whenFull)))
     const send = transport.enqueueBulk(requests, { ...idempotency, atomic, waitMs, retryForMs })
     return collectResults(send, repeat, signal)
   }
@@ -69,14 +65,9 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     },
 
     async enqueueBulkNamed(tasks, { atomic, signal, idempotencyKey, idempotencyLife } = {}) {
-      return enqueue(tasks, { atomic, signal, idempotencyKey, idempotencyLife, queuePolicy: undefined })
+      return enqueue(tasks, { atomic, signal, idempotencyKey, idempotencyLife, queuePolicy: UNKNOWN_POLICY })
     },
   }
-}
-
-/** Returns how long a task with this policy may wait for room, in ms. */
-function waitOf(whenFull: WhenFull | undefined): number {
-  return typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
 }
 
 function tooMany(tasks: number): ProblemError {

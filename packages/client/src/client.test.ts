@@ -1,5 +1,7 @@
 // Tests the client against a real HTTP server whose responses each test defines.
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
 import { readIdempotencyKey, taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, test } from 'vitest'
@@ -291,6 +293,31 @@ describe('an enqueue into a full queue', () => {
   })
 })
 
+describe('an enqueue by name, whose queue may have any policy', () => {
+  const calls: readonly (readonly [string, (client: Client) => Promise<unknown>])[] = [
+    ['enqueueNamed', (client) => client.enqueueNamed('task.count', {})],
+    ['enqueueBulkNamed', (client) => client.enqueueBulkNamed([{ task: 'task.count', input: {} }])],
+  ]
+  /** A server that responds after three times the request timeout of its client. */
+  async function slowApi() {
+    const server = createServer((request, response) => {
+      const body = request.url?.endsWith('/bulk') ? { failed: 0, results: [{ action: 'dropped' }] } : ACCEPTED
+      setTimeout(() => response.writeHead(202).end(JSON.stringify(body)), 150)
+    }).listen(0, '127.0.0.1')
+    servers.push(server)
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return createClient({ transport: http(url, 'k', { requestTimeout: '50ms' }), retryFor: '1ms' })
+  }
+
+  test.each(calls)('may wait for room for longer than the request timeout: %s', async (_, call) => {
+    const client = await slowApi()
+    await expect(call(client)).resolves.toBeDefined()
+    // The client knows that this queue does not make callers wait.
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+  })
+})
+
 describe('the error of an enqueue', () => {
   const failed = (client: Client): Promise<unknown> =>
     client.enqueue(count, { fencingToken: 4 }).then(
@@ -550,5 +577,9 @@ test.each(foreign)('%s accepts no other JSON than the response of a Bullpen API'
 test('an invalid URL is rejected', () => {
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })
   expect(() => http('localhost:8080', 'k')).toThrow(wrong)
+  for (const url of ['http://ann:hunter2@127.0.0.1', 'http//ann:hunter2@127.0.0.1', 'ftp://ann:hunter2@127.0.0.1']) {
+    expect(() => http(url, 'k')).toThrow(wrong)
+    expect(() => http(url, 'k')).toThrow(/^(?!.*hunter2)/s)
+  }
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')
 })

@@ -14,6 +14,7 @@ import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from 
 import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
 import type { Repeat } from './repetition.ts'
 import { ResultTimeoutError } from './result-timeout-error.ts'
+import { roomWaitMs, UNKNOWN_POLICY } from './room-wait.ts'
 import { TaskEndedError } from './task-ended-error.ts'
 import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
 import { pauseFor, timeLimit } from './time-limit.ts'
@@ -37,7 +38,10 @@ export interface TaskCalls {
     options: EnqueueOptions & { readonly whenFull: 'drop' },
   ): Promise<TaskHandle<D> | DroppedTask>
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<TaskHandle<D>>
-  /** Like {@link enqueue}, but for programs that do not have the definition. `input` must be JSON. */
+  /**
+   * Like {@link enqueue}, but for programs that do not have the definition. `input` must be JSON. Unless the call sets `whenFull`, it
+   * may wait for room for up to 30 s, because the client does not know the queue's policy.
+   */
   enqueueNamed(
     task: string,
     input: unknown,
@@ -119,11 +123,15 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     }
   }
 
-  /** `queuePolicy` is the queue's own policy, if the task's definition is known. */
-  async function enqueue(task: string, input: unknown, options: EnqueueOptions, queuePolicy?: WhenFull) {
+  /** `queuePolicy` is the queue's own policy. */
+  async function enqueue(
+    task: string,
+    input: unknown,
+    options: EnqueueOptions,
+    queuePolicy: WhenFull | typeof UNKNOWN_POLICY,
+  ) {
     const { signal, idempotencyKey, idempotencyLife, ...call } = options
-    const whenFull = call.whenFull ?? queuePolicy
-    const waitMs = typeof whenFull === 'object' ? milliseconds(whenFull.block, 'whenFull') : 0
+    const waitMs = roomWaitMs(call.whenFull ?? queuePolicy)
     const send = transport.enqueue(
       { task, input, ...call },
       { ...checkedIdempotency(idempotencyKey, idempotencyLife), waitMs, retryForMs },
@@ -141,7 +149,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
       enqueue(definition.name, input, options, definition.queueSettings.whenFull)) as TaskCalls['enqueue'],
 
     enqueueNamed: ((task: string, input: unknown, options: EnqueueOptions = {}) =>
-      enqueue(task, input, options)) as TaskCalls['enqueueNamed'],
+      enqueue(task, input, options, UNKNOWN_POLICY)) as TaskCalls['enqueueNamed'],
 
     task: task as TaskCalls['task'],
 

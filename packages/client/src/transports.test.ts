@@ -1,6 +1,6 @@
 // Tests the client with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
 import { randomUUID } from 'node:crypto'
-import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineQueue, defineTask, TaskError } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -14,8 +14,14 @@ const double = defineTask({
   output: z.object({ n: z.int() }),
   retry: { maxAttempts: 1 },
 })
-const catalogue = defineCatalogue(double)
+const single = defineTask({
+  name: 'single.task',
+  queue: defineQueue({ name: 'single', limits: { maxTasks: 1 }, whenFull: { block: '20s' } }),
+  input: z.object({}),
+})
+const catalogue = defineCatalogue(double, single)
 const handlers = {
+  'single.task': defineHandler(single, import.meta.url, async () => {}),
   'math.double': defineHandler(double, import.meta.url, async ({ input: { n }, signal }) => {
     if (n < 0) throw new TaskError('negative', 'the number is negative')
     if (n > 1_000) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
@@ -82,6 +88,20 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     await expect(call(2)).rejects.toMatchObject({ code: 'idempotency_key_reused', outcome: 'refused' })
   })
 
+  test.each(['enqueueNamed', 'enqueueBulkNamed'] as const)(
+    'waits for room as the queue says, also in %s',
+    async (call) => {
+      const client = await setup({ worker: false })
+      const first = await client.enqueue(single, {})
+      const second =
+        call === 'enqueueNamed'
+          ? client.enqueueNamed('single.task', {})
+          : client.enqueueBulkNamed([{ task: 'single.task', input: {} }]).then(([result]) => result)
+      await first.cancel()
+      expect(await second).toMatchObject({ action: 'created' })
+    },
+  )
+
   test('gets an error that says what is wrong with a request', async () => {
     const client = await setup({ worker: false })
     await expect(client.enqueue(double, { n: 0.5 })).rejects.toMatchObject({
@@ -90,7 +110,10 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     })
     const both = { delay: '1s', runAt: new Date() } as const
     await expect(client.enqueue(double, { n: 1 }, both)).rejects.toMatchObject({ code: 'invalid_request' })
-    await expect(client.enqueueNamed('math.triple', {})).rejects.toMatchObject({ code: 'unknown_task' })
+    await expect(client.enqueueNamed('math.triple', {})).rejects.toMatchObject({
+      code: 'unknown_task',
+      outcome: 'refused',
+    })
     await expect(client.task('math-01jd3v7n8q0000000000000000')).rejects.toMatchObject({ code: 'task_not_found' })
   })
 })

@@ -12,7 +12,10 @@ export interface HttpOptions {
    * enqueues.
    */
   readonly correlationId?: string
-  /** The time limit for a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
+  /**
+   * The time limit for a single try, in addition to the time that the request may wait at the API, such as for room in a full queue.
+   * Defaults to '10s'.
+   */
   readonly requestTimeout?: Duration
   /** The function that sends requests. Defaults to the global `fetch`, which keeps connections alive. */
   readonly fetch?: typeof globalThis.fetch
@@ -27,7 +30,7 @@ export interface HttpTransport extends TaskTransport {
  * Creates the transport to the API at `url`, such as `'http://127.0.0.1:8080'`. If the address has a path, requests are sent to
  * `<url>/v1/…`. The API key is sent as `Authorization: Bearer`. Creating a transport does not open a connection.
  *
- * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL, or `invalid_duration`.
+ * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL or contains a password, or `invalid_duration`.
  */
 export function http(url: string | URL, apiKey: string, options: HttpOptions = {}): HttpTransport {
   const { correlationId, requestTimeout = '10s', fetch = globalThis.fetch } = options
@@ -110,10 +113,13 @@ function parseUrl(given: string | URL): URL {
   const text = String(given)
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new BullpenError(
-      'invalid_configuration',
-      `the API's URL is ${JSON.stringify(text)}; expected an http or https URL`,
-    )
+    // A password may precede the host.
+    const shown = JSON.stringify(text.replace(/[^/]*@/, '***@'))
+    throw new BullpenError('invalid_configuration', `the API's URL is ${shown}; expected an http or https URL`)
+  }
+  if (url.username !== '' || url.password !== '') {
+    const problem = "the API's URL contains a user name or a password, which fetch does not accept"
+    throw new BullpenError('invalid_configuration', `${problem}; pass the API key as the second argument of http()`)
   }
   // Without a trailing slash, a relative URL would replace the last segment of the path.
   if (!url.pathname.endsWith('/')) url.pathname += '/'
