@@ -372,9 +372,9 @@ describe('enqueue --bulk stops', () => {
     const stdin = Readable.from([linesOf(3_000)])
     // The fixture's output is a stream that cannot fail.
     const { code, err } = await run(api, ['enqueue', '--bulk', '-', '--json'], { stdin, stdout: stdout as never })
-    expect({ code, requests: api.seen.length }).toEqual({ code: 70, requests: 1 })
-    expect(err).toMatch(/^Error: ENOSPC: no space left on device, write\n/)
-    expect(err).not.toContain('cannot read')
+    expect({ code, requests: api.seen.length }).toEqual({ code: 74, requests: 1 })
+    const detail = 'cannot write to standard output: ENOSPC: no space left on device, write'
+    expect(JSON.parse(err)).toEqual({ error: { code: 'unwritable_output', detail } })
   })
 
   test('if it is part of a pipeline that ends early', async () => {

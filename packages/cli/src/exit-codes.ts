@@ -1,6 +1,14 @@
 // Defines the exit codes, which scripts rely on, and the help texts that explain them.
 
-export const EXIT = { success: 0, incomplete: 1, usage: 2, refused: 3, unreachable: 4, bug: 70 } as const
+export const EXIT = {
+  success: 0,
+  incomplete: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  bug: 70,
+  unwritable: 74,
+} as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
@@ -11,4 +19,5 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   3: 'the API rejected the request',
   4: 'no Bullpen API could be reached',
   70: 'a bug in bullpen itself',
+  74: 'standard output could not be written, for example because the disk is full; a closed pipe is not an error',
 }

@@ -110,12 +110,28 @@ describe('enqueue', () => {
       '{\n"n"',
       "standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4)",
     ],
+    [['-'], '', 'standard input is empty; expected JSON, such as {"n":5}'],
+    [['-'], ' \n', 'standard input is empty; expected JSON, such as {"n":5}'],
+    [[' '], undefined, 'INPUT is empty; expected JSON, such as {"n":5}'],
     [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
     [['{"n":1e999}'], undefined, 'INPUT contains a number that is too large for a double'],
   ])('sends no request if the input %j %j cannot be sent as JSON, and reports why', async (args, stdin, message) => {
     await using api = await fakeApi()
     const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
+    expect(api.seen).toEqual([])
+  })
+
+  test('sends no request if standard input cannot be read, and reports why', async () => {
+    await using api = await fakeApi()
+    const stdin = new Readable({
+      read() {
+        this.destroy(Object.assign(new Error('EIO: i/o error, read'), { syscall: 'read' }))
+      },
+    })
+    const message = 'bullpen: cannot read standard input: EIO: i/o error, read'
+    const ended = await run(api, ['enqueue', 'a.b', '-'], { stdin })
+    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
     expect(api.seen).toEqual([])
   })
 

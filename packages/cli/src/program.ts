@@ -19,6 +19,7 @@ import { commandHelp, generalHelp } from './help.ts'
 import { invokerName } from './invoker.ts'
 import { errorReport } from './output/error-report.ts'
 import { createOutput } from './output/output.ts'
+import { writeText } from './output/writing.ts'
 import { confirm, isInteractive } from './terminal-prompt.ts'
 
 /** The parts of the process that the program uses. */
@@ -73,12 +74,12 @@ async function run(
   reportError: CommandContext['reportError'],
 ): Promise<ExitCode> {
   if (values.version) {
-    stdout.write(`${VERSION}\n`)
+    await writeText(stdout, `${VERSION}\n`)
     return EXIT.success
   }
   if (values.help || command === undefined || command === 'help') {
     const [word = values.help ? command : undefined] = command === 'help' ? positionals : []
-    stdout.write(word === undefined ? generalHelp() : commandHelp(commandNamed(word)))
+    await writeText(stdout, word === undefined ? generalHelp() : commandHelp(commandNamed(word)))
     return EXIT.success
   }
   return await COMMANDS[command]({

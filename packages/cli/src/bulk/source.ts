@@ -27,7 +27,7 @@ export async function* readSource(source: Readable, file: string): AsyncGenerato
 }
 
 /** Returns whether an error comes from the operating system, such as a failed read. */
-function isSystemError(error: unknown): error is Error & { readonly syscall: string } {
+export function isSystemError(error: unknown): error is Error & { readonly syscall: string } {
   return error instanceof Error && 'syscall' in error
 }
 

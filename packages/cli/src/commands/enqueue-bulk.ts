@@ -64,9 +64,11 @@ export async function enqueueBulk(context: CommandContext): Promise<ExitCode> {
     code = reportStop(context, error)
   }
   out.progress()
-  await out.answer({ summary: tally }, () => [tallyText(tally)])
+  const hasStopped = code !== EXIT.success || readerLeft.signal.aborted
+  if (code === EXIT.unwritable) out.remark(tallyText(tally))
+  else code = await printTally(context, tally, code)
   const rest = tally.lines - tally.enqueued - tally.existing - tally.dropped - tally.rejected
-  if (code !== EXIT.success || readerLeft.signal.aborted) out.remark(restNote(rest, values['idempotency-key']))
+  if (hasStopped) out.remark(restNote(rest, values['idempotency-key']))
   if (code !== EXIT.success) return code
   return tally.dropped + tally.rejected + rest > 0 || readerLeft.signal.aborted ? EXIT.incomplete : EXIT.success
 }
@@ -113,6 +115,18 @@ function reportStop({ reportError, out }: CommandContext, error: unknown): ExitC
   const { message } = error
   out.error({ code: 'unreadable_file', detail: message }, [message])
   return EXIT.incomplete
+}
+
+/** Prints the summary, on standard error if standard output cannot be written. Returns the exit code. */
+async function printTally({ out, reportError }: CommandContext, tally: BulkTally, code: ExitCode): Promise<ExitCode> {
+  try {
+    await out.answer({ summary: tally }, () => [tallyText(tally)])
+    return code
+  } catch (error) {
+    const failed = reportError(error)
+    out.remark(tallyText(tally))
+    return failed
+  }
 }
 
 /** `rest` is the number of tasks that were read and have no result. */

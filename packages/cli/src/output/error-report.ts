@@ -4,6 +4,7 @@ import { fieldErrorText } from '@bullpen/contract/internal'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { plain } from './format.ts'
+import { OutputError } from './writing.ts'
 
 interface ErrorReport {
   readonly exitCode: ExitCode
@@ -26,6 +27,14 @@ export function errorReport(error: unknown): ErrorReport | undefined {
       exitCode: EXIT.usage,
       lines: [plain(detail), "run 'bullpen help' for usage"],
       error: { code: 'usage', detail },
+    }
+  }
+  if (error instanceof OutputError) {
+    const { message: detail } = error
+    return {
+      exitCode: EXIT.unwritable,
+      lines: [plain(detail), 'requests that were sent before may have taken effect'],
+      error: { code: 'unwritable_output', detail },
     }
   }
   if (!(error instanceof ProblemError)) return undefined

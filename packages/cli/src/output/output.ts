@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream'
 import { painter } from './colors.ts'
 import type { Layout } from './columns.ts'
 import { plain } from './format.ts'
+import { writeText } from './writing.ts'
 
 interface OutputOptions {
   readonly stdout: Writable
@@ -17,7 +18,7 @@ export interface Output {
   readonly json: boolean
   /**
    * Prints a response as JSON if --json is set, and otherwise as lines of text. Resolves to false if the reader has closed the
-   * pipe, as `head` does.
+   * pipe, as `head` does. @throws OutputError.
    */
   answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
   /** Prints an error on standard error: as `{"error":…}` if --json is set, and otherwise as lines of text. */
@@ -35,7 +36,10 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
   const columns = terminalWidth(stdout)
   return {
     json,
-    answer: (answer, lines) => write(stdout, json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })),
+    answer: (answer, lines) => {
+      const all = json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })
+      return writeText(stdout, all.map((line) => `${line}\n`).join(''))
+    },
     error(error, lines) {
       stderr.write(json ? `${JSON.stringify({ error })}\n` : `bullpen: ${lines.join('\n')}\n`)
     },
@@ -52,18 +56,4 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
 /** Returns undefined if the stream is not a terminal. */
 function terminalWidth(stream: Writable): number | undefined {
   return 'isTTY' in stream && stream.isTTY === true && 'columns' in stream ? Number(stream.columns) || 80 : undefined
-}
-
-async function write(stream: Writable, lines: readonly string[]): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-  stream.write(lines.map((line) => `${line}\n`).join(''), (error) => {
-    if (error === null || error === undefined) resolve(true)
-    else if (isClosedPipe(error)) resolve(false)
-    else reject(error)
-  })
-  return await promise
-}
-
-function isClosedPipe(error: Error): boolean {
-  return 'code' in error && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED')
 }
