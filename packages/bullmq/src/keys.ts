@@ -168,3 +168,13 @@ export function legacyKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return { fleet: `{${namespace}}:fleet:beats`, queue: [`${base}:switches`, `${base}:cancel-feeds`] as const }
 }
+
+const { base: BASE, ...KEYS } = queueKeys('n', 'q')
+const NAMES = Object.values(KEYS).flatMap((key) => (typeof key === 'string' ? [key.slice(BASE.length)] : []))
+
+/**
+ * The names of a queue's own keys, with a space before and after each. A job whose id is one of these names would share its key
+ * with the queue's own data: BullMQ would either mistake that data for an existing job and not add the new one, or overwrite the
+ * data with the job's fields.
+ */
+export const RESERVED_IDS = ` ${NAMES.join(' ')} `

@@ -3,9 +3,11 @@ import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { mapTasks } from '@bullpen/engine/internal'
 import type { RedisClient, RedisQueueBackend } from 'bullmq'
-import { ARGUMENTS_OF_ADD, addAll } from '../../scripts/jobs/add-all.ts'
+import { addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { type Admitted, enqueuedBy, sendAdd } from './add-job.ts'
+import { ADD } from './add-steps.ts'
+import { COMPOSED } from './composed-scripts.ts'
 
 /** The arguments that an `AddJob` takes. */
 interface NewJob {
@@ -48,13 +50,11 @@ function collectAdds(backend: RedisQueueBackend, { task, data, admitted }: NewJo
   const collector = {
     runCommand(name: string, args: readonly (string | Buffer)[]) {
       const script = name.replace('bullpen:', '')
-      const firstArgument = args.length - ARGUMENTS_OF_ADD - 1
-      adds.push({
-        script,
-        keys: args.slice(0, firstArgument) as readonly string[],
-        args: args.slice(firstArgument, -1),
-        base: args.at(-1) as string,
-      })
+      const keys = COMPOSED.get(script)?.numberOfKeys ?? 0
+      const own = args.slice(keys, keys + ADD.own)
+      const [base, ...extra] = args.slice(keys + ADD.own)
+      const all = [...own, ...ADD.extra.map((_, i) => extra[i] ?? '')]
+      adds.push({ script, keys: args.slice(0, keys) as readonly string[], args: all, base: base as string })
     },
   }
   // To add a job, BullMQ's backend calls only `runCommand`. A test pins this.

@@ -9,8 +9,8 @@ import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
+import { ADDED } from './add-steps.ts'
 import { commandsOf, withExtras } from './backend.ts'
-import { ADDED } from './composed-scripts.ts'
 
 /** What the admission has decided about a task that is sent to Redis. */
 export interface Admitted {
@@ -84,7 +84,7 @@ function decodeRefused(task: NewTask, reply: Exclude<AddReply, number | string>,
   }
 }
 
-/** The reply of the composed script: see ADD in ./composed-scripts.ts. */
+/** The reply of the composed script: see ADD in ./add-steps.ts. */
 export type AddReply = number | string | NoRoomReply | FullReply | ApiKeyFullReply | RateReply | ConflictReply
 
 function added({ id, caller }: NewTask, reply: number): Enqueued {

@@ -11,7 +11,7 @@ import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQu
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
+import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -96,8 +96,17 @@ export function composeBackend(
   let ends = 0
   const removesOld = (): boolean => ++ends % ENDS_PER_REMOVAL === 0
   /** Every end of a task takes this path, so the function allocates only what it sends. */
-  const pushExtras = (name: string, extra: readonly string[], args: unknown[], commit: Commit | undefined): void => {
+  const pushExtras = (
+    name: string,
+    { extra, trims }: ComposedScript,
+    args: unknown[],
+    commit: Commit | undefined,
+  ): void => {
     const values = state.inThisTurn ?? valuesForJob(name, args)
+    if (trims) {
+      pushTrimmed(args, base ?? baseOf(String(args[0])), extra, values)
+      return
+    }
     const kept = name === 'moveToFinished' && removesOld() ? retention[endedStatus(args, commit)] : undefined
     for (const each of extra) {
       if (each === 'keptSince') args.push(kept?.ageMs === undefined ? '' : now() - kept.ageMs)
@@ -116,7 +125,7 @@ export function composeBackend(
     if (script === undefined) return exec(client, name, args)
     const isTimed = time.toRedis(name, args)
     const commit = takeCommit(state.commits, name, args)
-    pushExtras(name, script.extra, args, commit)
+    pushExtras(name, script, args, commit)
     // BullMQ never sends the scripts that fetch tasks in a transaction.
     const sender = commands !== undefined && FETCHES.includes(name) ? commands : client
     const answer = sender.runCommand(script.name, args)
@@ -133,6 +142,18 @@ export function composeBackend(
     return marker && { ...marker, score: time.toMachine(marker.score) }
   }
   return backend
+}
+
+/** Adds the base and the extra arguments of a script that needs no '' at its end. */
+function pushTrimmed(args: unknown[], base: string, extra: readonly string[], values: ExtraValues): void {
+  args.push(base)
+  let length = args.length
+  for (const each of extra) {
+    const value = values[each] ?? ''
+    args.push(value)
+    if (value !== '') length = args.length
+  }
+  args.length = length
 }
 
 /** Returns a queue's base. The first key of each script that a FlowProducer runs is that base followed by a name without colons. */

@@ -7,26 +7,23 @@
 // Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
-// ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
+// The steps that add a task are in add-steps.ts. Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
 // RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. No step yet decides whether a task is fetched, or which task. A step
 // that does should replace these two commands with one function, which the script calls in their place, like the index's
 // functions. The step would run after the same script has committed the previous attempt's end, so that it sees what that end has
 // released, and before the script reads the job's data. If the step returned nothing, BullMQ would continue as if the list or set
 // were empty.
 import { createRequire } from 'node:module'
-import { API_KEY_LIMITS, CHARGE_API_KEY } from '../../admission/api-key-steps.ts'
-import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
-import { LIMIT } from '../../admission/limit-steps.ts'
-import { DELETE_REPLACED, RECALL_REPLACED, RESOLVE_CONFLICT, TAKE_KEY } from '../../admission/unique-steps.ts'
-import { queueKeys } from '../../keys.ts'
+import { RESERVED_IDS } from '../../keys.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
-import { RECALL_REMOVED } from '../../scripts/includes/removed-tasks.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { STATUS_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { ADD_ONE } from './add-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
+import { readArguments, type Steps, SUCCEEDED } from './steps.ts'
 
 export interface BullmqScript {
   readonly name: string
@@ -34,106 +31,11 @@ export interface BullmqScript {
   readonly content: string
 }
 
-export interface Steps {
-  /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
-  readonly extra: readonly string[]
-  /**
-   * The number of BullMQ's arguments, if the script always has the same number and reads each one by its position. Bullpen's
-   * arguments are then also read by their positions, which costs Redis 0.3 µs less than removing them.
-   */
-  readonly own?: number
-  readonly before?: string
-  /** Runs after BullMQ's script, whose return value is in `answer`. */
-  readonly after?: string
-  /** The commands of BullMQ's script that the index does not watch, although it watches them in other scripts. */
-  readonly unwatched?: readonly WatchedCommand[]
-}
-
-/**
- * If BullMQ's script returns a negative number, it has refused the operation and has not moved the job. However, if it returns -3
- * (the job is not active), it may already have released the lock and stored the job's fields.
- */
-const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
-
 /**
  * How many attempts end between two removals of old tasks. Each removal deletes up to twice as many tasks, so that the number of
  * old tasks falls. The leader removes the rest. Looking for old tasks at every end would cost Redis 1 µs more for each task.
  */
 export const ENDS_PER_REMOVAL = 8
-
-/** The bits of the number that a broker receives if its task is stored. If no bit is set, another call has stored the task. */
-export const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
-
-/**
- * The names of a queue's own keys, with a space before and after each. A job whose id is one of these names would share its key
- * with the queue's own data: BullMQ would either mistake that data for an existing job and not add the new one, or overwrite the
- * data with the job's fields.
- */
-const { base: BASE, ...KEYS } = queueKeys('n', 'q')
-const NAMES = Object.values(KEYS).flatMap((key) => (typeof key === 'string' ? [key.slice(BASE.length)] : []))
-const RESERVED = ` ${NAMES.join(' ')} `
-
-/** Refuses a job that a team's own Queue adds under a reserved id. */
-const REFUSE_RESERVED = `
-if id == '' then
-  local own = cmsgpack.unpack(ARGV[1])[2]
-  if own ~= '' and string.find('${RESERVED}', ' ' .. own .. ' ', 1, true) then
-    return redis.error_reply("ERR the job id '" .. own .. "' is the name of one of the queue's keys; use another id")
-  end
-end`
-
-/**
- * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
- * may return without running BullMQ's script, in which case no task has been added. A broker usually receives a number: the bits
- * of {@link ADDED}, which are the same if the call is sent again. A number takes Redis 0.6 µs less than a list. The broker
- * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key, if the
- * queue is full, or if there is no memory for the idempotency key. A Queue's own `add` does not set `id`, and receives BullMQ's return value, which is the job's id.
- *
- * A call that is sent again stores nothing if its first run has stored the task. If the task has a unique key, this also holds if
- * the task was deleted in the meantime, because the second run could otherwise delete the task that has replaced it.
- *
- * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
- */
-export const ADD = {
-  /**
-   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
-   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
-   * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
-   * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts.
-   */
-  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency', 'unique', 'limits', 'apiKey'],
-  own: 3,
-  before: `${REFUSE_RESERVED}${REPLAY}
-if id ~= '' and call('EXISTS', base .. id) == 1 then
-  ${RECALL_REPLACED}
-  local is_own = caller ~= '' and call('HGET', base .. id, 'caller') == caller
-  return (is_own and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
-end
-if id ~= '' and unique ~= '' then${RECALL_REMOVED}
-  if was_removed then
-    return (caller ~= '' and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
-  end
-end
-${RESOLVE_CONFLICT}
-${LIMIT}
-${API_KEY_LIMITS}
-${DELETE_REPLACED}`,
-  after: `
-if index.added then
-  if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
-  if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
-  if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
-  ${TAKE_KEY}
-  ${CHARGE_API_KEY}
-  ${REMEMBER}
-end
-if id ~= '' and (${SUCCEEDED}) then
-  return replaced and ${ADDED.byThisCall + ADDED.inPlaceOfAnother} or ${ADDED.byThisCall}
-end`,
-} as const satisfies Steps
-
-/** The steps of a script that adds a single job, so that no tasks are added before it. */
-const ADD_ONE: Steps = { ...ADD, before: `local pending_tasks, pending_bytes = 0, 0${ADD.before}` }
 
 /**
  * Notes that the task `id` has returned from `active` to a place where it waits, if a cancel by filter may be looking for it.
@@ -237,7 +139,7 @@ if is_charged then index.charge(base, KEYS[1], -1) end`,
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok
   local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
-    and not string.find('${RESERVED}', ' ' .. ARGV[i] .. ' ', 1, true)
+    and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
   if kind ~= 'none' and not is_job then table.remove(ARGV, i) end
 end`,
   },
@@ -273,16 +175,21 @@ export interface ComposedScript {
   readonly numberOfKeys: number
   readonly lua: string
   readonly extra: readonly string[]
+  /** Whether extra arguments at the end are not sent if they are ''. */
+  readonly trims: boolean
 }
 
-/** Composes one script. Its last argument, after the extra ones, is always `base`. */
+/**
+ * Composes one script. It has one more argument, `base`, which follows the extra ones, or precedes them if the script leaves out
+ * those at its end.
+ */
 export function compose(script: BullmqScript): ComposedScript {
   const { name, keys } = script
-  const { extra, own, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
-  const text = withWatched(withLazyFunctions(script), unwatched)
+  const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
+  const text = adapt(withWatched(withLazyFunctions(script), unwatched))
   const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
   const lua = `${shebang(kind)}
-${own === undefined ? removeArguments([...extra, 'base']) : readArguments([...extra, 'base'], own)}
+${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
 ${STATUS_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
@@ -296,8 +203,10 @@ local answer = bullmq()
 ${after}
 return answer
 `
-  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
+  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra, trims: own !== undefined }
 }
+
+const unchanged = (text: string): string => text
 
 /** Returns the text with the index's functions in place of the commands that the index watches, except for `unwatched`. */
 export function withWatched(content: string, unwatched: readonly WatchedCommand[] = []): string {
@@ -311,10 +220,6 @@ function removeArguments(names: readonly string[]): string {
   return `local n = #ARGV
 local ${names.join(', ')} = ${taken}
 ${taken} = nil`
-}
-
-export function readArguments(names: readonly string[], after: number): string {
-  return `local ${names.join(', ')} = ${names.map((_, i) => `ARGV[${after + 1 + i}]`).join(', ')}`
 }
 
 /** Returns a pattern that matches the beginning of a call to this command in a BullMQ script. */

@@ -40,18 +40,21 @@ it.each(rearranged.map((script) => [script.name, script] as const))(
   },
 )
 
-it('no function is created late for tasks that complete, retry or die, one after the other', async () => {
-  const created = `error('created: ' .. name)`
-  for (const [name, script] of COMPOSED) {
-    const lua = script.lua.replace('seldom = seldom or create_seldom()', created)
-    ;(COMPOSED as Map<string, ComposedScript>).set(name, { ...script, lua })
-  }
+/** Makes every composed script fail if it creates its seldom called functions. */
+function forbidLateFunctions(): void {
+  const composed = COMPOSED as Map<string, ComposedScript>
+  const before = new Map(composed)
   onTestFinished(() => {
-    for (const [name, script] of COMPOSED) {
-      const lua = script.lua.replace(created, 'seldom = seldom or create_seldom()')
-      ;(COMPOSED as Map<string, ComposedScript>).set(name, { ...script, lua })
-    }
+    for (const [name, script] of before) composed.set(name, script)
   })
+  for (const [name, script] of before) {
+    const lua = script.lua.replace('seldom = seldom or create_seldom()', `error('created: ' .. name)`)
+    composed.set(name, { ...script, lua })
+  }
+}
+
+it('no function is created late for tasks that complete, retry or die, one after the other', async () => {
+  forbidLateFunctions()
   const { enqueue, startPool, broker } = await setup({
     concurrency: 1,
     handle: ({ input, attempt }) => {
@@ -64,6 +67,18 @@ it('no function is created late for tasks that complete, retry or die, one after
   await startPool()
   const statuses = () => Promise.all(ids.map(async (id) => (await broker.find(id))?.status))
   await eventually(async () => (await statuses()).join() === 'completed,completed,dead,completed')
+})
+
+it('no function is created late for a task that is delayed or has a priority', async () => {
+  forbidLateFunctions()
+  const { enqueue, broker } = await setup({ concurrency: 1, handle: ({ input }) => input })
+  const ids = [
+    await enqueue(long, { delayMs: 3_600_000 }),
+    await enqueue(long, { delayMs: 3_600_000 }),
+    await enqueue(long, { priority: 2 }),
+  ]
+  const statuses = await Promise.all(ids.map(async (id) => (await broker.find(id))?.status))
+  expect(statuses).toEqual(['scheduled', 'scheduled', 'waiting'])
 })
 
 describe('withLazyFunctions', () => {

@@ -9,23 +9,22 @@
 // check the assumptions about how BullMQ writes its scripts (watched-commands.test.ts).
 
 /**
- * The functions that are called by nearly every add. If a name is missing from these lists, the scripts take longer, but nothing else
- * changes.
+ * The functions that nearly every run of each script calls. If a name is missing from these lists, the scripts take longer, but
+ * nothing else changes.
  */
-const ADDS = [
-  'addBaseMarkerIfNeeded',
-  'addDelayedJob',
-  'addDelayMarkerIfNeeded',
-  'addJobInTargetList',
-  'addJobWithPriority',
-  'deduplicateJob',
-  'getDelayedScore',
-  'getNextDelayedTimestamp',
-  'getOrSetMaxEvents',
-  'getPriorityScore',
-  'isQueuePausedOrMaxed',
-  'storeJob',
-]
+const ADDS = ['deduplicateJob', 'getOrSetMaxEvents', 'storeJob']
+const COMMON_IN_ADDS: Readonly<Record<string, readonly string[]>> = {
+  addStandardJob: [...ADDS, 'addBaseMarkerIfNeeded', 'addJobInTargetList', 'isQueuePausedOrMaxed'],
+  addPrioritizedJob: [
+    ...ADDS,
+    'addBaseMarkerIfNeeded',
+    'addJobWithPriority',
+    'getPriorityScore',
+    'isQueuePausedOrMaxed',
+  ],
+  addDelayedJob: [...ADDS, 'addDelayedJob', 'addDelayMarkerIfNeeded', 'getDelayedScore', 'getNextDelayedTimestamp'],
+  addParentJob: ADDS,
+}
 
 /** The functions that nearly every fetch and every end of an attempt calls, even if the queue is empty. */
 const ENDS = [
@@ -47,8 +46,7 @@ const ENDS = [
 const DELAYS = [...ENDS, 'addDelayMarkerIfNeeded', 'getDelayedScore']
 
 function commonOf(script: string): readonly string[] {
-  if (script.startsWith('add')) return ADDS
-  return script === 'moveToDelayed' ? DELAYS : ENDS
+  return COMMON_IN_ADDS[script] ?? (script === 'moveToDelayed' ? DELAYS : ENDS)
 }
 
 /** Matches a function at the outermost level of a script. BullMQ indents everything inside a function. */

@@ -2,6 +2,7 @@
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
 import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { LOOK_UP } from './add-steps.ts'
 import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
@@ -133,6 +134,14 @@ it('the adds read three arguments, each by its position', () => {
   for (const { content } of adds) {
     const code = content.replaceAll(/--\[\[[\s\S]*?\]\]/g, '')
     expect(unique(code.match(/ARGV(\[\d+\])?/g) ?? [])).toEqual(['ARGV[1]', 'ARGV[2]', 'ARGV[3]'])
+  }
+})
+
+it('each add looks for its job once, and only to refuse a second job with the same id', () => {
+  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
+  for (const { content } of adds) {
+    expect(content.split(LOOK_UP)).toHaveLength(2)
+    expect(content).toMatch(/if rcall\("EXISTS", jobIdKey\) == 1 then\s+return handleDuplicatedJob\(/)
   }
 })
 

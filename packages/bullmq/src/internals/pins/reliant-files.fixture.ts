@@ -3,6 +3,7 @@
 import { COMPOSED as COMPOSED_SCRIPTS } from '../composition/composed-scripts.ts'
 
 const COMPOSED = 'internals/composition/composed-scripts.ts'
+const ADD_STEPS = 'internals/composition/add-steps.ts'
 const INDEX = 'internals/status/status-index.ts'
 const CLOCK = 'internals/composition/scripts-clock.ts'
 const BACKEND = 'internals/composition/backend.ts'
@@ -12,10 +13,10 @@ const RESENT = 'internals/composition/resent-commit.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, 'internals/composition/add-job.ts'],
-  addDelayedJob: [COMPOSED, 'internals/composition/add-job.ts', 'internals/status/places.ts'],
-  addPrioritizedJob: [COMPOSED, 'internals/composition/add-job.ts'],
-  addParentJob: [COMPOSED, 'internals/composition/add-job.ts'],
+  addStandardJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
+  addDelayedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts', 'internals/status/places.ts'],
+  addPrioritizedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
+  addParentJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
   moveToActive: [
     CLOCK,
     'scripts/queue/throttle.ts',

@@ -103,6 +103,7 @@ export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (ke
  * - `watch(command, key, ...)`: runs a watched command.
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `added`: the key of the last job that was added.
+ * - `is_charged`: true if the script itself has charged for the job that it adds.
  * - `charge(home, job, sign)`: see ./task-charge.ts.
  *
  * Most of the watched commands concern a lock, a marker or the completed tasks. `watch` passes these commands on at once, and
@@ -113,7 +114,7 @@ export const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
 ${CHARGE}
-  local index = { into = {}, added = false, charge = charge }
+  local index = { into = {}, added = false, is_charged = false, charge = charge }
 
   local function create_moves()
     local moves, was = {}, {}
@@ -156,7 +157,7 @@ ${REMEMBER_REMOVED}
       if first == 'name' and second == 'data' then
         index.added = key
         call('HINCRBY', base .. 'totals', 'accepted', 1)
-        call('HINCRBY', base .. 'totals', 'bytes', ${bytesOf('data')})
+        if not index.is_charged then call('HINCRBY', base .. 'totals', 'bytes', ${bytesOf('data')}) end
       end
       return call('HMSET', key, first, ...)
     end

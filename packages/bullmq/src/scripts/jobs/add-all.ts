@@ -5,19 +5,15 @@
 // key. BullMQ's three adds, together with Bullpen's steps, are functions whose parameters hide Redis's KEYS and ARGV.
 
 import type { AddReply } from '../../internals/composition/add-job.ts'
-import {
-  ADD,
-  type BullmqScript,
-  bullmqScripts,
-  readArguments,
-  withWatched,
-} from '../../internals/composition/composed-scripts.ts'
+import { ADD } from '../../internals/composition/add-steps.ts'
+import { type BullmqScript, bullmqScripts, withWatched } from '../../internals/composition/composed-scripts.ts'
+import { readArguments } from '../../internals/composition/steps.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { bytesOf } from '../../internals/status/task-charge.ts'
 import { defineScript } from '../script.ts'
 
 /** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */
-export const ARGUMENTS_OF_ADD = ADD.own + ADD.extra.length
+const ARGUMENTS_OF_ADD = ADD.own + ADD.extra.length
 
 const ADDS: readonly BullmqScript[] = bullmqScripts().filter(({ name }) =>
   ['addStandardJob', 'addDelayedJob', 'addPrioritizedJob'].includes(name),

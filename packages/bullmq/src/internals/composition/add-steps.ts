@@ -1,0 +1,94 @@
+// Defines the steps around BullMQ's scripts that add a job.
+import { API_KEY_LIMITS, CHARGE_API_KEY } from '../../admission/api-key-steps.ts'
+import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
+import { CHARGE_BYTES, CHECK_BYTES, LIMIT, REFUND_BYTES } from '../../admission/limit-steps.ts'
+import { DELETE_REPLACED, RECALL_REPLACED, RESOLVE_CONFLICT, TAKE_KEY } from '../../admission/unique-steps.ts'
+import { RESERVED_IDS } from '../../keys.ts'
+import { RECALL_REMOVED } from '../../scripts/includes/removed-tasks.ts'
+import { type Steps, SUCCEEDED } from './steps.ts'
+
+/** The bits of the number that a broker receives if its task is stored. If no bit is set, another call has stored the task. */
+export const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
+
+/** Refuses a job that a team's own Queue adds under a reserved id. */
+const REFUSE_RESERVED = `
+if id == '' then
+  local own = cmsgpack.unpack(ARGV[1])[2]
+  if own ~= '' and string.find('${RESERVED_IDS}', ' ' .. own .. ' ', 1, true) then
+    return redis.error_reply("ERR the job id '" .. own .. "' is the name of one of the queue's keys; use another id")
+  end
+end`
+
+/**
+ * Returns the steps before an add. `checkBytes` is the last step that may refuse the task, because it may already charge for it.
+ */
+function stepsBeforeAdd(checkBytes: string): string {
+  return `${REFUSE_RESERVED}${REPLAY}
+if id ~= '' and call('EXISTS', base .. id) == 1 then
+  ${RECALL_REPLACED}
+  local is_own = caller ~= '' and call('HGET', base .. id, 'caller') == caller
+  return (is_own and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
+end
+if id ~= '' and unique ~= '' then${RECALL_REMOVED}
+  if was_removed then
+    return (caller ~= '' and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
+  end
+end
+${RESOLVE_CONFLICT}
+${LIMIT}
+${API_KEY_LIMITS}
+${checkBytes}
+${DELETE_REPLACED}`
+}
+
+/**
+ * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
+ * may return without running BullMQ's script, in which case no task has been added. A broker usually receives a number: the bits
+ * of {@link ADDED}, which are the same if the call is sent again. A number takes Redis 0.6 µs less than a list. The broker
+ * receives a string if an earlier call has used the same idempotency key, and a list if another task has the unique key, if the
+ * queue is full, or if there is no memory for the idempotency key. A Queue's own `add` does not set `id`, and receives BullMQ's
+ * return value, which is the job's id.
+ *
+ * A call that is sent again stores nothing if its first run has stored the task. If the task has a unique key, this also holds if
+ * the task was deleted in the meantime, because the second run could otherwise delete the task that has replaced it.
+ *
+ * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
+ */
+export const ADD = {
+  /**
+   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
+   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
+   * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
+   * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts. The arguments that most tasks need come first.
+   */
+  extra: ['id', 'limits', 'caller', 'idempotency', 'apiKey', 'expiresAt', 'tags', 'unique'],
+  own: 3,
+  before: stepsBeforeAdd(CHECK_BYTES),
+  after: `
+if index.added then
+  if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
+  if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
+  if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
+  ${TAKE_KEY}
+  ${CHARGE_API_KEY}
+  ${REMEMBER}
+end
+if id ~= '' and (${SUCCEEDED}) then
+  return replaced and ${ADDED.byThisCall + ADDED.inPlaceOfAnother} or ${ADDED.byThisCall}
+end`,
+} as const satisfies Steps
+/** Returns an add's text, which no longer looks for the task `id`, because the steps before the add have found that there is none. */
+function withOneLookUp(content: string): string {
+  return content.replace(LOOK_UP, `(id ~= '' and 0 or ${LOOK_UP})`)
+}
+
+/** How BullMQ's adds look for a job with the same id. */
+export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
+
+/** The steps of BullMQ's own scripts, each of which adds a single job. No tasks are added before it. */
+export const ADD_ONE: Steps = {
+  ...ADD,
+  adapt: withOneLookUp,
+  before: `local pending_tasks = 0${stepsBeforeAdd(CHARGE_BYTES)}`,
+  after: `${REFUND_BYTES}${ADD.after}`,
+}
