@@ -1,6 +1,13 @@
 // Tests callers that wait for room in a full queue, at two APIs on a real Redis.
 import { randomUUID } from 'node:crypto'
-import { type Accepted, defineCatalogue, defineQueue, defineTask, type TaskPage } from '@bullpen/contract'
+import {
+  type Accepted,
+  type BulkResponse,
+  defineCatalogue,
+  defineQueue,
+  defineTask,
+  type TaskPage,
+} from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -19,8 +26,8 @@ async function startApi(namespace: string) {
   const api = await createApi({ catalogue: defineCatalogue(line), log: silent, config })
   onTestFinished(() => api.close())
   const { url, metricsUrl } = await api.listen()
-  const post = (path: string, body: object = {}) =>
-    fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  const post = (path: string, body: object = {}, more = {}) =>
+    fetch(`${url}${path}`, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) })
   const accepted: number[] = []
   const refused: number[] = []
   const blocked = async (): Promise<number> => {
@@ -38,6 +45,18 @@ async function startApi(namespace: string) {
       await response.body?.cancel()
       if (response.status === 202) accepted.push(n)
       else refused.push(response.status)
+    },
+    /** Enqueues several tasks in one request. Their numbers are in `accepted` once the API has responded. */
+    async enqueueBulk(numbers: readonly number[], key?: string): Promise<BulkResponse> {
+      const tasks = numbers.map((n) => ({ task: line.name, input: { n } }))
+      const response = await post(
+        '/v1/tasks/bulk',
+        { tasks },
+        key === undefined ? {} : { 'idempotency-key': `"${key}"` },
+      )
+      const body = (await response.json()) as BulkResponse
+      for (const [i, result] of body.results.entries()) if ('id' in result) accepted.push(numbers[i] ?? Number.NaN)
+      return body
     },
     async waiting(): Promise<readonly string[]> {
       const response = await fetch(`${url}/v1/tasks?queue=imports&status=waiting`, { headers })
@@ -76,4 +95,40 @@ test('callers of two APIs are released one for each task that leaves, and those 
   await Promise.all(calls)
   expect(one.accepted).toEqual([0, 1, 2, 10, 20, 30, 40, 50])
   expect(one.refused).toEqual([])
+})
+
+test('the callers of single and bulk requests are released in the order in which they arrived', async () => {
+  const api = await startApi(`t-${randomUUID().slice(0, 8)}`)
+  await api.enqueueBulk([0, 1, 2])
+  const calls: Promise<unknown>[] = []
+  const arrive = async (call: Promise<unknown>, waiting: number) => {
+    calls.push(call)
+    await eventually(async () => (await api.blocked()) === waiting)
+  }
+  await arrive(api.enqueue(10), 1)
+  await arrive(api.enqueueBulk([20]), 2)
+  await arrive(api.enqueue(30), 3)
+  await arrive(api.enqueueBulk([40]), 4)
+  // There is room for one task when a bulk request arrives, but others have waited for longer.
+  const cancelled = api.cancelFirst()
+  await arrive(api.enqueueBulk([50]), 4)
+  await cancelled
+  for (let left = 2; left <= 5; left++) {
+    await api.cancelFirst()
+    await eventually(() => api.accepted.length === MAX_TASKS + left)
+  }
+  await Promise.all(calls)
+  expect(api.accepted).toEqual([0, 1, 2, 10, 20, 30, 40, 50])
+})
+
+test('a repeated bulk request gets its first results at once, although others are waiting for room', async () => {
+  const api = await startApi(`t-${randomUUID().slice(0, 8)}`)
+  const first = await api.enqueueBulk([0, 1, 2], 'import 7')
+  const waiting = api.enqueue(10)
+  await eventually(async () => (await api.blocked()) === 1)
+  const second = await api.enqueueBulk([0, 1, 2], 'import 7')
+  expect(second.results).toEqual(first.results.map((result) => ({ ...result, replayed: true })))
+  await api.cancelFirst()
+  await waiting
+  expect(api.refused).toEqual([])
 })

@@ -61,8 +61,10 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
   /**
    * Returns the limits for an admitted task. Every queue has a maximum number of bytes, unless Redis does not report its memory.
    */
-  function limitsOf({ queue, limits: defined, apiKeyName }: NewTask): QueueLimits | undefined {
+  function limitsOf({ queue, limits: defined, apiKeyName, onlyExisting }: NewTask): QueueLimits | undefined {
     const limits = admission.limitsOf(queue, defined, apiKeyName)
+    // The limits are checked after everything that returns another task.
+    if (onlyExisting) return { ...limits, maxTasks: 0 }
     if (limits?.maxBytes !== undefined) return limits
     const maxBytes = memory?.maxBytesOf(queue)
     return maxBytes === undefined ? limits : { ...limits, maxBytes }

@@ -2,7 +2,7 @@
 import { BullpenError, type Enqueued, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
 import { type BulkEnqueued, errorAt, ProblemError, type Try } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
-import { checkAtomic, errorOfAll } from '@bullpen/engine/internal'
+import { type BlockedCallers, checkAtomic, errorOfAll } from '@bullpen/engine/internal'
 import type { GivenKey, PlannedTask, PlanTask } from './planned-task.ts'
 import { problemOf } from './redis-problem.ts'
 import type { StoreTask } from './store-task.ts'
@@ -11,6 +11,7 @@ export interface BulkDependencies {
   readonly broker: Pick<Broker, 'enqueueBulk' | 'enqueueAll'>
   readonly plan: PlanTask
   readonly store: StoreTask
+  readonly blocked: Pick<BlockedCallers, 'mustWait'>
 }
 
 export interface BulkOptions {
@@ -37,17 +38,24 @@ interface Sent {
   readonly task: NewTask
 }
 
-export function bulkPreparer({ broker, plan, store }: BulkDependencies): PrepareBulk {
-  /** If the queue is full, the task's policy decides what happens. */
+export function bulkPreparer({ broker, plan, store, blocked }: BulkDependencies): PrepareBulk {
+  /** Returns whether the task waits for room and earlier callers are waiting, which it must not overtake. */
+  function mustWait(planned: PlannedTask): boolean {
+    return typeof planned.whenFull === 'object' && blocked.mustWait(planned)
+  }
+
+  /** If the queue is full, the task's policy decides what happens. `outcome` is undefined for a task that has not been sent yet. */
   async function resultOf(
     planned: PlannedTask,
-    outcome: PromiseSettledResult<Enqueued>,
+    outcome: PromiseSettledResult<Enqueued> | undefined,
     signal: AbortSignal | undefined,
   ): Promise<BulkEnqueued> {
     const { whenFull } = planned
     try {
-      if (outcome.status === 'fulfilled') return accepted(planned, outcome.value)
-      if (!(outcome.reason instanceof QueueFullError) || whenFull === 'reject') throw outcome.reason
+      if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
+      const reason: unknown = outcome?.reason
+      const isFull = reason instanceof QueueFullError && whenFull !== 'reject'
+      if (outcome !== undefined && !isFull) throw reason
       const stored = whenFull === 'drop' ? undefined : await store(planned, signal)
       return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
     } catch (error) {
@@ -60,21 +68,25 @@ export function bulkPreparer({ broker, plan, store }: BulkDependencies): Prepare
     const results = new Map<number, BulkEnqueued>()
     return async (signal) => {
       const sent: Sent[] = []
+      const settling: Promise<void>[] = []
+      const settle = async (index: number, planned: PlannedTask, outcome?: PromiseSettledResult<Enqueued>) => {
+        results.set(index, await resultOf(planned, outcome, signal))
+      }
       for (const [index, planned] of all.entries()) {
         const earlier = results.get(index)
         if (earlier !== undefined && 'id' in earlier) continue
         const task = created(planned, index)
         if (task instanceof BullpenError || planned instanceof BullpenError)
           results.set(index, rejected(task, undefined))
+        else if (mustWait(planned)) settling.push(settle(index, planned))
         else sent.push({ index, planned, task })
       }
       const outcomes = await broker.enqueueBulk(sent.map(({ task }) => task))
-      await Promise.all(
-        sent.map(async ({ index, planned }, i) => {
-          const outcome = outcomes[i]
-          if (outcome !== undefined) results.set(index, await resultOf(planned, outcome, signal))
-        }),
-      )
+      for (const [i, { index, planned }] of sent.entries()) {
+        const outcome = outcomes[i]
+        if (outcome !== undefined) settling.push(settle(index, planned, outcome))
+      }
+      await Promise.all(settling)
       return all.flatMap((_, index) => results.get(index) ?? [])
     }
   }

@@ -97,8 +97,9 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     ...admission,
   })
   const plan = taskPlanner({ catalogue, now, correlationId: options.correlationId, idempotencyLifeS })
-  const store = taskStorer(broker, createBlockedCallers(systemClock))
-  const prepareBulk = bulkPreparer({ broker, plan, store })
+  const blocked = createBlockedCallers(systemClock)
+  const store = taskStorer(broker, blocked)
+  const prepareBulk = bulkPreparer({ broker, plan, store, blocked })
   let isClosed = false
   let isReady = false
   const connecting = connect().then(() => {

@@ -16,10 +16,12 @@ export type StoreTask = (planned: PlannedTask, signal: AbortSignal | undefined) 
 export function taskStorer(broker: Pick<Broker, 'enqueue'>, blocked: BlockedCallers): StoreTask {
   return async ({ create, queue, whenFull }, signal) => {
     const store = () => broker.enqueue(create())
+    // An earlier try may have stored the task.
+    const findExisting = () => broker.enqueue({ ...create(), onlyExisting: true })
     try {
       if (typeof whenFull === 'string') return await store()
       return await afterTime(milliseconds(whenFull.block), signal, (end) =>
-        blocked.enqueue({ queue, store, signal: end }),
+        blocked.enqueue({ queue, store, findExisting, signal: end }),
       )
     } catch (error) {
       if (error instanceof QueueFullError && whenFull === 'drop') return undefined

@@ -186,6 +186,40 @@ describe('a caller of a full queue', () => {
     expect(Object.fromEntries(results)).toEqual({ a: 'failed', b: 'failed' })
   })
 
+  it('whose task is already stored gets it at once, and does not take the room of those before it', async () => {
+    const { clock, blocked, arrive, store, results } = setup()
+    arrive('a')
+    await settled(clock)
+    const found = { id: 'q-1' as TaskId, action: 'created' } as const
+    const calls = { store: () => Promise.reject(new Error('not its turn')), signal: new AbortController().signal }
+    const call = { queue: 'q', ...calls, findExisting: () => Promise.resolve(found) }
+    expect(blocked.mustWait(call)).toBe(true)
+    expect(await blocked.enqueue(call)).toEqual(found)
+    expect(blocked.count('q')).toBe(1)
+    store.room = 1
+    await clock.advance(20)
+    expect(results.get('a')).toBe('stored')
+    expect(blocked.mustWait(call)).toBe(false)
+  })
+
+  it('whose look for its task fails for another reason gets the error, and goes on waiting if there is no such task', async () => {
+    const { clock, blocked, arrive } = setup()
+    arrive('a')
+    await settled(clock)
+    const full = new QueueFullError({ queue: 'q', limit: 'maxTasks', max: 0, found: 1 })
+    const call = (error: Error) =>
+      blocked.enqueue({
+        queue: 'q',
+        store: () => Promise.reject(new Error('not its turn')),
+        findExisting: () => Promise.reject(error),
+        signal: new AbortController().signal,
+      })
+    await expect(call(new Error('Redis is away'))).rejects.toThrow('Redis is away')
+    call(full).catch(() => {})
+    await settled(clock)
+    expect(blocked.count('q')).toBe(2)
+  })
+
   it('is the only one of its queue that tries, every 20 ms', async () => {
     const { clock, arrive, store } = setup()
     for (let i = 0; i < 100; i++) arrive(`${i}`)

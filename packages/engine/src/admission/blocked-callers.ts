@@ -5,6 +5,9 @@
 // one round trip after another. Every try is an ordinary enqueue, so the broker decides each time whether the queue has room, and
 // other processes' callers compete for the same room.
 //
+// A task that is already stored needs no room. A caller whose task may be stored, such as a repeated call with an idempotency key,
+// therefore looks for the task while it waits.
+//
 // A queue may be full for one API key only. The callers with this API key wait in a separate line, so that they do not hold back
 // the other callers. If a caller's try fails because of the other line's limit, the caller moves to the end of that line.
 import { type Enqueued, QueueFullError } from '@bullpen/contract'
@@ -19,6 +22,10 @@ export interface BlockedCall {
   readonly apiKeyName?: string | undefined
   /** Tries to store the task. Rejects with QueueFullError if the queue is full. */
   readonly store: () => Promise<Enqueued>
+  /**
+   * Returns the task if it is already stored. Rejects with QueueFullError if it is not. If omitted, the task is not stored, as is known.
+   */
+  readonly findExisting?: (() => Promise<Enqueued>) | undefined
   /** Ends the wait when it aborts. A try that is in progress is completed, and may store its task. */
   readonly signal: AbortSignal
 }
@@ -30,6 +37,8 @@ export interface BlockedCallers {
    * @throws QueueFullError if the signal aborts first, and any other error that `store` rejects with.
    */
   enqueue(call: BlockedCall): Promise<Enqueued>
+  /** Returns whether earlier callers are waiting for the room that this call needs. */
+  mustWait(call: Pick<BlockedCall, 'queue' | 'apiKeyName'>): boolean
   /** Returns how many callers are waiting for the queue. */
   count(queue: string): number
 }
@@ -93,18 +102,28 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
     return line
   }
 
+  /** Ends the call of a caller that is not trying. A try that is in progress ends the call itself, or is followed by another one. */
+  function release(caller: Caller, end: () => void): void {
+    const { callers, trying } = caller.line
+    const at = callers.indexOf(caller)
+    if (trying === caller || at === -1) return
+    callers.splice(at, 1)
+    end()
+  }
+
   async function join(line: Line, call: BlockedCall): Promise<Enqueued> {
-    const { signal } = call
+    const { signal, findExisting } = call
     if (signal.aborted) throw line.full
     const { promise, resolve, reject } = Promise.withResolvers<Enqueued>()
     const caller: Caller = { ...call, line, resolve, reject }
-    const leave = (): void => {
-      const { callers, trying, full } = caller.line
-      if (trying === caller) return
-      callers.splice(callers.indexOf(caller), 1)
-      reject(full)
-    }
+    const leave = (): void => release(caller, () => reject(caller.line.full))
     enter(line, caller)
+    findExisting?.().then(
+      (existing) => release(caller, () => resolve(existing)),
+      (error: unknown) => {
+        if (!(error instanceof QueueFullError)) release(caller, () => reject(error))
+      },
+    )
     signal.addEventListener('abort', leave)
     try {
       return await promise
@@ -113,9 +132,12 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
     }
   }
 
+  const lineOf = (call: Pick<BlockedCall, 'queue' | 'apiKeyName'>): Line | undefined =>
+    lines.get(queueLine(call)) ?? lines.get(apiKeyLine(call))
+
   return {
     async enqueue(call) {
-      const line = lines.get(queueLine(call)) ?? lines.get(apiKeyLine(call))
+      const line = lineOf(call)
       if (line !== undefined) return join(line, call)
       try {
         return await call.store()
@@ -124,14 +146,16 @@ export function createBlockedCallers(clock: Pick<Clock, 'after'>): BlockedCaller
         throw error
       }
     },
+    mustWait: (call) => lineOf(call) !== undefined,
     count: (queue) =>
       [...lines.values()].reduce((sum, line) => sum + (line.queue === queue ? line.callers.length : 0), 0),
   }
 }
 
-const queueLine = ({ queue }: BlockedCall): string => queue
+const queueLine = ({ queue }: Pick<BlockedCall, 'queue'>): string => queue
 /** A queue's name does not contain spaces. */
-const apiKeyLine = ({ queue, apiKeyName }: BlockedCall): string => `${queue} ${apiKeyName}`
+const apiKeyLine = ({ queue, apiKeyName }: Pick<BlockedCall, 'queue' | 'apiKeyName'>): string =>
+  `${queue} ${apiKeyName}`
 
 /** Returns the line in which a caller waits after it has reached this limit. */
 function lineName(call: BlockedCall, { reached }: QueueFullError): string {

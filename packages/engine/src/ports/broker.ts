@@ -54,6 +54,11 @@ export interface NewTask {
    * broker itself is reached. Workers' brokers do not have any limits.
    */
   readonly limits?: QueueLimits | undefined
+  /**
+   * If true, the queue counts as full: the call resolves only if an earlier call has stored the task, or if another task has its
+   * unique key. Otherwise, the task is refused with QueueFullError.
+   */
+  readonly onlyExisting?: boolean
   /** The name of the request's API key, to which `limits.perApiKey` applies. If omitted, `limits.perApiKey` does not apply. */
   readonly apiKeyName?: string | undefined
   readonly task: string

@@ -28,9 +28,10 @@ export interface Room {
  * @throws QueueFullError if one of the task's limits is reached.
  * @throws BullpenError `payload_too_large` if the task alone exceeds the limit of bytes.
  */
-export function assertRoom({ queue, limits = {} }: NewTask, room: Room): void {
+export function assertRoom({ queue, limits = {}, onlyExisting = false }: NewTask, room: Room): void {
   const { store, dataBytes, now, replaced, pending } = room
-  const { maxTasks, maxBytes, maxAgeMs } = limits
+  const { maxBytes, maxAgeMs } = limits
+  const maxTasks = onlyExisting ? 0 : limits.maxTasks
   const waiting = store.in('waiting')
   const tasks = waiting.length + store.in('delayed').length - (replaced === undefined ? 0 : 1)
   if (maxTasks !== undefined && tasks + pending.tasks >= maxTasks) {

@@ -1,7 +1,8 @@
 // Tests what POST /v1/tasks/bulk stores and returns.
 import { type BulkResponse, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
 import { MAX_ATOMIC_TASKS, readTaskId } from '@bullpen/contract/internal'
-import { eventually } from '@bullpen/testkit'
+import { createBlockedCallers } from '@bullpen/engine/internal'
+import { eventually, fakeClock } from '@bullpen/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { NOW, problemIn, testApi } from '../../api.fixture.ts'
 import { SECRET } from '../../fake-broker.fixture.ts'
@@ -9,8 +10,8 @@ import { SECRET } from '../../fake-broker.fixture.ts'
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
 
-async function bulkApi() {
-  const api = await testApi()
+async function bulkApi(more: Parameters<typeof testApi>[0] = {}) {
+  const api = await testApi(more)
   const send = (body: unknown, headers = {}) =>
     api.ask({
       method: 'POST',
@@ -290,4 +291,21 @@ describe('if the queue is full', () => {
     const problem = problemIn(await send({ tasks: [SQUARE, { ...SQUARE, whenFull: 'drop' }], atomic: true }))
     expect(problem).toMatchObject({ code: 'invalid_request', errors: [{ pointer: '/tasks/1/whenFull' }] })
   })
+})
+
+test('the tasks that wait for room do not overtake earlier callers, and keep their order', async () => {
+  const clock = fakeClock()
+  const blocked = createBlockedCallers(clock)
+  const { broker, post, bulk } = await bulkApi({ blocked })
+  const wait = (n: number) => ({ task: 'math.square', input: { n }, whenFull: { block: '30s' } })
+  broker.trouble = 'queue full'
+  const calls: PromiseLike<unknown>[] = [post(wait(1))]
+  await eventually(() => blocked.count('cpu') === 1)
+  broker.trouble = 'none'
+  // The task that does not wait may take the room first.
+  calls.push(bulk([wait(2), { ...wait(3), whenFull: 'reject' }, wait(4)]))
+  await eventually(() => blocked.count('cpu') === 3)
+  await clock.advance(20)
+  await Promise.all(calls)
+  expect(broker.enqueued.map(({ input }) => (input as { n: number }).n)).toEqual([3, 1, 2, 4])
 })

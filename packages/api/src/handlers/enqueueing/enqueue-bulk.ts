@@ -36,7 +36,7 @@ interface Valid {
 
 /** `taskSchema` is the schema of one task. */
 export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
-  const { catalogue, broker, emit, log, bulkBodyLimit } = context
+  const { catalogue, broker, blocked, emit, log, bulkBodyLimit } = context
   const plan = taskPlanner(context)
 
   /** Returns the task, or what is wrong with it. */
@@ -64,13 +64,19 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     return replayed === undefined ? result : { ...result, replayed: true }
   }
 
-  /** If the queue is full, the task's policy decides what happens. */
+  /** Returns whether the task waits for room and earlier callers are waiting, which it must not overtake. */
+  function mustWait({ planned }: Valid): boolean {
+    return typeof planned.whenFull === 'object' && blocked.mustWait(planned)
+  }
+
+  /** If the queue is full, the task's policy decides what happens. `outcome` is undefined for a task that has not been sent yet. */
   async function resultOf({ planned }: Valid, outcome: Outcome | undefined, reply: FastifyReply): Promise<BulkResult> {
     try {
       if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
-      if (outcome?.reason instanceof EnqueueRateError) countRefused(context, [planned])
-      if (!(outcome?.reason instanceof QueueFullError)) throw outcome?.reason
-      if (typeof planned.whenFull === 'string') refuse(context, planned, outcome.reason)
+      const reason: unknown = outcome?.reason
+      if (reason instanceof EnqueueRateError) countRefused(context, [planned])
+      if (outcome !== undefined && !(reason instanceof QueueFullError)) throw reason
+      if (typeof planned.whenFull === 'string' && reason instanceof QueueFullError) refuse(context, planned, reason)
       const stored = typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, reply)
       return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
     } catch (thrown) {
@@ -87,10 +93,16 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
       reply.request,
       valid.map(({ planned }) => planned),
     )
-    const settled = await broker.enqueueBulk(valid.map(({ created }) => created))
-    const outcomes = new Map(settled.map((outcome, i) => [valid[i], outcome]))
+    const results = new Map<Valid, Promise<BulkResult>>()
+    const sent: Valid[] = []
+    for (const each of valid) {
+      if (mustWait(each)) results.set(each, resultOf(each, undefined, reply))
+      else sent.push(each)
+    }
+    const outcomes = await broker.enqueueBulk(sent.map(({ created }) => created))
+    for (const [i, each] of sent.entries()) results.set(each, resultOf(each, outcomes[i], reply))
     return Promise.all(
-      checked.map((each) => (isValid(each) ? resultOf(each, outcomes.get(each), reply) : rejected(each, undefined))),
+      checked.flatMap((each) => (isValid(each) ? (results.get(each) ?? []) : rejected(each, undefined))),
     )
   }
 

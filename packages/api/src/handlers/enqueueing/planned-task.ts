@@ -30,6 +30,8 @@ export interface PlannedTask {
   readonly apiKeyName: string | undefined
   readonly idempotency: Idempotency | undefined
   readonly whenFull: WhenFull
+  /** Whether an earlier request may have stored the task, or another task may have its unique key. */
+  readonly mayExist: boolean
   /**
    * Creates the task with the current time. While a caller waits for room, each try to store the task creates it again. Throws
    * the same errors as `newTask`.
@@ -78,6 +80,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       apiKeyName: origin.apiKeyName,
       idempotency: record,
       whenFull: wanted.whenFull ?? queueSettings.whenFull,
+      mayExist: record !== undefined || wanted.unique !== undefined,
       create() {
         const { correlationId, apiKeyName } = origin
         const created = newTask(definition, wanted.input, wanted, {

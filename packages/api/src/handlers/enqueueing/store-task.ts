@@ -19,12 +19,14 @@ export async function storeTask(
   reply: FastifyReply,
 ): Promise<Enqueued | undefined> {
   const { broker, blocked, closing } = context
-  const { queue, whenFull, apiKeyName } = planned
+  const { queue, whenFull, apiKeyName, mayExist } = planned
   const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
+  const findExisting = (): Promise<Enqueued> => broker.enqueue({ ...planned.create(), onlyExisting: true })
   try {
     if (typeof whenFull === 'string') return await store()
     const waitMs = milliseconds(whenFull.block)
-    const enqueue = (signal: AbortSignal) => blocked.enqueue({ queue, apiKeyName, store, signal })
+    const call = { queue, apiKeyName, store, findExisting: mayExist ? findExisting : undefined }
+    const enqueue = (signal: AbortSignal) => blocked.enqueue({ ...call, signal })
     return await abortOnFirst(waitMs, closing, reply.raw, enqueue)
   } catch (error) {
     if (error instanceof EnqueueRateError) countRefused(context, [planned])

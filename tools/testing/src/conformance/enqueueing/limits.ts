@@ -75,6 +75,31 @@ export function limits(open: OpenBackend): void {
     await drain()
   })
 
+  it('a call for an existing task only returns that task, stores nothing, and is otherwise refused', async () => {
+    const { fill, limited, create, broker, inLine } = await openLimited(open, 10)
+    await fill(1)
+    const idempotency = idempotencyOf({ key: 'k', caller: 'c', request: 'r', life: 600 })
+    const [fresh, repeated, unique] = [
+      limited(create(long, {})),
+      { ...limited(create(long, {})), idempotency },
+      limited(create(long, {}, { unique: { key: 'u', onConflict: 'keep' } })),
+    ] as const
+    const look = (task: NewTask) => broker.enqueue({ ...task, onlyExisting: true })
+    for (const task of [fresh, repeated, unique]) {
+      await expect(look(task)).rejects.toMatchObject({ code: 'queue_full' })
+      expect(await broker.find(task.id)).toBeUndefined()
+    }
+    for (const task of [fresh, repeated, unique]) await broker.enqueue(task)
+    expect(await look(fresh)).toMatchObject({ id: fresh.id })
+    const again = { ...limited(create(long, {})), idempotency }
+    expect(await look(again)).toMatchObject({ id: repeated.id, replayed: { status: 'waiting' } })
+    const other = limited(create(long, {}, { unique: { key: 'u', onConflict: 'keep' } }))
+    expect(await look(other)).toMatchObject({ id: unique.id, action: 'existing' })
+    const replacing = limited(create(long, {}, { unique: { key: 'u', onConflict: 'replace' } }))
+    await expect(look(replacing)).rejects.toMatchObject({ code: 'queue_full' })
+    expect(await inLine()).toBe(4)
+  })
+
   it('a task without limits is never refused, but it counts', async () => {
     const { fill, create, broker, refused } = await openLimited(open, 2)
     await fill(2)
