@@ -1,6 +1,6 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
-export { rateExceeded, rateInQueue } from './admission/api-key-limits.ts'
+export { countsApiKeys, rateExceeded, rateInQueue } from './admission/api-key-limits.ts'
 export { type BlockedCallers, createBlockedCallers } from './admission/blocked-callers.ts'
 export { type BacklogReading, createStartEstimator, type StartEstimator } from './admission/start-estimator.ts'
 export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './admission/task-bytes.ts'

@@ -31,7 +31,7 @@ export const envelopeSchema = z.object({
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
   concurrencyKey: z.string().optional(),
-  /** The name of the API key for which the task is counted, so that child tasks can be counted for the same key. */
+  /** The name of the API key whose request enqueued the task or its parent, so that child tasks can be counted for the same key. */
   apiKeyName: z.string().optional(),
   /** The caller's own run timeout, in ms. */
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),

@@ -1,6 +1,7 @@
 // Decides which limits of an API key apply to a task, and what happens to a request that exceeds a rate.
 import {
   BullpenError,
+  type Catalogue,
   type EnqueueRate,
   EnqueueRateError,
   type QueueLimits,
@@ -15,14 +16,24 @@ export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | unde
   return apiKeyName === undefined ? undefined : limits?.perApiKey?.enqueueRate
 }
 
-/** Returns whether the task is counted for its API key until it ends. */
-export function isCounted({ apiKeyName, limits }: NewTask): boolean {
-  return apiKeyName !== undefined && limits?.perApiKey?.maxUnfinishedTasks !== undefined
+/**
+ * Returns whether the name of the task's API key is stored with the task, so that its child tasks can be counted for the same key.
+ */
+export function keepsApiKey({ apiKeyName, passesOnApiKey, limits }: NewTask): boolean {
+  return apiKeyName !== undefined && (passesOnApiKey === true || limits?.perApiKey?.maxUnfinishedTasks !== undefined)
 }
 
 /**
- * Returns the limits for a child task whose parent is counted for an API key. The child is counted for the same key if its queue
- * counts tasks, but is never refused.
+ * Returns whether any of the catalogue's queues counts the unfinished tasks of API keys. A task in another queue may have child tasks
+ * in that queue.
+ */
+export function countsApiKeys(catalogue: Catalogue): boolean {
+  return catalogue.queues.some((queue) => catalogue.queue(queue).limits?.perApiKey?.maxUnfinishedTasks !== undefined)
+}
+
+/**
+ * Returns the limits for a child task whose parent came from an API key. The child is counted for the same key if its queue counts
+ * tasks, but is never refused.
  */
 export function inheritedLimits({ queueSettings }: TaskDefinition): QueueLimits | undefined {
   return queueSettings.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : COUNTED

@@ -61,6 +61,8 @@ export interface NewTask {
   readonly onlyExisting?: boolean
   /** The name of the request's API key, to which `limits.perApiKey` applies. If omitted, `limits.perApiKey` does not apply. */
   readonly apiKeyName?: string | undefined
+  /** Whether the task's child tasks may be counted for its API key, so that the key's name is stored with the task. Defaults to false. */
+  readonly passesOnApiKey?: boolean | undefined
   readonly task: string
   readonly version: number
   readonly queue: string

@@ -11,7 +11,7 @@ export interface Parent {
   readonly id: TaskId
   readonly correlationId: string | undefined
   readonly fencingToken: number
-  /** The name of the API key for which the parent is counted. */
+  /** The name of the API key whose request enqueued the parent, or the parent's own parent, if it is known. */
   readonly apiKeyName: string | undefined
 }
 
@@ -63,5 +63,8 @@ export function childTask(
   const caller = { token: `${parent.fencingToken}` }
   const { apiKeyName, correlationId } = parent
   const limits = apiKeyName === undefined ? undefined : inheritedLimits(definition)
-  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId, caller, apiKeyName, limits })
+  // The child's own children may be counted although the child is not.
+  const passesOnApiKey = apiKeyName !== undefined
+  const origin = { id, enqueuedAt: now, correlationId, caller, apiKeyName, passesOnApiKey, limits }
+  return newTask(definition, input, call, origin)
 }

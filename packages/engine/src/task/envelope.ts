@@ -1,6 +1,6 @@
 // Creates the envelope of a task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
-import { isCounted } from '../admission/api-key-limits.ts'
+import { keepsApiKey } from '../admission/api-key-limits.ts'
 import type { InputEdit, NewTask } from '../ports/broker.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import { encodePayload } from './payloads.ts'
@@ -18,7 +18,7 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.concurrencyKey !== undefined && { concurrencyKey: task.concurrencyKey }),
-    ...(isCounted(task) && { apiKeyName: task.apiKeyName }),
+    ...(keepsApiKey(task) && { apiKeyName: task.apiKeyName }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
     ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),

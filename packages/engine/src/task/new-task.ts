@@ -20,6 +20,7 @@ export interface Origin {
   /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
   readonly limits?: QueueLimits | undefined
   readonly apiKeyName?: string | undefined
+  readonly passesOnApiKey?: boolean | undefined
 }
 
 /** The longest delay that a duration can express. */
@@ -55,6 +56,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     caller: origin.caller,
     limits: origin.limits,
     apiKeyName: origin.apiKeyName,
+    passesOnApiKey: origin.passesOnApiKey,
     task: definition.name,
     version: definition.version,
     queue: definition.queue,

@@ -1,9 +1,10 @@
 // Tests what POST /v1/tasks stores and answers.
 import { openBroker } from '@bullpen/bullmq'
-import { type Accepted, BullpenError, type TaskId } from '@bullpen/contract'
+import { type Accepted, BullpenError, defineCatalogue, defineQueue, defineTask, type TaskId } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { uniqueKeyTaken } from '@bullpen/engine/internal'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { catalogue, NOW, problemIn, testApi } from '../../api.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
@@ -23,6 +24,7 @@ describe('an accepted task', () => {
       {
         id,
         apiKeyName: '0813ba6d',
+        passesOnApiKey: false,
         caller: 'only',
         task: 'math.square',
         version: 1,
@@ -39,6 +41,14 @@ describe('an accepted task', () => {
       },
     ])
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
+  })
+
+  test('passes its API key on to its child tasks if any queue counts the tasks of API keys', async () => {
+    const queue = defineQueue({ name: 'reports', limits: { perApiKey: { maxUnfinishedTasks: 5 } } })
+    const counted = defineTask({ name: 'reports.monthly', queue, input: z.object({}) })
+    const { post, broker } = await testApi({ catalogue: defineCatalogue(catalogue.get('math.square'), counted) })
+    await post(SQUARE)
+    expect(broker.enqueued[0]).toMatchObject({ apiKeyName: '0813ba6d', passesOnApiKey: true })
   })
 
   test('is answered with the time at which it is expected to start, if that is known', async () => {

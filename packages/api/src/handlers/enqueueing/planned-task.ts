@@ -7,7 +7,7 @@ import {
   readIdempotencyKey,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
+import { countsApiKeys, newTask } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../http/context.ts'
@@ -56,6 +56,8 @@ export function originOf(request: FastifyRequest): RequestOrigin {
  * index, which turns the request's idempotency key into a different key for each task.
  */
 export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: ApiContext) {
+  const passesOnApiKey = countsApiKeys(catalogue)
+
   function idempotency(wanted: EnqueueRequest, queue: string, origin: RequestOrigin, index: number | undefined) {
     const { caller, idempotencyKey } = origin
     if (idempotencyKey === undefined) return undefined
@@ -89,6 +91,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
           caller: 'only',
           limits,
           apiKeyName,
+          passesOnApiKey,
           correlationId,
         })
         isScheduled = created.delayMs !== undefined

@@ -7,8 +7,8 @@ export interface ApiKeyLimitOptions {
   /** How many tasks each API key may enqueue into the queue per period, such as `'100/1s'`. By default, there is no limit. */
   readonly enqueueRate?: EnqueueRateText
   /**
-   * How many tasks of each API key may be in the queue until they end, including running ones: a whole number of at least 1. Child
-   * tasks of such tasks count for the same key, but are never refused. By default, there is no limit.
+   * How many tasks of each API key may be in the queue until they end, including running ones: a whole number of at least 1. The child
+   * tasks of a key's tasks, in whatever queue these are, count for the same key, but are never refused. By default, there is no limit.
    */
   readonly maxUnfinishedTasks?: number
 }

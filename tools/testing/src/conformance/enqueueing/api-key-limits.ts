@@ -265,4 +265,28 @@ export function apiKeyLimits(open: OpenBackend): void {
     await expect(broker.enqueue(task('shop'))).rejects.toMatchObject({ reached: { max: 2, found: 3 } })
     expect(await enqueueAs('other')).toBe('created')
   })
+
+  it('the children and grandchildren of a task in a queue without a limit count for its API key', async () => {
+    const { task, broker, create, start, settled } = await openLimited(
+      open,
+      { maxUnfinishedTasks: 3 },
+      {
+        handle: async (context) => {
+          const { n } = context.input
+          if (n < 2) await context.enqueue(child, { n: n + 1 }, n === 1 ? { delay: '1h' } : {})
+          if (n === 0) await context.enqueue(child, { n: 2 }, { childKey: '2', delay: '1h' })
+          return context.input
+        },
+      },
+    )
+    const parent = { ...create(long, { n: 0 }), apiKeyName: 'shop', passesOnApiKey: true }
+    await broker.enqueue(parent)
+    await start()
+    expect((await settled(parent.id))?.status).toBe('completed')
+    // The child has ended, and its own child and the other child are scheduled.
+    await eventually(async () => (await broker.counts(QUEUE)).completed === 2)
+    expect(await broker.counts(QUEUE)).toMatchObject({ scheduled: 2 })
+    await broker.enqueue({ ...task('shop'), delayMs: HOUR })
+    await expect(broker.enqueue(task('shop'))).rejects.toMatchObject({ reached: { max: 3, found: 3 } })
+  })
 }
