@@ -1,16 +1,16 @@
 // Limits how much of Redis's memory the records of idempotency keys take. When the records have used up their share, a call with
 // an idempotency key is refused, unless an earlier call with the same key is remembered.
 //
-// The script that stores a record also counts it (./idempotency-steps.ts). Each producer reads the counts of all queues every 2 s
-// while it enqueues with keys, and every minute otherwise. Between two readings, a producer counts only its own records, so
-// several producers together may exceed the share by what they store within 2 s. An enqueue does not wait for a reading.
+// Each producer counts the records that it stores (./record-counts.ts). It adds them to the counts of all queues, and reads these,
+// every 2 s while it enqueues with keys, and every minute otherwise. Between two readings, a producer knows only its own records,
+// so several producers together may exceed the share by what they store within 2 s. An enqueue does not wait for a reading.
 import { BullpenError, type Log } from '@bullpen/contract'
-import { queueKeys } from '../keys.ts'
+import type { NewTask } from '@bullpen/engine'
 import { addressOf } from '../redis/outage-reporter.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { countIdempotencyRecords } from '../scripts/memory/count-idempotency-records.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
+import { createRecordCounts, type RecordCounts } from './record-counts.ts'
 
 /** The default share, as a percentage of Redis's memory. */
 export const DEFAULT_IDEMPOTENCY_SHARE = 25
@@ -24,10 +24,15 @@ const LOG_EVERY_MS = 30_000
 
 export interface IdempotencyMemory {
   /**
-   * Returns undefined if there is room for another record in the queue, and counts that record. Otherwise, returns the error
-   * `idempotency_full`, which applies unless the call is remembered. Does not query Redis.
+   * Returns undefined if there is room for another record in the queue. Otherwise, returns the error `idempotency_full`, which
+   * applies unless the call is remembered. Does not query Redis.
    */
   refusal(queue: string): BullpenError | undefined
+  /**
+   * Notes that a task with an idempotency key is sent to Redis. The returned function must be called once, when it is known
+   * whether a record was stored.
+   */
+  expect(task: NewTask): (isStored: boolean) => void
   /**
    * Returns how much memory the records of all queues take, in bytes, or undefined before the first reading. Does not query
    * Redis.
@@ -45,6 +50,8 @@ export interface IdempotencyMemoryOptions {
   readonly sharePercent: number
   /** Returns the memory of the queue's server in bytes, or undefined if it is unknown. In that case, no call is refused. */
   readonly limitBytes: (queue: string) => number | undefined
+  /** Returns the time in ms since 1970. */
+  readonly now: () => number
   /** Returns undefined if the namespace is known to be compatible, and otherwise a promise that rejects if it is not. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
@@ -52,18 +59,13 @@ export interface IdempotencyMemoryOptions {
 
 /** Starts limiting the records. The timer does not keep the process alive. */
 export function openIdempotencyMemory(options: IdempotencyMemoryOptions): IdempotencyMemory {
-  const { redis, redisUrl, namespace, queues, sharePercent, limitBytes, checkSchema, log } = options
+  const { redis, redisUrl, namespace, queues, sharePercent, limitBytes, now, checkSchema, log } = options
   const address = addressOf(redisUrl)
-  const count = async (queue: string): Promise<number> => {
-    await checkSchema()
-    const { idempotencyCounts } = queueKeys(namespace, queue)
-    return runScript(redis, countIdempotencyRecords, { counts: idempotencyCounts }, {})
-  }
-  const countAll = async (names: readonly string[]): Promise<number> => sum(await Promise.all(names.map(count)))
-
   // Each node of a cluster has its own memory, and queues may move between nodes, so each queue is limited separately.
   const groups = isCluster(redis) ? queues.map((queue) => [queue]) : [queues]
-  const accounts = groups.map((names) => createRecordAccount(() => countAll(names)))
+  const accounts = groups.map((names) =>
+    createRecordAccount(createRecordCounts({ redis, namespace, queues: names, now }), checkSchema),
+  )
   const byQueue = new Map(groups.flatMap((names, i) => names.map((queue) => [queue, accounts[i]] as const)))
 
   const logRefused = throttledLog<{ readonly recordBytes: number; readonly limitBytes: number }>(
@@ -89,12 +91,13 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
       const limit = limitBytes(queue)
       const recordBytes = account.records() * RECORD_BYTES
       account.noteUse()
-      if (limit === undefined || recordBytes + RECORD_BYTES <= (limit * sharePercent) / 100) {
-        account.add()
-        return undefined
-      }
+      if (limit === undefined || recordBytes + RECORD_BYTES <= (limit * sharePercent) / 100) return undefined
       logRefused({ recordBytes, limitBytes: limit })
       return full(address, recordBytes, limit, sharePercent)
+    },
+    expect({ queue, idempotency }) {
+      const account = byQueue.get(queue)
+      return account === undefined || idempotency === undefined ? () => {} : account.expect(queue, idempotency.life)
     },
     usedBytes() {
       return accounts.some((account) => account.isKnown())
@@ -108,35 +111,26 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
   }
 }
 
-/** Counts the records of a group of queues. */
-interface RecordAccount {
-  records(): number
-  isKnown(): boolean
-  /** Counts a record that is about to be stored. */
-  add(): void
+/** The records of a group of queues. */
+interface RecordAccount extends Pick<RecordCounts, 'records' | 'isKnown' | 'expect'> {
   /** Notes that a call depends on the number of records, so that the number is read at the next tick. */
   noteUse(): void
   /** Reads the counts if a reading is due. */
   tick(now: number): void
 }
 
-function createRecordAccount(count: () => Promise<number>): RecordAccount {
-  let read: number | undefined
-  /** The number of this process's records that the last reading does not include. */
-  let own = 0
+function createRecordAccount(counts: RecordCounts, checkSchema: () => Promise<void> | undefined): RecordAccount {
   let sentAt = Number.NEGATIVE_INFINITY
   let isUsed = false
   let isReading = false
 
-  async function readCounts(now: number): Promise<void> {
+  async function read(now: number): Promise<void> {
     isReading = true
     isUsed = false
     sentAt = now
-    const ownBefore = own
     try {
-      // Redis executes the commands of a connection in order, so the reading includes the records that were sent before it.
-      read = await count()
-      own -= ownBefore
+      await checkSchema()
+      await counts.exchange()
     } catch {
       // The outage reporter logs connection errors. The next tick tries again.
       isUsed = true
@@ -146,16 +140,12 @@ function createRecordAccount(count: () => Promise<number>): RecordAccount {
   }
 
   return {
-    records: () => (read ?? 0) + own,
-    isKnown: () => read !== undefined,
-    add() {
-      own++
-    },
+    ...counts,
     noteUse() {
       isUsed = true
     },
     tick(now) {
-      if (!isReading && (isUsed || now - sentAt >= IDLE_READ_EVERY_MS)) void readCounts(now)
+      if (!isReading && (isUsed || now - sentAt >= IDLE_READ_EVERY_MS)) void read(now)
     },
   }
 }

@@ -12,7 +12,7 @@ import { queueKeys } from '../keys.ts'
 import { long, silent } from '../setup.fixture.ts'
 
 const LIFE_S = 86_400
-const PERIOD_S = LIFE_S / 4
+const PERIOD_S = LIFE_S / 2
 
 async function openQueue() {
   const redisUrl = inject('redisUrl')
@@ -43,7 +43,7 @@ const idempotency = (key: string, life = LIFE_S): Idempotency =>
   idempotencyOf({ key, caller: 'ann', request: 'a', life })
 
 describe('the record of an idempotency key', () => {
-  it('is in a hash of the current period, which expires between one life and 1.25 lives later', async () => {
+  it('is in a hash of the current period, which expires between one life and 1.5 lives later', async () => {
     const { redis, base, enqueue, period } = await openQueue()
     const wanted = idempotency('k')
     const now = await period()
@@ -55,8 +55,8 @@ describe('the record of an idempotency key', () => {
     expect(ttl).toBeLessThanOrEqual(LIFE_S + PERIOD_S)
     // Later records of the same period do not postpone the expiry.
     const expiresAt = await redis.expiretime(hash)
-    await redis.hdel(hash, wanted.key)
     await redis.hset(hash, 'other', '')
+    await redis.hdel(hash, wanted.key)
     await enqueue(wanted)
     expect(await redis.expiretime(hash)).toBe(expiresAt)
   })
@@ -64,8 +64,8 @@ describe('the record of an idempotency key', () => {
   it.each([
     [0, true],
     [-1, true],
-    [-4, true],
-    [-5, false],
+    [-2, true],
+    [-3, false],
     [1, false],
   ])('in a hash that is %i periods away is found: %s', async (away, isFound) => {
     const { redis, base, enqueue, period } = await openQueue()
@@ -87,26 +87,6 @@ describe('the record of an idempotency key', () => {
       await enqueue(idempotency('k', 600)),
     ]
     expect(new Set(ids.map(({ id }) => id)).size).toBe(2)
-  })
-
-  it.each([
-    [600, 60],
-    [LIFE_S, 60],
-    [LIFE_S + 1, 120],
-    [30 * LIFE_S, 1_920],
-  ])('with a life of %i s is counted by when it expires, rounded up to %i s', async (life, unit) => {
-    const { redis, base, enqueue } = await openQueue()
-    await enqueue(idempotency('a', life))
-    await enqueue(idempotency('b', life))
-    await enqueue(idempotency('b', life))
-    const [hash = ''] = await redis.keys(`${base}idempotency:*`)
-    const expiresAt = await redis.expiretime(hash)
-    const counts = await redis.hgetall(`${base}idempotency-counts`)
-    const times = Object.keys(counts).map(Number)
-    expect(Object.values(counts).reduce((sum, count) => sum + Number(count), 0)).toBe(2)
-    for (const time of times) expect(time % unit).toBe(0)
-    expect(Math.min(...times)).toBeGreaterThanOrEqual(expiresAt)
-    expect(Math.min(...times)).toBeLessThan(expiresAt + unit)
   })
 
   it('takes at most 150 bytes if there are many', async () => {

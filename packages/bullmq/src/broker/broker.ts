@@ -90,7 +90,7 @@ interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'recor
  * estimated.
  */
 function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
-  const { redisUrl, namespace, queues, log } = options
+  const { redisUrl, namespace, queues, log, now = Date.now } = options
   if (options.admission === 'open') {
     return { admission: OPEN_ADMISSION, memory: undefined, records: undefined, starts: undefined, server: undefined }
   }
@@ -103,7 +103,7 @@ function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuar
   return {
     admission: openAdmission(shared),
     memory,
-    records: openIdempotencyMemory({ ...shared, sharePercent, limitBytes: memory.limitBytes }),
+    records: openIdempotencyMemory({ ...shared, sharePercent, limitBytes: memory.limitBytes, now }),
     starts: openStartEstimates({ redis, namespace, everyMs: options.readBacklogEveryMs }),
     server: openServerMonitor({ redis, redisUrl, log, level, everyMs }),
   }

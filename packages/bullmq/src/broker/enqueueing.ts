@@ -1,5 +1,5 @@
 // Stores tasks for a broker: checks their size and whether they are admitted, and sends one script.
-import { BullpenError, type ErrorCode, type QueueLimits } from '@bullpen/contract'
+import { BullpenError, type Enqueued, type ErrorCode, type QueueLimits } from '@bullpen/contract'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
@@ -79,6 +79,19 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     adding.catch((error: unknown) => noteRefused(queue, error))
   }
 
+  /** Counts the records of the tasks' idempotency keys that these adds store. */
+  function countRecords(tasks: readonly NewTask[], adding: Promise<readonly Enqueued[]>): void {
+    if (records === undefined || tasks.every(({ idempotency }) => idempotency === undefined)) return
+    const expected = tasks.map((task) => records.expect(task))
+    const settle = (isStored: (i: number) => boolean): void => {
+      for (const [i, each] of expected.entries()) each(isStored(i))
+    }
+    adding.then(
+      (all) => settle((i) => all[i]?.replayed === undefined),
+      () => settle(() => false),
+    )
+  }
+
   /** Returns the string that is stored for a task, and its size. @throws BullpenError `payload_too_large`. */
   function storedAs(task: NewTask): { readonly data: string; readonly bytes: number } {
     const data = JSON.stringify(storedEnvelope(task, codec))
@@ -111,6 +124,11 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     const limits = limitsOf(task)
     const about = admitted(task)
     const adding = addJob(limits === task.limits ? task : { ...task, limits }, data, about)
+    if (task.idempotency !== undefined)
+      countRecords(
+        [task],
+        adding.then((enqueued) => [enqueued]),
+      )
     if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
     return withSingleTimeout(adding)
   }
@@ -143,6 +161,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
         admitted: admitted(task),
       }))
       const adding = addAllJobs(jobs)
+      countRecords(tasks, adding)
       if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
       return withSingleTimeout(adding)
     },

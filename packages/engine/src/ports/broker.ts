@@ -21,7 +21,7 @@ export interface Idempotency {
   readonly key: string
   /** A digest of the request, as 11 characters of base64url. A different request with the same key is rejected. */
   readonly request: string
-  /** The minimum time for which the first call is remembered, in seconds. The call may be remembered for up to a quarter longer. */
+  /** The minimum time for which the first call is remembered, in seconds. The call may be remembered for up to a half longer. */
   readonly life: number
 }
 

@@ -3,8 +3,9 @@ import { defineScript } from '../script.ts'
 
 /**
  * - KEYS: the counts, a hash that contains the number of records by the time (s since 1970) by which all of them have expired.
+ * - ARGV: for records that are not counted yet: the time by which all of them have expired, and their number, in turns.
  *
- * Deletes the counts of expired records, and returns the number of the other records.
+ * Adds these records to the counts, deletes the counts of expired records, and returns the number of the other records.
  */
 export const countIdempotencyRecords = defineScript({
   name: 'count-idempotency-records',
@@ -13,6 +14,7 @@ export const countIdempotencyRecords = defineScript({
   args: [],
   lua: `
 local now = tonumber(redis.call('TIME')[1])
+for i = 1, #ARGV, 2 do redis.call('HINCRBY', counts, ARGV[i], ARGV[i + 1]) end
 local flat, records = redis.call('HGETALL', counts), 0
 for i = 1, #flat, 2 do
   if tonumber(flat[i]) <= now then
