@@ -11,7 +11,7 @@
 //     stops trying to commit, for example because it is closing, the renewal ends too. The lock then expires, and the leader
 //     requeues the task.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set (a retry without a delay goes to `wait`);
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set;
 //     `requeued` to the head of the queue, with its attempt record in the same script, and without counting an attempt; `lost`
 //     does not move the task. If the pool can't take a task, the task is released: it returns to the head of the queue, and
 //     neither an attempt nor a start is counted. The same script restores the queue timeout and wakes a worker. If a release is
@@ -51,6 +51,7 @@ import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { commit, deathOf, release, settleRefusedStart, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
+import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { createSchemaGuard, type SchemaGuard } from './schema.ts'
 import type { Commander } from './scripts/script.ts'
 
@@ -254,6 +255,7 @@ function connect(
   })
 
   const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
+  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()) }
   const released = (): void => pool.released()
   const runJob = (job: Job, token: string): Promise<unknown> => {
     const task = toFetchedTask(job, token, codec)
@@ -262,9 +264,7 @@ function connect(
     const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
     return runTask(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
-      (result) => {
-        return commit(result, job, token, settled, codec, rule?.id)
-      },
+      (result) => commit(result, job, token, commitHost, rule?.id),
       () => sleep(RELEASE_DELAY_MS).then(() => release(job, token, released)),
     )
   }

@@ -103,6 +103,10 @@ export function queueKeys(namespace: string, queue: string) {
      * (scripts/includes/token-bucket.ts).
      */
     apiKeyRates: `${base}:api-key-rates`,
+    /** Hash: how much of a definition's retry budget is used (retry-budget/retry-budget-steps.ts). Expires when none is used. */
+    retryBudget: (task: string) => `${base}:retry-budget:${task}`,
+    /** Sorted set: the tasks of a definition whose retries are held by its budget, by the beginning of each one's slot. */
+    heldRetries: (task: string) => `${base}:held-retries:${task}`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */

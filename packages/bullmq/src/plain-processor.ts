@@ -23,6 +23,7 @@ import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { isUnattached, refuse } from './internals/worker/unattached-worker.ts'
 import { commit, settleWhenAnswered, toFetchedTask } from './processor.ts'
+import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {
@@ -101,6 +102,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   const host = hostOf(catalogue, handlers, options)
   const { codec } = options
   const settled: ConsumerHost['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
+  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()) }
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)
@@ -109,8 +111,8 @@ export function processor<C extends Catalogue, R extends Resources = object>(
     try {
       const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
       const result = await runUnderSignal(task, runner, signal)
-      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, settled, codec)
-      settleWhenAnswered(job, result, settled)
+      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, commitHost)
+      settleWhenAnswered(job, result, commitHost)
       return result.verdict.output
     } catch (thrown) {
       throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown

@@ -6,7 +6,8 @@
 // verdict tells the script which part of that set gets the task: `cancelled`, `expired`, or otherwise `dead`. The script that
 // stores a delay also puts the task into the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the
 // delay is 0, the task returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers may
-// fetch the task again.
+// fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
+// (retry-budget/retry-budget-steps.ts).
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
 // refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit
@@ -31,6 +32,15 @@ import { type ExtraValues, expectCommit, setExtras } from './internals/compositi
 import type { Commit } from './internals/composition/commits.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
 import { backendOf, stepsOf, throttleQueue } from './internals/worker/job-scripts.ts'
+import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
+
+/** What a consumer or a processor commits its attempts with. */
+export interface CommitHost {
+  /** Called once Redis has replied to a commit. */
+  readonly settled: ConsumerHost['settled']
+  readonly codec: PayloadCodec | undefined
+  readonly attempts: AttemptCounts
+}
 
 export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | undefined): FetchedTask {
   return {
@@ -49,23 +59,22 @@ export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | und
 }
 
 /**
- * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `settled` is
- * called once Redis has replied. `rule` is the id of the cancel rule because of which the task was not started, if any.
+ * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `rule` is
+ * the id of the cancel rule because of which the task was not started, if any.
  */
 export function commit(
   result: AttemptResult,
   job: Job,
   token: string,
-  settled: ConsumerHost['settled'],
-  codec: PayloadCodec | undefined,
+  host: CommitHost,
   rule?: string,
 ): StoredSuccess | Promise<never> {
   const { verdict, record, error } = result
-  if (verdict.kind === 'lost') settled(result)
-  else settleWhenAnswered(job, result, settled, rule)
+  if (verdict.kind === 'lost') host.settled(result)
+  else settleWhenAnswered(job, result, host, rule)
   switch (verdict.kind) {
     case 'completed':
-      return storedSuccess(verdict.output, record, codec)
+      return storedSuccess(verdict.output, record, host.codec)
     case 'retrying':
     case 'dead':
     case 'cancelled':
@@ -91,7 +100,7 @@ export function commit(
 export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
-  settled: ConsumerHost['settled'],
+  { settled, attempts }: Pick<CommitHost, 'settled' | 'attempts'>,
   rule?: string,
 ): void {
   const { id, fencingToken } = result.event
@@ -100,6 +109,7 @@ export function settleWhenAnswered(
     fencingToken,
     verdict: result.verdict.kind,
     rule,
+    budget: attempts.count(result),
     settled: (refusal?: CommitRefusal) => settled(result, refusal),
   }
   if (!expectCommit(backendOf(job), commit)) settled(result)

@@ -11,6 +11,7 @@ export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definitio
 export type { WhenFull } from './definition/limits/when-full.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
+export type { RetryBudget, RetryBudgetOptions } from './definition/retry-budget.ts'
 export {
   type Backoff,
   type BackoffOptions,

@@ -9,6 +9,9 @@ import { attach } from '../attach.ts'
 import { backoffStrategy } from '../internals/worker/backoff-strategy.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { commit } from '../processor.ts'
+import { createAttemptCounts } from '../retry-budget/attempt-counts.ts'
+
+const attempts = createAttemptCounts(() => performance.now())
 
 /** The result of an attempt that did not start because a cancel rule matches the task. */
 function cancelled(job: Job): AttemptResult {
@@ -34,7 +37,7 @@ async function fetched() {
   const processor = async (job: Job, token = '') => {
     result ??= cancelled(job)
     const onSettled = (_: AttemptResult, refusal?: string): void => void settled.push(refusal ?? 'confirmed')
-    return commit(result, job, token, onSettled, undefined, 'rule')
+    return commit(result, job, token, { settled: onSettled, codec: undefined, attempts }, 'rule')
   }
   const queue = attach(new Queue('q', options))
   const settings = { backoffStrategy }

@@ -1,7 +1,14 @@
-// Defines a task's retry policy: the number of attempts and the delays between them.
+// Defines a task's retry policy: the number of attempts, the delays between them, and the budget for retries.
 import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
+import {
+  DEFAULT_RETRY_BUDGET,
+  RETRY_BUDGET_SETTINGS,
+  type RetryBudget,
+  type RetryBudgetOptions,
+  retryBudget,
+} from './retry-budget.ts'
 
 /** The default backoff: the delay starts at `initialDelay` and is multiplied by `factor` after each attempt, up to `maxDelay`. */
 interface ExponentialOptions {
@@ -52,6 +59,12 @@ export interface RetryOptions {
   /** The number of attempts including the first, from 1 (no retries) to 1,000. Defaults to 5. */
   readonly maxAttempts?: number
   readonly backoff?: BackoffOptions
+  /**
+   * Limits the retries of all tasks of this definition together, in the whole fleet. A retry beyond the budget waits longer, which
+   * does not use up an attempt. Use `'none'` for no limit. Defaults to a retry for every five attempts of the last 10 s, and 10
+   * retries per second.
+   */
+  readonly budget?: RetryBudgetOptions | 'none'
 }
 
 /** A backoff with defaults filled in and delays in milliseconds. */
@@ -70,17 +83,23 @@ export type Backoff =
 export interface RetryPolicy {
   readonly maxAttempts: number
   readonly backoff: Backoff
+  /** Undefined if retries are not limited. */
+  readonly budget: RetryBudget | undefined
 }
 
 const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
 
-/** 5 attempts with exponential backoff from 1 s to 5 min, ±20%. */
-export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 5, backoff: { type: 'exponential', ...DEFAULT_BACKOFF } }
+/** 5 attempts with exponential backoff from 1 s to 5 min, ±20%, within {@link DEFAULT_RETRY_BUDGET}. */
+export const DEFAULT_RETRY: RetryPolicy = {
+  maxAttempts: 5,
+  backoff: { type: 'exponential', ...DEFAULT_BACKOFF },
+  budget: DEFAULT_RETRY_BUDGET,
+}
 
 export const MAX_ATTEMPTS = 1_000
 const MAX_FACTOR = 100
 
-const RETRY_SETTINGS = ['maxAttempts', 'backoff'] as const satisfies readonly (keyof RetryOptions)[]
+const RETRY_SETTINGS = ['maxAttempts', 'backoff', 'budget'] as const satisfies readonly (keyof RetryOptions)[]
 /** The settings that each backoff type accepts in addition to `type` and `jitter`. */
 const BACKOFF_SETTINGS = {
   exponential: ['initialDelay', 'maxDelay', 'factor'],
@@ -105,7 +124,18 @@ export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
   if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
     fail(`retry.maxAttempts is ${maxAttempts}; expected a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
-  return { maxAttempts, backoff: Object.freeze(backoffOf(options.backoff ?? {}, task, fail)) }
+  const backoff = Object.freeze(backoffOf(options.backoff ?? {}, task, fail))
+  return { maxAttempts, backoff, budget: budgetOf(options.budget ?? {}, fail) }
+}
+
+function budgetOf(options: RetryBudgetOptions | 'none', fail: Fail): RetryBudget | undefined {
+  if (options !== 'none') {
+    if (!isRecord(options)) {
+      fail(`retry.budget is ${JSON.stringify(options)}; expected 'none' or an object such as { ratio: 0.1 }`)
+    }
+    refuseUnknown(options, RETRY_BUDGET_SETTINGS, 'retry.budget', fail)
+  }
+  return retryBudget(options, fail)
 }
 
 type Fail = (problem: string) => never

@@ -1,6 +1,7 @@
 // Tests what defineTask accepts, rejects and infers, and its defaults.
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
+import type { RetryBudgetOptions } from './retry-budget.ts'
 import { DEFAULT_RETRY } from './retry-policy.ts'
 import {
   defineTask,
@@ -45,6 +46,14 @@ describe('a definition', () => {
         backoff: { type: 'exponential', initialMs: 2_000, maxMs: 60_000, factor: 2, jitter: 0 },
       },
     })
+  })
+
+  test('has a retry budget, unless it is turned off', () => {
+    const budgetOf = (budget: RetryBudgetOptions | 'none' | undefined) =>
+      defineTask({ ...minimal, retry: budget === undefined ? {} : { budget } }).retry.budget
+    expect(budgetOf(undefined)).toEqual({ ratio: 0.2, minRetriesPerSecond: 10 })
+    expect(budgetOf({ ratio: 0 })).toEqual({ ratio: 0, minRetriesPerSecond: 10 })
+    expect(budgetOf('none')).toBeUndefined()
   })
 
   test('has its memory limit in bytes', () => {
@@ -107,7 +116,7 @@ describe('defineTask rejects', () => {
     [{ input: undefined }, /input is undefined; expected a zod schema/],
     [{ output: { type: 'object' } }, /output is {"type":"object"}; expected a zod schema/],
     [{ retry: 5 }, /retry is 5; expected an object/],
-    [{ retry: { retries: 9 } }, /retry\.retries is not a setting; expected maxAttempts, backoff/],
+    [{ retry: { retries: 9 } }, /retry\.retries is not a setting; expected maxAttempts, backoff, budget/],
     [{ retry: { backoff: { jitter: '0.5' } } }, /retry\.backoff\.jitter is 0\.5/],
   ])('what the compiler would reject: %j', (wrong, message) => {
     expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
@@ -209,6 +218,13 @@ describe('defineTask rejects', () => {
     [{ backoff: { jitter: 1.1 } }, 'retry.backoff.jitter is 1.1'],
     [{ backoff: { jitter: Number.NaN } }, 'retry.backoff.jitter is NaN'],
     [{ backoff: { jitter: 'half' } }, "retry.backoff.jitter is half; expected a number from 0 to 1, or 'full'"],
+    [{ budget: 0.2 }, "retry.budget is 0.2; expected 'none' or an object such as { ratio: 0.1 }"],
+    [{ budget: { share: 0.1 } }, 'retry.budget.share is not a setting; expected ratio, minRetriesPerSecond'],
+    [{ budget: { ratio: 20 } }, 'retry.budget.ratio is 20; expected a number from 0 to 1'],
+    [
+      { budget: { minRetriesPerSecond: 0 } },
+      'retry.budget.minRetriesPerSecond is 0; expected a number from 0.01 to 10000',
+    ],
     [
       { backoff: { initialDelay: '10s', maxDelay: '5s' } },
       String.raw`retry.backoff.maxDelay \(5000 ms\) is shorter than retry.backoff.initialDelay \(10000 ms\)`,

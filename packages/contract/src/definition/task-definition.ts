@@ -30,7 +30,9 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly input: Input
   /** A zod schema for what the handler returns. Defaults to `z.void()`, for a task without an output. */
   readonly output?: Output
-  /** The number of attempts and the backoff. Defaults to 5 attempts with exponential backoff from 1 s to 5 min. */
+  /**
+   * The number of attempts, the backoff and the retry budget. Defaults to 5 attempts with exponential backoff from 1 s to 5 min.
+   */
   readonly retry?: RetryOptions
   /**
    * From 0 to 9. Waiting tasks with a smaller number start first. Producers can override the priority of a single task. Defaults to

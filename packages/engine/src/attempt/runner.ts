@@ -160,6 +160,8 @@ function endBeforeStart(
     record: toRecord(ended, details, verdict, at, at, host),
     verdict,
     error: details.error,
+    budget: definition?.retry.budget,
+    totalTimeoutAt: context.totalTimeoutAt,
   }
 }
 

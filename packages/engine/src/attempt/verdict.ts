@@ -118,6 +118,8 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
     record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host),
     verdict,
     error: details.error,
+    budget: retry.budget,
+    totalTimeoutAt,
   }
 }
 

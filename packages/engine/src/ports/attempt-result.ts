@@ -1,6 +1,6 @@
 // Defines how an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and
 // isolators report them.
-import type { AttemptRecord, CancelReason, EndReason, TaskEvent } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason, EndReason, RetryBudget, TaskEvent } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 
 /** Why the context of a running attempt was closed from the outside. */
@@ -39,7 +39,7 @@ export type Outcome =
 /** What happens to the task after an attempt has ended. */
 export type Verdict =
   | { readonly kind: 'completed'; readonly output: unknown }
-  /** The task waits in the store for `delayMs` and occupies no slot. */
+  /** The task waits in the store for `delayMs`, or longer if its retry budget requires that, and occupies no slot. */
   | { readonly kind: 'retrying'; readonly delayMs: number }
   /** The task has no attempts left or failed permanently. */
   | { readonly kind: 'dead' }
@@ -67,4 +67,8 @@ export interface AttemptResult {
   readonly verdict: Verdict
   /** The value that was thrown. Its message and stack are stored with the task. */
   readonly error: unknown
+  /** The budget within which the store retries tasks of this definition. Undefined if there is no limit. */
+  readonly budget?: RetryBudget | undefined
+  /** When the task's total timeout expires, in ms since 1970. The store does not hold a retry longer. Defaults to 'none'. */
+  readonly totalTimeoutAt?: number | 'none'
 }

@@ -71,7 +71,7 @@ export function createMemoryConsumer(
         await outage.over()
         // The reply does not reach a consumer that was closed or killed.
         if (isClosed) return
-        pool.settled(result, store.commit(task, owner, result.verdict, result.record))
+        pool.settled(result, store.commit(task, owner, result))
       },
       release,
     )

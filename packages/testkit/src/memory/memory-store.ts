@@ -1,7 +1,8 @@
 // Stores the tasks of one queue in memory, in the order in which they run, and moves them between the places of a queue.
-import { type AttemptRecord, type CommitRefusal, isFinal, type TaskStatus } from '@bullpen/contract'
+import { type CommitRefusal, isFinal, type TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer, Envelope } from '@bullpen/contract/internal'
 import {
+  type AttemptResult,
   type CancelCause,
   type CancelOptions,
   type CancelRule,
@@ -17,8 +18,8 @@ import {
   retriedEnvelope,
   stopsRunning,
   taskBytes,
-  type Verdict,
 } from '@bullpen/engine/internal'
+import { RetryBudgets } from './retry-budgets.ts'
 import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask, statusOf } from './stored-task.ts'
 
 export interface MemoryStoreOptions {
@@ -64,6 +65,13 @@ export class MemoryStore {
   #offersAgain = false
   /** No task is fetched before this time. */
   #throttledUntil = Number.NEGATIVE_INFINITY
+  readonly #budgets = new RetryBudgets(
+    ({ id, startsAt }) => this.#retryOf(id)?.dueAt === startsAt,
+    ({ id, startsAt }) => {
+      const task = this.#retryOf(id)
+      if (task !== undefined) this.#scheduleAt(task, startsAt)
+    },
+  )
 
   constructor({ clock, stallMs, retention, onEnded, onRemoved }: MemoryStoreOptions) {
     this.#clock = clock
@@ -171,19 +179,21 @@ export class MemoryStore {
    * Carries out an attempt's verdict. If the task now has a different owner or none, the verdict is refused and the reason is
    * returned.
    */
-  commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): CommitRefusal | undefined {
+  commit(task: StoredTask, owner: Owner, result: AttemptResult): CommitRefusal | undefined {
+    const { verdict, record } = result
     if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
     if (verdict.kind === 'lost') return 'lock_lost'
     addRecord(task, record)
     // The task was fetched, but its handler was not started.
     if (record.fencingToken === 0) task.fencingToken--
     const { kind } = verdict
+    const startsAt = this.#budgets.ended(result, this.#clock.now())
     if (record.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
     if (kind === 'requeued') {
       if (verdict.throttleMs !== undefined) this.#throttle(verdict.throttleMs)
       this.#wait(task, 'first')
     } else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
-    else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
+    else if (startsAt !== undefined) this.#scheduleAt(task, startsAt)
     else {
       if (kind === 'completed')
         task.output = task.codec === undefined ? asJson(verdict.output) : encodePayload(verdict.output, task.codec)
@@ -356,19 +366,28 @@ export class MemoryStore {
 
   /** Schedules the task. With a delay of 0, it is ready at once and waits behind the other tasks. */
   #schedule(task: StoredTask, delayMs: number): void {
+    this.#scheduleAt(task, this.#clock.now() + delayMs)
+  }
+
+  /** Schedules the task for a time in ms since 1970. */
+  #scheduleAt(task: StoredTask, dueAt: number): void {
+    const delayMs = dueAt - this.#clock.now()
     if (delayMs <= 0 || task.cancelRequested !== undefined) {
       this.#wait(task, 'last')
       return
     }
     task.place = 'delayed'
     task.owner = undefined
-    const dueAt = this.#clock.now() + delayMs
     task.dueAt = dueAt
     this.#after(delayMs, () => {
       // The task may have been postponed in the meantime. If a consumer has already found it due, other consumers may still be idle.
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#wait(task, 'last')
       else if (task.place === 'waiting') this.wake()
     })
+  }
+
+  #retryOf(id: string): StoredTask | undefined {
+    return this.#tasks.find((task) => task.id === id && task.place === 'delayed')
   }
 
   #removeWaiting(task: StoredTask): void {

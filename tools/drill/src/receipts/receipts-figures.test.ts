@@ -7,6 +7,7 @@ import { type Receipt, type ReceiptLedger, receiptFigures } from './receipts-fig
 const POLICY: RetryPolicy = {
   maxAttempts: 3,
   backoff: { type: 'exponential', initialMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.2 },
+  budget: undefined,
 }
 
 const receipt = (orderId: string, more: Partial<Receipt> = {}): Receipt => ({

@@ -114,6 +114,7 @@ export function composeBackend(
       else if (each === 'at') args.push(now())
       else if (each === 'attempt') args.push(commit?.fencingToken ?? '')
       else if (each === 'rule') args.push(commit?.rule ?? '')
+      else if (each === 'budget') args.push(commit?.budget ?? '')
       else if (each === 'part') args.push(partOf(commit))
       else args.push(values[each] ?? '')
     }

@@ -15,6 +15,8 @@ export interface Commit {
   readonly verdict: Verdict['kind']
   /** The id of the cancel rule that ends the task. The end is counted in this rule's progress. */
   readonly rule?: string | undefined
+  /** The argument of the steps that apply the retry budget (../../retry-budget/attempt-counts.ts). By default, they do nothing. */
+  readonly budget?: string | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
   readonly settled: (refusal?: CommitRefusal) => void
 }

@@ -15,6 +15,7 @@
 // were empty.
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
+import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
@@ -75,9 +76,10 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among
      * those with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the
      * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
-     * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
+     * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
+     * ../../retry-budget/retry-budget-steps.ts.
      */
-    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule'],
+    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget'],
     before: `if part ~= '' then index.into.failed = part end`,
     after: `${CONFIRM_RESENT_END}
 if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
@@ -85,13 +87,17 @@ if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
   ${REMOVE_ENDED}
   local status = ARGV[5] == 'completed' and 'completed' or part ~= '' and part or 'dead'
   remove_ended(index, base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
-end`,
+end
+if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
+${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}`,
   },
 
   moveToDelayed: {
-    extra: [],
+    /** `budget`: see ../../retry-budget/retry-budget-steps.ts. */
+    extra: ['budget'],
     // BullMQ's argument is "0" if the move counts an attempt.
-    before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'`,
+    before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'
+${admitRetry({ id: 'ARGV[3]', now: 'ARGV[2]', delay: 'ARGV[5]', lock: `KEYS[5] .. ':lock'`, token: 'ARGV[4]' })}`,
     after: `${confirmResentFields('KEYS[5]', 'ARGV[7]')}${noteReturnOf('ARGV[3]')}`,
   },
 

@@ -10,7 +10,8 @@ import { attach } from '../../attach.ts'
 import { openBroker } from '../../broker/broker.ts'
 import type { BullmqBroker } from '../../broker/broker-options.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
-import { commit, release } from '../../processor.ts'
+import { type CommitHost, commit, release } from '../../processor.ts'
+import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { backoffStrategy } from '../worker/backoff-strategy.ts'
 import { QUEUE } from './worker.fixture.ts'
@@ -89,7 +90,11 @@ export async function openWorld(redisUrl: string, namespace: string): Promise<Wo
   await Promise.all(Object.values(workers).map((worker) => worker.waitUntilReady()))
   const held: Held[] = []
   const settled: string[] = []
-  const onSettled: Parameters<typeof commit>[3] = (_, refusal) => settled.push(refusal ?? 'confirmed')
+  const commitHost: CommitHost = {
+    settled: (_, refusal) => settled.push(refusal ?? 'confirmed'),
+    codec: undefined,
+    attempts: createAttemptCounts(() => performance.now()),
+  }
   const delayedByPlain = new Set<string>()
   let tokens = 0
 
@@ -128,7 +133,7 @@ export async function openWorld(redisUrl: string, namespace: string): Promise<Wo
         const decided = verdict(job)
         return decided === 'released'
           ? release(job, token, () => {})
-          : commit(resultOf(job, decided), job, token, onSettled, undefined)
+          : commit(resultOf(job, decided), job, token, commitHost)
       }
       hold(await worker.processJob(job, token, () => pick % 2 === 0), token, worker)
       return true
@@ -164,6 +169,9 @@ export async function openWorld(redisUrl: string, namespace: string): Promise<Wo
     },
   }
 }
+
+/** So tight that some retries are held, and released when others have ended. */
+const TIGHT_BUDGET = { ratio: 0.1, minRetriesPerSecond: 0.1 }
 
 function resultOf(job: Job, verdict: Verdict): AttemptResult {
   const now = Date.now()
@@ -215,5 +223,5 @@ function resultOf(job: Job, verdict: Verdict): AttemptResult {
     verdict.kind === 'lost'
       ? { ...fields, event: 'attempt.commit_refused', refusal: 'lock_lost', verdict: undefined }
       : { ...fields, event: 'attempt.ended', verdict: verdict.kind, delayMs: undefined }
-  return { event, verdict, record, error: new Error('the attempt failed') }
+  return { event, verdict, record, error: new Error('the attempt failed'), budget: TIGHT_BUDGET }
 }

@@ -57,6 +57,11 @@ it('the sixth argument of moveToDelayed says whether the move counts no attempt'
   expect(argv('moveToDelayed', 6)).toEqual(['1', '0'])
 })
 
+it('moveToDelayed has the token of the lock and the delay as its fourth and fifth arguments', () => {
+  expect(argv('moveToDelayed', 4)).toEqual(['<token>', '<token>'])
+  expect(argv('moveToDelayed', 5)).toEqual(['5', '5'])
+})
+
 it("moveJobFromActiveToWait has the job's key in its third argument", () => {
   expect(argv('moveJobFromActiveToWait', 3)).toEqual([':<id>'])
 })

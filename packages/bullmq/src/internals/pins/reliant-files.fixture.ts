@@ -34,7 +34,15 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'scripts/includes/end-without-run.ts',
     'scripts/includes/remove-ended.ts',
   ],
-  moveToDelayed: [COMPOSED, COMMITS, RESENT, CLOCK, 'internals/status/places.ts', 'processor.ts'],
+  moveToDelayed: [
+    COMPOSED,
+    COMMITS,
+    RESENT,
+    CLOCK,
+    'internals/status/places.ts',
+    'processor.ts',
+    'retry-budget/retry-budget-steps.ts',
+  ],
   moveJobFromActiveToWait: [COMPOSED, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,

@@ -1,0 +1,146 @@
+// Defines the steps that keep retries within the retry budget of their definition. They run in the scripts that end an attempt,
+// but only for an attempt that is retried and for the last attempt of a task that was retried. They make the same decisions as
+// packages/engine/src/attempt/retry-budget.ts, which explains the budget.
+//
+// A held retry is an ordinary retrying task that is due when its slot begins, so that it starts even if every process that
+// knows of it is gone. Releasing it only makes it due earlier.
+//
+// The attempts that the ratio refers to are counted in the worker (attempt-counts.ts). The worker sends its counts with the
+// next step, so that an attempt that succeeds costs nothing. Attempts of workers without any failures are missing, which makes
+// the ratio stricter.
+import { BUDGET_WINDOW_S, MAX_RELEASED } from '@bullpen/engine/internal'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
+
+/** How many held retries one step looks at. Most of them are still held, unless many tasks were cancelled at once. */
+const MAX_EXAMINED = 1_000
+
+/**
+ * A Lua function, `open_budget(packed, now)`, where `packed` comes from {@link packBudget}, and `now` is in ms since 1970. It
+ * returns a table with two functions:
+ *
+ * - `admit(id, backoff_ends_at)` returns when the retry of the task `id` starts.
+ * - `finish(is_completed)` takes the end of a retry into account. It returns how many held retries it has released.
+ *
+ * Two keys are stored for each definition. The hash `retry-budget:…` contains `tokens` and `at` as in {@link BudgetUse}, and
+ * for each second the number of attempts that ended (`a` and the second) and of retries that the ratio allowed (`r` and the
+ * second). The sorted set `held-retries:…` contains the line, by the beginning of each slot. Its members consist of the end of
+ * the backoff, the time at which the task is due, and its id.
+ */
+const OPEN_BUDGET = `
+local function open_budget(packed, now)
+  local task, ratio, interval, latest, counts = string.match(packed, '^(%S+) (%S+) (%S+) (%S+)(.*)$')
+  ratio, interval, latest = tonumber(ratio), tonumber(interval), tonumber(latest) or math.huge
+  local key, line = base .. 'retry-budget:' .. task, base .. 'held-retries:' .. task
+  local second, max = math.floor(now / 1000), math.max(1, ${BUDGET_WINDOW_S * 1_000} / interval)
+  local attempts, by_ratio, allowed, forgotten = 0, 0, 0, {}
+  local tokens, at = max, now
+  local stored = call('HGETALL', key)
+  for i = 1, #stored, 2 do
+    local field, value = stored[i], tonumber(stored[i + 1])
+    local kind, counted_in = string.match(field, '^(%l)(%d+)$')
+    if field == 'tokens' then tokens = value
+    elseif field == 'at' then at = value
+    elseif tonumber(counted_in) <= second - ${BUDGET_WINDOW_S} then forgotten[#forgotten + 1] = field
+    elseif kind == 'a' then attempts = attempts + value
+    else by_ratio = by_ratio + value end
+  end
+  for age, count in string.gmatch(counts, '(%d+):(%d+)') do
+    if tonumber(age) < ${BUDGET_WINDOW_S} then
+      attempts = attempts + count
+      call('HINCRBY', key, 'a' .. (second - age), count)
+    end
+  end
+  tokens = math.min(max, tokens + math.max(0, now - at) / interval - call('ZREMRANGEBYSCORE', line, '-inf', now))
+
+  local function ratio_allows() return ratio * attempts - by_ratio - allowed >= 1 - 1e-6 end
+  local function may_start() return ratio_allows() or tokens >= 1 - 1e-6 end
+  local function spend()
+    if ratio_allows() then allowed = allowed + 1 else tokens = tokens - 1 end
+  end
+
+  local function release_held()
+    local released, examined = 0, 0
+    while released < ${MAX_RELEASED} and examined < ${MAX_EXAMINED} and may_start() do
+      local first = call('ZPOPMIN', line)[1]
+      if not first then break end
+      examined = examined + 1
+      local backoff_ends_at, due, id = string.match(first, '^(%d+) (%d+) (.*)$')
+      local score = call('ZSCORE', base .. 'retrying', id)
+      if score and math.floor(score / ${DELAYED_SCORE_STEP}) == tonumber(due) then
+        spend()
+        released = released + 1
+        local starts_at = math.max(now, backoff_ends_at)
+        if starts_at < tonumber(due) then watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id) end
+      end
+    end
+    return released
+  end
+
+  local function store()
+    if #forgotten > 0 then call('HDEL', key, unpack(forgotten)) end
+    if allowed > 0 then call('HINCRBY', key, 'r' .. second, allowed) end
+    call('HSET', key, 'tokens', string.format('%.9f', tokens), 'at', now)
+    local last = call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2]
+    -- The definition's whole budget is unused by then.
+    local life = math.ceil(math.max(0, (last or now) - now)) + ${2 * BUDGET_WINDOW_S * 1_000}
+    call('PEXPIRE', key, life)
+    if last then call('PEXPIRE', line, life) end
+  end
+
+  local budget = {}
+  function budget.admit(id, backoff_ends_at)
+    release_held()
+    local starts_at, last = backoff_ends_at, call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2]
+    if not last and may_start() then
+      spend()
+    else
+      local slot_at = math.max(now, last or 0) + interval
+      starts_at = math.max(backoff_ends_at, math.min(math.ceil(slot_at), latest))
+      call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
+    end
+    store()
+    return starts_at
+  end
+  function budget.finish(is_completed)
+    if is_completed then tokens = math.min(max, tokens + 1) end
+    local released = release_held()
+    store()
+    return released
+  end
+  return budget
+end`
+
+/** Lua lines that run `lines` with the open budget if the script has one in `budget`, which is '' otherwise. */
+export const withBudget = (now: string, lines: string): string => `
+if budget ~= '' then${OPEN_BUDGET}
+  local now = tonumber(${now})
+  local opened = open_budget(budget, now)
+${lines}
+end`
+
+/**
+ * Lua lines that set BullMQ's argument `delay` to the time until the retry of the task `id` starts. They do nothing if the
+ * task's lock, whose key is `lock`, does not have the token `token`, because BullMQ then refuses the move.
+ */
+export const admitRetry = (move: {
+  readonly id: string
+  readonly now: string
+  readonly delay: string
+  readonly lock: string
+  readonly token: string
+}): string => `
+if budget ~= '' and call('GET', ${move.lock}) ~= ${move.token} then budget = '' end
+${withBudget(move.now, `  ${move.delay} = string.format('%.0f', opened.admit(${move.id}, now + ${move.delay}) - now)`)}`
+
+/**
+ * Lua lines for the end of a task that was retried. If held retries are released, an idle Worker is woken when the first one is
+ * due.
+ */
+export const finishRetry = (end: { readonly now: string; readonly isCompleted: string }): string =>
+  withBudget(
+    end.now,
+    `  if opened.finish(${end.isCompleted}) > 0 then
+    local first = call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    if first then call('ZADD', base .. 'marker', first / ${DELAYED_SCORE_STEP}, '1') end
+  end`,
+  )

@@ -1,0 +1,46 @@
+// Applies the retry budget of each definition of a queue, for the memory broker.
+import {
+  type AttemptResult,
+  admitRetry,
+  type BudgetDecision,
+  type BudgetUse,
+  countAttempt,
+  endRetry,
+  type HeldRetry,
+  type Released,
+  unusedBudget,
+} from '@bullpen/engine/internal'
+
+export class RetryBudgets {
+  readonly #uses = new Map<string, BudgetUse>()
+  readonly #isHeld: (retry: HeldRetry) => boolean
+  readonly #release: (retry: Released) => void
+
+  /** `isHeld` returns whether a task still waits for its slot. `release` makes a task due earlier. */
+  constructor(isHeld: (retry: HeldRetry) => boolean, release: (retry: Released) => void) {
+    this.#isHeld = isHeld
+    this.#release = release
+  }
+
+  /** Takes the end of an attempt into account. Returns when its task is retried, or undefined if it is not. */
+  ended({ event, verdict, budget, totalTimeoutAt = 'none' }: AttemptResult, now: number): number | undefined {
+    const { task, id, attempt } = event
+    const backoffEndsAt = verdict.kind === 'retrying' ? now + verdict.delayMs : undefined
+    const isEnd = verdict.kind === 'completed' || verdict.kind === 'dead'
+    if (budget === undefined || (backoffEndsAt === undefined && !isEnd)) return backoffEndsAt
+    const use = countAttempt(this.#uses.get(task) ?? unusedBudget(now, budget), now)
+    this.#uses.set(task, use)
+    if (backoffEndsAt !== undefined) {
+      const admitted = admitRetry(use, { id, backoffEndsAt, totalTimeoutAt }, now, budget, this.#isHeld)
+      this.#carryOut(task, admitted)
+      return admitted.startsAt
+    }
+    if (isEnd && attempt > 1) this.#carryOut(task, endRetry(use, verdict.kind, now, budget, this.#isHeld))
+    return undefined
+  }
+
+  #carryOut(task: string, { use, released }: BudgetDecision): void {
+    this.#uses.set(task, use)
+    for (const each of released) this.#release(each)
+  }
+}
