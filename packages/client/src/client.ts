@@ -16,7 +16,8 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
   /**
    * How long the client keeps repeating a call that is safe to repeat while the API or Redis is unreachable, counted from the first
    * try. Defaults to '10s'. It must be shorter than the time for which the queues remember idempotency keys, which is 24 hours by
-   * default. Otherwise, a repeated enqueue may store a second task.
+   * default. Otherwise, a repeated enqueue may store a second task. Over Redis, this applies only to calls with an idempotency key.
+   * Without one, a repeat may store a task again if it is made more than 20 s later and the task has ended and been removed.
    */
   readonly retryFor?: Duration
 }

@@ -69,9 +69,11 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
       create() {
         const enqueuedAt = now()
         // Later tries use the same id.
+        const isRepeat = id !== undefined
         id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
         const origin = { id, enqueuedAt, caller: 'only', limits, correlationId } as const
-        const task = newTask(definition, input, call, origin)
+        const created = newTask(definition, input, call, origin)
+        const task = isRepeat ? { ...created, isRepeat } : created
         isScheduled = task.delayMs !== undefined
         return idempotency === undefined ? task : { ...task, idempotency }
       },

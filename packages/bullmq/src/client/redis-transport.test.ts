@@ -111,6 +111,15 @@ describe('an enqueue over Redis', () => {
     for (const id of ids) expect(await broker.find(id as TaskId)).toMatchObject({ id })
   })
 
+  it('stores nothing in a later try if the task was stored and has been deleted', async () => {
+    const { transport, broker } = await open()
+    const send = enqueue(transport)
+    const { id } = await send(undefined)
+    await broker.boardQueues[0]?.remove(id)
+    expect(await send(undefined)).toMatchObject({ id, action: 'created' })
+    expect(await broker.totals('rig')).toMatchObject({ accepted: 1, removed: 1, unaccounted: 0 })
+  })
+
   it('with an idempotency key stores one task, whichever call comes first', async () => {
     const { transport, broker } = await open()
     const answers = await Promise.all(Array.from({ length: 20 }, () => untilDone(enqueue(transport, LONG, 'order 17'))))

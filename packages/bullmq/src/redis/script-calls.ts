@@ -15,7 +15,18 @@ export interface CalledScript {
   readonly name: string
   readonly numberOfKeys: number
   readonly lua: string
+  /**
+   * If a call may already have reached Redis, it has one more argument after this number of keys and arguments, so that the script
+   * can look for the effect of the first run. Such a call has '' in place of each argument that is missing before the mark. By
+   * default, calls are not marked.
+   */
+  readonly markAt?: number | undefined
 }
+
+/** The argument that marks a call that may be a repeat. */
+const MARK = '1'
+/** The number of arguments of EVALSHA before the keys, including the command's name. */
+const HEAD_LENGTH = 3
 
 /** Takes the script's keys, followed by its arguments. */
 export type ScriptCall = (args: readonly ScriptArgument[]) => Promise<unknown>
@@ -23,19 +34,23 @@ export type ScriptCall = (args: readonly ScriptArgument[]) => Promise<unknown>
 /**
  * Returns a function that runs this script with EVALSHA. The function leaves the first call on each connection to ioredis, as
  * well as each call whose script Redis has lost, because ioredis sends the script's text if necessary. All calls to a cluster are
- * also left to ioredis, which sends them to the node that has the keys.
+ * also left to ioredis, which sends them to the node that has the keys. A call that is left to ioredis is always marked as a
+ * possible repeat, because ioredis may send it again without any sign.
  */
 export function scriptCall(client: Commander, script: CalledScript): ScriptCall {
   const callWithText = withText(client, script)
   if (isCluster(client)) return callWithText
   const head = ['EVALSHA', hash('sha1', script.lua), script.numberOfKeys]
+  const { markAt } = script
   let known: Redis['stream'] | undefined
   return (args) => {
     if (client.stream !== known) {
       known = client.stream
       return callWithText(args)
     }
-    const reply = client.sendCommand(new EncodedCommand(encodeCommand([...head, ...args]))) as Promise<unknown>
+    const bytes = encodeCommand([...head, ...args])
+    const command = markAt === undefined ? new EncodedCommand(bytes) : new MarkedCommand(bytes, markAt + HEAD_LENGTH)
+    const reply = client.sendCommand(command) as Promise<unknown>
     return reply.catch((error: Error) => {
       if (error.message.startsWith('NOSCRIPT')) return callWithText(args)
       throw error
@@ -61,10 +76,28 @@ class EncodedCommand extends Command {
   }
 }
 
-function withText(client: Commander, { name }: CalledScript): ScriptCall {
+/** A call that is marked when it is sent for the second time. */
+class MarkedCommand extends EncodedCommand {
+  readonly #markAt: number
+  #wasSent = false
+
+  constructor(bytes: Buffer, markAt: number) {
+    super(bytes)
+    this.#markAt = markAt
+  }
+
+  override toWritable(): Buffer {
+    const bytes = super.toWritable()
+    if (this.#wasSent) return markedCommand(bytes, this.#markAt)
+    this.#wasSent = true
+    return bytes
+  }
+}
+
+function withText(client: Commander, { name, markAt }: CalledScript): ScriptCall {
   // ioredis adds defined commands as methods, which its types can't know.
   const commands = client as unknown as Readonly<Record<string, (args: readonly ScriptArgument[]) => Promise<unknown>>>
-  return (args) => commands[name]?.(args) as Promise<unknown>
+  return (args) => commands[name]?.(markedAt(markAt, args)) as Promise<unknown>
 }
 
 const END = '\r\n'
@@ -84,6 +117,22 @@ export function encodeCommand(args: readonly ScriptArgument[]): Buffer {
   }
   parts.push(text)
   return join(parts)
+}
+
+/** Returns a script's keys and arguments with the mark of a possible repeat, unless its calls are not marked or this one already is. */
+export function markedAt<Arg>(markAt: number | undefined, args: readonly Arg[]): readonly (Arg | string)[] {
+  if (markAt === undefined || args.length > markAt) return args
+  return [...args, ...Array.from({ length: markAt - args.length }, () => ''), MARK]
+}
+
+/** Appends the mark of a repeat, if it is missing, to an encoded command, which begins with the number of its arguments. */
+export function markedCommand(command: Buffer, markAt: number): Buffer {
+  const end = command.indexOf(END)
+  const count = Number(command.subarray(1, end).toString())
+  if (count > markAt) return command
+  const missing = `$0${END}${END}`.repeat(markAt - count)
+  const added = `${missing}$${MARK.length}${END}${MARK}${END}`
+  return Buffer.concat([Buffer.from(`*${markAt + 1}`), command.subarray(end), Buffer.from(added)])
 }
 
 function join(parts: readonly (string | Buffer)[]): Buffer {

@@ -46,6 +46,11 @@ export interface NewTask {
   readonly id: TaskId
   /** If omitted, a task that already exists counts as another caller's. */
   readonly caller?: Caller | undefined
+  /**
+   * Whether an earlier call with this id may have stored the task. If so, and the task has been deleted since, nothing is stored as
+   * long as the call is made within 20 s of the task's enqueue. Defaults to false.
+   */
+  readonly isRepeat?: boolean | undefined
   /** If omitted, every call stores a task of its own. */
   readonly idempotency?: Idempotency | undefined
   readonly unique?: UniqueKey | undefined

@@ -168,7 +168,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     const earlier = records.find(task)
     if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
     const known = tasks.get(task.id)
-    const removed = task.unique === undefined ? undefined : removedTasks.actionOf(task)
+    const mayBeRepeat = task.isRepeat || task.unique !== undefined
+    const removed = mayBeRepeat ? removedTasks.actionOf(task) : undefined
     const action = known === undefined ? removed : actionOnExisting(known, task.caller)
     if (action !== undefined) return { isNew: false, dataBytes, store: () => ({ id: task.id, action }) }
     const conflict = uniqueKeys.conflict(task)

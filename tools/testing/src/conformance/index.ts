@@ -18,6 +18,7 @@ import { idempotencyKeys } from './enqueueing/idempotency.ts'
 import { limits } from './enqueueing/limits.ts'
 import { payloads } from './enqueueing/payloads.ts'
 import { priorities } from './enqueueing/priorities.ts'
+import { repeats } from './enqueueing/repeats.ts'
 import { uniqueKeys } from './enqueueing/unique-keys.ts'
 import { uniqueKeysModel } from './enqueueing/unique-keys-model.ts'
 import { listings } from './listings.ts'
@@ -31,6 +32,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: expected starts`, () => expectedStarts(open))
   describe(`${name}: unique keys`, () => uniqueKeys(open))
   describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
+  describe(`${name}: repeated calls`, () => repeats(open))
   describe(`${name}: limits`, () => limits(open))
   describe(`${name}: limits of an API key`, () => apiKeyLimits(open))
   describe(`${name}: enqueueing several tasks at once`, () => bulk(open))

@@ -7,10 +7,12 @@ import { type ApiKeyFullReply, decodeApiKeyReply, encodeApiKey, type RateReply }
 import { decodeReplay, encodeIdempotency, type NoRoomReply } from '../../admission/idempotency-steps.ts'
 import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
+import { markedAt } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { ADDED } from './add-steps.ts'
 import { commandsOf, withExtras } from './backend.ts'
+import { COMPOSED } from './composed-scripts.ts'
 
 /** What the admission has decided about a task that is sent to Redis. */
 export interface Admitted {
@@ -30,8 +32,18 @@ export type AddJob = (task: NewTask, data: string, admitted: Admitted) => Promis
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
+  const repeats = markingRepeats(commands)
   return (task, data, admitted) =>
-    sendAdd(commands, backend, task, data, admitted).then((reply) => enqueuedBy(task, reply, admitted))
+    sendAdd(task.isRepeat ? repeats : commands, backend, task, data, admitted).then((reply) =>
+      enqueuedBy(task, reply, admitted),
+    )
+}
+
+/** Returns a client that marks each call as a possible repeat. */
+function markingRepeats(commands: RedisClient): RedisClient {
+  const runCommand: RedisClient['runCommand'] = (name, args) =>
+    commands.runCommand(name, [...markedAt(COMPOSED.get(name.replace('bullpen:', ''))?.markAt, args)])
+  return { runCommand } as RedisClient
 }
 
 /** Sends a task's add through `commands` before awaiting anything. Resolves with Redis's reply. */

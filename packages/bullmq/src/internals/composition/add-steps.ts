@@ -29,7 +29,7 @@ if id ~= '' and call('EXISTS', base .. id) == 1 then
   local is_own = caller ~= '' and call('HGET', base .. id, 'caller') == caller
   return (is_own and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
 end
-if id ~= '' and unique ~= '' then${RECALL_REMOVED}
+if id ~= '' and (may_be_resent or unique ~= '') then${RECALL_REMOVED}
   if was_removed then
     return (caller ~= '' and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
   end
@@ -49,8 +49,9 @@ ${DELETE_REPLACED}`
  * queue is full, or if there is no memory for the idempotency key. A Queue's own `add` does not set `id`, and receives BullMQ's
  * return value, which is the job's id.
  *
- * A call that is sent again stores nothing if its first run has stored the task. If the task has a unique key, this also holds if
- * the task was deleted in the meantime, because the second run could otherwise delete the task that has replaced it.
+ * A call that is sent again stores nothing if its first run has stored the task, even if the task was deleted in the meantime. To
+ * save time, the script looks for deleted tasks only if the call may be a repeat (`may_be_resent`), or if the task has a unique key,
+ * because the second run could then delete the task that has replaced it.
  *
  * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
  */
@@ -85,10 +86,13 @@ function withOneLookUp(content: string): string {
 /** How BullMQ's adds look for a job with the same id. */
 export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
 
-/** The steps of BullMQ's own scripts, each of which adds a single job. No tasks are added before it. */
+/**
+ * The steps of BullMQ's own scripts, each of which adds a single job. No tasks are added before it. The argument after the extra
+ * ones marks a call that may have been sent before (../../redis/script-calls.ts).
+ */
 export const ADD_ONE: Steps = {
   ...ADD,
   adapt: withOneLookUp,
-  before: `local pending_tasks = 0${stepsBeforeAdd(CHARGE_BYTES)}`,
+  before: `local pending_tasks, may_be_resent = 0, ARGV[${ADD.own + ADD.extra.length + 2}]${stepsBeforeAdd(CHARGE_BYTES)}`,
   after: `${REFUND_BYTES}${ADD.after}`,
 }

@@ -183,6 +183,8 @@ export interface ComposedScript {
   readonly extra: readonly string[]
   /** Whether extra arguments at the end are not sent if they are ''. */
   readonly trims: boolean
+  /** The number of keys and arguments before the mark of a call that may have been sent before, if such calls are marked. */
+  readonly markAt: number | undefined
 }
 
 /**
@@ -209,7 +211,8 @@ local answer = bullmq()
 ${after}
 return answer
 `
-  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra, trims: own !== undefined }
+  const markAt = own === undefined ? undefined : keys + own + 1 + extra.length
+  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra, trims: own !== undefined, markAt }
 }
 
 const unchanged = (text: string): string => text

@@ -4,33 +4,44 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Caller } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
+import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { queueKeys } from '../../keys.ts'
+import { attach } from '../../attach.ts'
+import { prefixOf, queueKeys } from '../../keys.ts'
 import { long, type SetupOptions, setup, short } from '../../setup.fixture.ts'
 
 /** A broker behind a proxy. Its pools connect directly. */
 async function behindProxy(options: SetupOptions = {}) {
   const redisUrl = inject('redisUrl')
   const proxy = await faultProxy(redisUrl)
-  const redis = new Redis(redisUrl)
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   onTestFinished(async () => {
     redis.disconnect()
     await proxy.close()
   })
   const all = await setup({ ...options, redisUrl: proxy.url })
   const keys = queueKeys(all.namespace, 'rig')
+  const queue = attach(new Queue('rig', { connection: redis, prefix: prefixOf(all.namespace, 'rig') }))
   return {
     ...all,
     redis,
     keys,
     proxy,
     startPool: () => all.startPool(redisUrl),
-    /** Runs `send` so that the reply to the first add is lost and the add is sent again. `stored` is the number of tasks after it. */
-    async losingTheReply<T>(send: () => Promise<T>, stored: number): Promise<T> {
+    /** Deletes a task through a Queue of its own, which connects to Redis directly. */
+    async deleteTask(id: string): Promise<void> {
+      expect(await queue.remove(id)).toBe(1)
+    },
+    /**
+     * Runs `send` so that the reply to the first add is lost and the add is sent again. `stored` is the number of tasks after the
+     * first add, and `meanwhile` runs before the second one.
+     */
+    async losingTheReply<T>(send: () => Promise<T>, stored: number, meanwhile?: () => Promise<unknown>): Promise<T> {
       proxy.cutAnswers()
       const answer = send()
       await eventually(async () => (await redis.hget(keys.totals, 'accepted')) === `${stored}`)
+      await meanwhile?.()
       proxy.reset()
       return answer
     },
@@ -71,6 +82,38 @@ describe('an enqueue whose reply is lost', () => {
     proxy.mend()
     expect(await broker.enqueue(wanted)).toEqual({ id: wanted.id, action: 'created' })
     expect(await broker.totals('rig')).toMatchObject({ accepted: 2 })
+  })
+
+  it.each([
+    ['the first call on its connection', []],
+    ['a later call on its connection', ['first']],
+  ] as const)('stores nothing when it is sent again after the task was deleted: %s', async (_, before) => {
+    const { broker, deleteTask, losingTheReply, redis, keys } = await behindProxy()
+    for (const _name of before) await broker.enqueue(task('only'))
+    const stored = before.length + 1
+    const wanted = task('only')
+    const enqueued = await losingTheReply(
+      () => broker.enqueue(wanted),
+      stored,
+      () => deleteTask(wanted.id),
+    )
+    expect(enqueued).toEqual({ id: wanted.id, action: 'created' })
+    expect(await redis.exists(keys.job(wanted.id))).toBe(0)
+    expect(await redis.hget(keys.totals, 'accepted')).toBe(`${stored}`)
+  })
+
+  it('of several tasks, all or none, stores nothing when it is sent again after the tasks were deleted', async () => {
+    const { broker, deleteTask, losingTheReply, redis, keys } = await behindProxy()
+    const wanted = Array.from({ length: 8 }, () => task('only'))
+    const ids = wanted.map(({ id }) => id)
+    const enqueued = await losingTheReply(
+      () => broker.enqueueAll(wanted),
+      8,
+      () => Promise.all(ids.map(deleteTask)),
+    )
+    expect(enqueued).toEqual(ids.map((id) => ({ id, action: 'created' })))
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('8')
+    expect(await redis.llen(keys.wait)).toBe(0)
   })
 
   it('of several tasks, all or none, is answered as created, and every task is stored once', async () => {

@@ -12,7 +12,7 @@
 import { REPEATS_WITHIN_MS } from '@bullpen/engine/internal'
 
 /** The set's key without the prefix of the queue's keys. */
-const RECENTLY_REMOVED = 'recently-removed'
+export const RECENTLY_REMOVED = 'recently-removed'
 
 /**
  * A Lua function, `remember_removed(home, id, enqueued_at, caller, replaced)`, which remembers a task that is about to be deleted.

@@ -10,6 +10,7 @@ import { type BullmqScript, bullmqScripts, withWatched } from '../../internals/c
 import { readArguments } from '../../internals/composition/steps.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { bytesOf } from '../../internals/status/task-charge.ts'
+import { RECENTLY_REMOVED } from '../includes/removed-tasks.ts'
 import { defineScript } from '../script.ts'
 
 /** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */
@@ -61,6 +62,8 @@ local watch = index.watch
 local prepare = {}
 -- The queue needs room for each task in addition to the tasks before it.
 local pending_tasks, pending_bytes = 0, 0
+-- ioredis may send this script twice.
+local may_be_resent = call('EXISTS', base .. '${RECENTLY_REMOVED}') == 1
 ${ADDS.map(preparation).join('\n')}
 local keys_of = cjson.decode(keys)
 local adds, replies, refused = {}, {}, false
