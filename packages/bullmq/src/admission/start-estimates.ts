@@ -16,11 +16,18 @@ const READINGS_AFTER_LAST = 30
 
 export interface StartEstimates {
   /**
-   * Returns when a task is expected to start, in ms since 1970, or undefined if that is unknown. Call this method directly before
-   * the task is sent to Redis, because it adds the task to the backlog. Does not query Redis.
+   * Estimates when a task will start. Call this method directly before the task is sent to Redis, because it adds the task to the
+   * backlog. Does not query Redis.
    */
-  expect(task: NewTask): number | undefined
+  expect(task: NewTask): ExpectedStart
   close(): void
+}
+
+export interface ExpectedStart {
+  /** In ms since 1970, or undefined if the start is unknown. */
+  readonly at: number | undefined
+  /** Removes the task from the backlog. Call this method if the task was not stored. */
+  withdraw(): void
 }
 
 export interface StartEstimatesOptions {
@@ -56,7 +63,7 @@ export function openStartEstimates({
 }
 
 interface QueueEstimates {
-  expect(task: NewTask, now: number): number | undefined
+  expect(task: NewTask, now: number): ExpectedStart
   /** Reads the queue if a reading is due. */
   tick(now: number): void
 }
@@ -94,7 +101,8 @@ function createQueueEstimates(redis: Commander, keys: QueueKeys, everyMs: number
       // The first reading is sent before the first task, so that the second one shows whether that task has started.
       if (!isUsed(now) && isDue(now)) void read(now)
       enqueuedAt = now
-      return estimator.expect(task, now)
+      const begun = estimator.readingsBegun()
+      return { at: estimator.expect(task, now), withdraw: () => estimator.withdraw(task, begun) }
     },
     tick(now) {
       if (isUsed(now) && isDue(now)) void read(now)

@@ -105,8 +105,10 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
 
   /** Returns what the script has to know about the task. Call this function directly before the task is sent to Redis. */
   function admitted(task: NewTask): Admitted {
+    const start = starts?.expect(task)
     return {
-      expectedStartAt: starts?.expect(task),
+      expectedStartAt: start?.at,
+      onNotStored: start?.withdraw,
       noRoom: task.idempotency === undefined ? undefined : records?.refusal(task.queue),
     }
   }

@@ -33,6 +33,41 @@ const BUSY = [
   { at: 2_000, unprioritized: 1_000, started: 200 },
 ]
 
+describe('a task that was not stored', () => {
+  const wait = (estimator: ReturnType<typeof createStartEstimator>, given = task()) =>
+    (estimator.expect(given, 2_000) ?? Number.NaN) - NOW
+
+  it.each([0, 3])('is removed from the backlog, with priority %i', (priority) => {
+    const estimator = estimatorWith(BUSY)
+    for (let i = 0; i < 500; i++) {
+      estimator.expect(task({ priority }), 2_000)
+      estimator.withdraw(task({ priority }), estimator.readingsBegun())
+    }
+    expect(wait(estimator, task({ priority }))).toBe(10_000)
+  })
+
+  it('is not removed if it was never in the backlog', () => {
+    const estimator = estimatorWith(BUSY)
+    estimator.withdraw(task({ delayMs: 1_000 }), estimator.readingsBegun())
+    for (let i = 0; i < 100; i++) estimator.expect(task(), 2_000)
+    expect(wait(estimator)).toBe(11_000)
+  })
+
+  it('is counted neither before nor after a reading that began after it was added', () => {
+    const estimator = estimatorWith(BUSY)
+    const begun = estimator.readingsBegun()
+    for (let i = 0; i < 1_000; i++) estimator.expect(task(), 2_000)
+    const received = estimator.beginReading()
+    for (let i = 0; i < 500; i++) estimator.withdraw(task(), begun)
+    expect(wait(estimator)).toBe(15_000)
+    received(reading({ at: 2_000, unprioritized: 1_000, started: 200 }))
+    // The other withdrawals arrive after the reading, which did not contain the tasks.
+    for (let i = 0; i < 500; i++) estimator.withdraw(task(), begun)
+    // The task of the line above was added while the reading was under way.
+    expect(wait(estimator)).toBe(11_000)
+  })
+})
+
 describe('the rate at which tasks start', () => {
   it('is unknown without two readings, and if nothing has started', () => {
     expect(startRate([])).toBeUndefined()

@@ -109,6 +109,13 @@ export interface StartEstimator {
    * unknown. `at` is the current time, by the clock of the readings. Adds the task to the backlog.
    */
   expect(task: UpcomingTask, at: number): number | undefined
+  /** Returns how many readings have begun. */
+  readingsBegun(): number
+  /**
+   * Removes a task from the backlog because the task was refused, or because another task was returned in its place. `begun` is what
+   * {@link readingsBegun} returned when the task was added.
+   */
+  withdraw(task: UpcomingTask, begun: number): void
 }
 
 export function createStartEstimator(): StartEstimator {
@@ -119,6 +126,9 @@ export function createStartEstimator(): StartEstimator {
   let asOf = 0
   /** The tasks that this process has enqueued since the last reading began. */
   let unread = NO_TASKS
+  /** How many readings have begun, and how many had begun when the newest reading that has been received began. */
+  let begun = 0
+  let received = 0
 
   /** Returns how long the task will wait for its first start. */
   function waitMs({ priority, delayMs }: UpcomingTask, at: number): number | undefined {
@@ -137,7 +147,10 @@ export function createStartEstimator(): StartEstimator {
   return {
     beginReading() {
       unread = NO_TASKS
+      begun++
+      const number = begun
       return (reading) => {
+        received = number
         readings = [...readings.filter(({ at }) => reading.at - at <= WINDOW_MS), reading]
         rate = startRate(readings)
         const { unprioritized } = reading
@@ -153,6 +166,13 @@ export function createStartEstimator(): StartEstimator {
       }
       return wait === undefined ? undefined : Math.ceil((task.enqueuedAt + wait) / 1_000) * 1_000
     },
+    readingsBegun: () => begun,
+    withdraw(task, begunBefore) {
+      if (task.delayMs !== undefined) return
+      // A reading that began after the task was added does not contain the task, which was never stored.
+      if (begunBefore >= received) backlog = withoutOne(backlog, task)
+      if (begunBefore === begun) unread = withoutOne(unread, task)
+    },
   }
 }
 
@@ -166,6 +186,10 @@ const NO_TASKS: Backlog = { unprioritized: 0, all: 0 }
 
 function withOne({ unprioritized, all }: Backlog, { priority }: UpcomingTask): Backlog {
   return { unprioritized: unprioritized + (priority === 0 ? 1 : 0), all: all + 1 }
+}
+
+function withoutOne({ unprioritized, all }: Backlog, { priority }: UpcomingTask): Backlog {
+  return { unprioritized: Math.max(0, unprioritized - (priority === 0 ? 1 : 0)), all: Math.max(0, all - 1) }
 }
 
 /** Returns the backlog that is left after `starts` tasks have started. Tasks without a priority start first. */

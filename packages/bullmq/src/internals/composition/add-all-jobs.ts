@@ -5,7 +5,7 @@ import { mapTasks } from '@bullpen/engine/internal'
 import type { RedisClient, RedisQueueBackend } from 'bullmq'
 import { addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { type Admitted, enqueuedBy, sendAdd } from './add-job.ts'
+import { type Admitted, enqueuedBy, isStored, sendAdd } from './add-job.ts'
 import { ADD } from './add-steps.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
@@ -31,6 +31,9 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
     const [any = ''] = first.keys
     const more = adds.flatMap((add) => [add.script, ...add.args])
     const replies = await runScript(redis, addAll, { any }, { base: first.base, keys }, more)
+    for (const [i, { task, admitted }] of jobs.entries()) {
+      if (!isStored(task, replies[i] ?? '')) admitted.onNotStored?.()
+    }
     // If a task was refused, decoding its reply throws, whatever the replies for the tasks before it.
     return mapTasks(jobs, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
   }

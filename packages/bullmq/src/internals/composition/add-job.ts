@@ -18,6 +18,8 @@ import { COMPOSED } from './composed-scripts.ts'
 export interface Admitted {
   /** When the task is expected to start, in ms since 1970. */
   readonly expectedStartAt: number | undefined
+  /** Called if Redis's reply says that the task was not stored, because it was refused or because another call's task is returned. */
+  readonly onNotStored: (() => void) | undefined
   /** If there is no room for a record of the task's idempotency key, the error for a call that has no earlier record. */
   readonly noRoom: BullpenError | undefined
 }
@@ -34,9 +36,10 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
   const repeats = markingRepeats(commands)
   return (task, data, admitted) =>
-    sendAdd(task.isRepeat ? repeats : commands, backend, task, data, admitted).then((reply) =>
-      enqueuedBy(task, reply, admitted),
-    )
+    sendAdd(task.isRepeat ? repeats : commands, backend, task, data, admitted).then((reply) => {
+      if (!isStored(task, reply)) admitted.onNotStored?.()
+      return enqueuedBy(task, reply, admitted)
+    })
 }
 
 /** Returns a client that marks each call as a possible repeat. */
@@ -99,9 +102,14 @@ function decodeRefused(task: NewTask, reply: Exclude<AddReply, number | string>,
 /** The reply of the composed script: see ADD in ./add-steps.ts. */
 export type AddReply = number | string | NoRoomReply | FullReply | ApiKeyFullReply | RateReply | ConflictReply
 
-function added({ id, caller }: NewTask, reply: number): Enqueued {
-  const isOwn = (reply & ADDED.byThisCall) !== 0 || caller === 'only'
-  if (!isOwn) return { id, action: 'existing' }
+/** Returns whether the reply says that this call has stored its task. */
+export function isStored({ caller }: NewTask, reply: AddReply): reply is number {
+  return typeof reply === 'number' && ((reply & ADDED.byThisCall) !== 0 || caller === 'only')
+}
+
+function added(task: NewTask, reply: number): Enqueued {
+  const { id } = task
+  if (!isStored(task, reply)) return { id, action: 'existing' }
   return { id, action: (reply & ADDED.inPlaceOfAnother) === 0 ? 'created' : 'replaced' }
 }
 

@@ -1,4 +1,5 @@
 // When a task is expected to start.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
@@ -10,6 +11,29 @@ const HOUR_MS = 3_600_000
 
 /** Returns a time, rounded up to a second. */
 const wholeSecond = (ms: number): number => Math.ceil(ms / 1_000) * 1_000
+
+/** A queue with many waiting tasks, of which two slots start about 100 in each second. After `open`, they end at once. */
+async function openWithBacklog(open: OpenBackend) {
+  let started = 0
+  let waits = true
+  const setup = await openSetup(open, {
+    concurrency: 2,
+    async handle({ input }) {
+      started++
+      if (waits) await sleep(20)
+      return input
+    },
+  })
+  const { create, broker } = setup
+  for (let i = 0; i < 20; i++) await broker.enqueueAll(Array.from({ length: 50 }, () => create(short, {})))
+  return {
+    ...setup,
+    entered: () => started,
+    open(): void {
+      waits = false
+    },
+  }
+}
 
 export function expectedStarts(open: OpenBackend): void {
   it('a scheduled task is expected to start when it is due', async () => {
@@ -47,6 +71,32 @@ export function expectedStarts(open: OpenBackend): void {
     const extended = await broker.enqueue(task)
     expect(extended).toMatchObject({ id: first.id, action: 'extended' })
     expect(extended.expectedStartAt).toBe(wholeSecond(task.enqueuedAt + 2 * HOUR_MS))
+  })
+
+  it('calls that are refused, repeated or kept from storing a task do not delay the expected start of later tasks', async () => {
+    const { create, broker, start, entered, open: release } = await openWithBacklog(open)
+    const startsAt = async (): Promise<number | undefined> => {
+      const task = create(short, {})
+      const { expectedStartAt } = await broker.enqueue(task)
+      return expectedStartAt === undefined ? undefined : expectedStartAt - task.enqueuedAt
+    }
+    await start()
+    await eventually(() => entered() >= 100, 15_000)
+    const before = await eventually(startsAt, 15_000)
+    const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 86_400 })
+    const unique = { key: 'u', until: 'finished', onConflict: 'keep', maxDelayMs: undefined } as const
+    const calls: readonly (() => NewTask)[] = [
+      () => ({ ...create(short, {}), limits: { maxTasks: 1 } }),
+      () => ({ ...create(short, {}), caller: 'only', idempotency }),
+      () => ({ ...create(short, {}), caller: 'only', unique }),
+    ]
+    // Enough to delay later tasks by minutes if they were counted.
+    for (let i = 0; i < 20; i++) {
+      await broker.enqueueBulk(calls.flatMap((call) => Array.from({ length: 100 }, call)))
+      await broker.enqueueAll([create(short, {}), calls[0]?.() ?? create(short, {})]).catch(() => {})
+    }
+    expect(await startsAt()).toBeLessThan(before + 30_000)
+    release()
   })
 
   it('a task is expected to start at once if workers start tasks and none is waiting', async () => {
