@@ -101,7 +101,7 @@ describe('a request', () => {
 
   test.each([
     ['DELETE', '/v1/tasks', 'POST, GET, HEAD'],
-    ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD'],
+    ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD, DELETE'],
     ['OPTIONS', '/v1/tasks', 'POST, GET, HEAD'],
     ['POST', '/livez', 'GET, HEAD'],
   ] as const)('%s %s is answered with the allowed methods', async (method, url, allow) => {

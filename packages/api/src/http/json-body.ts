@@ -41,26 +41,20 @@ function parse(text: string): unknown {
   }
 }
 
-/** Rejects harmful content. The loop has its own stack, so that a deeply nested body cannot overflow the call stack. */
-function refuseHarmful(root: unknown): void {
-  const pending: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { value, depth } = next
-    if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
-      throw new BullpenError('invalid_request', 'the body contains a number that is too large for a double')
-    }
-    if (typeof value !== 'object' || value === null) continue
-    if (depth === MAX_DEPTH) {
-      throw new BullpenError(
-        'invalid_request',
-        `the body is nested too deeply; at most ${MAX_DEPTH} levels are accepted`,
-      )
-    }
-    if (poisonsPrototypes(value)) {
-      throw new BullpenError('invalid_request', "the body contains a '__proto__' or 'constructor.prototype' key")
-    }
-    for (const child of Object.values(value)) pending.push({ value: child, depth: depth + 1 })
+/** Rejects harmful content. The recursion ends at {@link MAX_DEPTH}, so a deeply nested body cannot overflow the call stack. */
+function refuseHarmful(value: unknown, depth = 0): void {
+  if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
+    throw new BullpenError('invalid_request', 'the body contains a number that is too large for a double')
   }
+  if (typeof value !== 'object' || value === null) return
+  if (depth === MAX_DEPTH) {
+    throw new BullpenError('invalid_request', `the body is nested too deeply; at most ${MAX_DEPTH} levels are accepted`)
+  }
+  if (poisonsPrototypes(value)) {
+    throw new BullpenError('invalid_request', "the body contains a '__proto__' or 'constructor.prototype' key")
+  }
+  // In a value that JSON.parse has returned, every property is an own property.
+  for (const key in value) refuseHarmful((value as Readonly<Record<string, unknown>>)[key], depth + 1)
 }
 
 /**

@@ -64,7 +64,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     // Requests that arrive while the API is draining are still handled, because fastify's own 503 is not problem+json.
     return503OnClosing: false,
-    genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
+    genReqId: (request) => callersId(request.headers) ?? hex(options.randomBytes(16)),
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
     // Hooks do not run for an unreadable URL, so the common headers are set here.
     frameworkErrors: (error, request, reply) => {
@@ -126,6 +126,11 @@ function addRoute(app: FastifyInstance, row: Route): void {
     handler: (request, reply) =>
       row.handle({ params: request.params, query: request.query, body: request.body, request, reply }),
   })
+}
+
+/** Buffer.from copies an array unless it is given the array's memory. */
+function hex({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }
 
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
