@@ -12,13 +12,24 @@ import {
 } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
-import { type CancelProgress, type DeadTaskAnswer, queueOfAll, type RetryOptions } from '@bullpen/engine/internal'
+import {
+  type CancelProgress,
+  type DeadQuery,
+  type DeadTaskAnswer,
+  type FingerprintCount,
+  queueOfAll,
+  type RetryOptions,
+} from '@bullpen/engine/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   readonly cancels: CancelProgress[]
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
+  /** The query of each search for dead tasks. */
+  readonly searches: DeadQuery[]
+  /** The counts of dead tasks, by queue. */
+  readonly fingerprints: Map<string, readonly FingerprintCount[]>
   /** The options of each retry. */
   readonly retries: RetryOptions[]
   /** How the next calls fail. */
@@ -66,6 +77,8 @@ export function fakeBroker(): FakeBroker {
     enqueued: [],
     cancels: [],
     cancelledBy: [],
+    searches: [],
+    fingerprints: new Map(),
     retries: [],
     trouble: 'none',
     reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
@@ -135,6 +148,15 @@ export function fakeBroker(): FakeBroker {
           records.set(id, { ...record, status: 'waiting', input })
         }),
       ),
+    searchDead: (query) =>
+      answer(() => {
+        broker.searches.push(query)
+        return {
+          tasks: [...records.values()].filter(({ status }) => status === 'dead').slice(0, query.limit),
+          next: 'more',
+        }
+      }),
+    countDead: (queue) => answer(() => broker.fingerprints.get(queue) ?? []),
     deleteDead: (id) => answer(() => onDead(id, () => records.delete(id))),
     cancel: (id, { stoppable, by }) =>
       answer(() => {

@@ -67,6 +67,12 @@ export function queueKeys(namespace: string, queue: string) {
     dead: `${base}:dead`,
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
+    /** Hash: the state, the code and the masked message of each kind of error, by fingerprint (internals/status/fingerprints.ts). */
+    fingerprints: `${base}:fingerprints`,
+    /** Sorted set: the dead tasks with this fingerprint, with the same scores as in `dead`. */
+    fingerprint: (fingerprint: string) => `${base}:fingerprint:${fingerprint}`,
+    /** List: the fingerprints that have appeared and that the leader has not yet reported. */
+    newFingerprints: `${base}:new-fingerprints`,
     /**
      * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the unfinished tasks take
      * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks

@@ -22,10 +22,12 @@ import {
   type AttemptResult,
   type ConsumerHost,
   encodePayload,
+  errorKind,
   type FetchedTask,
   MAX_ATTEMPT_RECORDS,
   type TaskDeath,
 } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
@@ -110,6 +112,7 @@ export function settleWhenAnswered(
     verdict: result.verdict.kind,
     rule,
     budget: attempts.count(result),
+    kind: result.verdict.kind === 'dead' ? errorKind(result.record, result.error, sha256) : undefined,
     settled: (refusal?: CommitRefusal) => settled(result, refusal),
   }
   if (!expectCommit(backendOf(job), commit)) settled(result)

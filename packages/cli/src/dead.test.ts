@@ -55,3 +55,77 @@ test('show names who retried the task', async () => {
   await using api = await fakeApi({ [`GET /v1/tasks/${ID}`]: [200, view({ retries: [{ at, by: 'ann (key 1)' }] })] })
   expect((await run(api, ['show', ID])).out).toMatch(/^retried +by ann \(key 1\) 2h ago$/m)
 })
+
+describe('dead list', () => {
+  const SEARCH = 'GET /v1/dead-tasks?queue=cpu'
+  const error = { code: 'gone', message: 'no customer 7' }
+  const endedAt = new Date(Date.now() - 7_200_000).toISOString()
+  const task = view({ status: 'dead', fingerprint: '0123456789abcdef', error, endedAt })
+
+  test('prints a line for each task that matches', async () => {
+    await using api = await fakeApi({
+      [`${SEARCH}&task=a.b&state=DONE_ERROR&code=gone&tag=x&fingerprint=0123456789abcdef&text=no+customer&limit=50`]: [
+        200,
+        { tasks: [task] },
+      ],
+    })
+    const filter = ['--task', 'a.b', '--state', 'DONE_ERROR', '--code', 'gone', '--tag', 'x', '--text', 'no customer']
+    const args = ['dead', 'list', '--queue', 'cpu', ...filter, '--fingerprint', '0123456789abcdef']
+    const { code, out, err } = await run(api, args)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/^\S+ {2}0123456789abcdef {2}ended 2h ago +\S+ {2}gone: no customer 7\n$/)
+  })
+
+  test('converts ages to times', async () => {
+    await using api = await fakeApi()
+    await run(api, ['dead', 'list', '--queue', 'cpu', '--newer-than', '12h', '--older-than', '1h'])
+    const query = new URLSearchParams(api.seen[0]?.request.split('?')[1])
+    const age = (name: string) => Math.round((Date.now() - Date.parse(query.get(name) ?? '')) / 60_000)
+    expect([age('endedFrom'), age('endedUntil')]).toEqual([720, 60])
+  })
+
+  test('prints a remark if none matches, and stops at --limit', async () => {
+    await using api = await fakeApi({
+      [`${SEARCH}&limit=50`]: [200, { tasks: [] }],
+      [`${SEARCH}&limit=1`]: [200, { tasks: [task], next: 'c' }],
+    })
+    expect(await run(api, ['dead', 'list', '--queue', 'cpu'])).toEqual({
+      code: 0,
+      out: '',
+      err: 'no dead tasks in cpu match\n',
+    })
+    expect(await run(api, ['dead', 'list', '--queue', 'cpu', '--limit', '1'])).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('stopped after 1 task'),
+    })
+  })
+
+  test.each([[[]], [['--queue', 'cpu', '--state', 'NEW']], [['--queue', 'cpu', '--tag', 'a', '--tag', 'b']], [['x']]])(
+    'with %j is refused',
+    async (args) => {
+      await using api = await fakeApi()
+      expect(await run(api, ['dead', 'list', ...args])).toMatchObject({ code: 2, out: '' })
+    },
+  )
+})
+
+test('dead counts prints a line for each kind of error', async () => {
+  const at = new Date(Date.now() - 60_000).toISOString()
+  const kind = {
+    fingerprint: '0123456789abcdef',
+    state: 'DONE_ERROR',
+    code: 'gone',
+    message: 'no customer #',
+    count: 90,
+  }
+  const fingerprints = [{ queue: 'cpu', ...kind, oldestAt: at, newestAt: at, newestId: ID }]
+  await using api = await fakeApi({
+    'GET /v1/dead-tasks/fingerprints': [200, { fingerprints }],
+    'GET /v1/dead-tasks/fingerprints?queue=mail': [200, { fingerprints: [] }],
+  })
+  const { code, out } = await run(api, ['dead', 'counts'])
+  expect(code).toBe(0)
+  expect(out).toMatch(/^90 +0123456789abcdef +cpu +gone +1m ago +no customer #\n$/)
+  expect(JSON.parse((await run(api, ['dead', 'counts', '--json'])).out)).toEqual({ fingerprints })
+  expect(await run(api, ['dead', 'counts', '--queue', 'mail'])).toEqual({ code: 0, out: '', err: 'no dead tasks\n' })
+})

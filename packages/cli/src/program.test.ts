@@ -34,6 +34,11 @@ const pending = {
   links: { self: '/v1/cancels/cpu-1' },
 }
 
+const KIND_COUNT = {
+  ...{ queue: 'cpu', fingerprint: '0123456789abcdef', state: 'DONE_ERROR', code: 'gone', message: 'no customer #' },
+  ...{ count: 3, oldestAt: pending.requestedAt, newestAt: pending.requestedAt, newestId: ID },
+}
+
 const jsonLines = (text: string): unknown[] =>
   text
     .trimEnd()
@@ -473,6 +478,8 @@ describe('help', () => {
       'POST /v1/tasks/cancel?dryRun=true': [200, { ...pending, matching: 12, exact: true }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
       'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
+      'GET /v1/dead-tasks?queue=cpu&code=http_503&limit=10': [200, { tasks }],
+      'GET /v1/dead-tasks/fingerprints': [200, { fingerprints: [KIND_COUNT] }],
       [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
       [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
       ...FLEET,

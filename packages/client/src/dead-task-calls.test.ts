@@ -35,3 +35,27 @@ test('deleteTask names the requester in the query', async () => {
     ['DELETE', `/v1/tasks/${ID}`],
   ])
 })
+
+test('deadTasks requests each page of a search, also after an empty one', async () => {
+  const { client, seen } = await api([
+    [200, { tasks: [], next: 'c1' }],
+    [200, { tasks: [] }],
+  ])
+  const found: unknown[] = []
+  for await (const task of client.deadTasks({ queue: 'cpu', code: 'gone', text: 'a b', pageSize: 10 })) found.push(task)
+  expect(found).toEqual([])
+  expect(seen.map(({ url }) => url)).toEqual([
+    '/v1/dead-tasks?queue=cpu&code=gone&text=a+b&limit=10',
+    '/v1/dead-tasks?queue=cpu&code=gone&text=a+b&limit=10&cursor=c1',
+  ])
+})
+
+test('countDead returns the counts of all queues or of one', async () => {
+  const at = '2026-01-01T00:00:00.000Z'
+  const kind = { state: 'DONE_ERROR', code: 'gone', message: 'no customer #', count: 3 }
+  const count = { queue: 'cpu', fingerprint: '0123456789abcdef', ...kind, oldestAt: at, newestAt: at, newestId: ID }
+  const { client, seen } = await api([[200, { fingerprints: [count] }]])
+  expect(await client.countDead()).toEqual([count])
+  expect(await client.countDead({ queue: 'cpu' })).toEqual([count])
+  expect(seen.map(({ url }) => url)).toEqual(['/v1/dead-tasks/fingerprints', '/v1/dead-tasks/fingerprints?queue=cpu'])
+})

@@ -1,11 +1,20 @@
-// Implements the client's methods that retry and delete dead tasks. They need the HTTP API.
-import type { Deleted, Retried, RetryOneRequest } from '@bullpen/contract'
-import { isDeleted, isRetried } from './http/responses.ts'
+// Implements the client's methods that search, count, retry and delete dead tasks. They need the HTTP API.
+import type { DeadTaskFilter, Deleted, FingerprintCounts, Retried, RetryOneRequest, TaskView } from '@bullpen/contract'
+import { isDeleted, isFingerprintCounts, isRetried, isTaskPage } from './http/responses.ts'
 import { randomId } from './random-id.ts'
 import type { SendRequest } from './repetition.ts'
 import type { Abortable } from './task-handle.ts'
 
+interface SearchOptions extends DeadTaskFilter, Abortable {
+  /** The number of tasks per request, from 1 to 200. Defaults to 50. */
+  readonly pageSize?: number
+}
+
 export interface DeadTaskCalls {
+  /** Lists the dead tasks that match every field, newest first. Each page is requested when the iteration reaches it. */
+  deadTasks(options: SearchOptions): AsyncGenerator<TaskView, void, void>
+  /** Counts dead tasks by kind of error, in one queue or in all of them. The largest count comes first. */
+  countDead(options?: Abortable & { readonly queue?: string }): Promise<FingerprintCounts['fingerprints']>
   /**
    * Runs a dead task again. The task keeps its id, gets all attempts of its retry policy again, and waits behind the other tasks of
    * its queue. The client repeats a call that got no response, because its id makes it idempotent.
@@ -23,6 +32,26 @@ export interface DeadTaskCalls {
 
 export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
   return {
+    async *deadTasks({ pageSize, signal, ...filter }) {
+      let cursor: string | undefined
+      do {
+        const query = new URLSearchParams({ ...filter })
+        if (pageSize !== undefined) query.set('limit', String(pageSize))
+        if (cursor !== undefined) query.set('cursor', cursor)
+        const request = { method: 'GET', path: `v1/dead-tasks?${query}`, isExpected: isTaskPage } as const
+        const page = await send('look-up', request, signal)
+        yield* page.tasks
+        cursor = page.next
+      } while (cursor !== undefined)
+    },
+
+    async countDead({ queue, signal } = {}) {
+      const query = queue === undefined ? '' : `?${new URLSearchParams({ queue })}`
+      const path = `v1/dead-tasks/fingerprints${query}`
+      const { fingerprints } = await send('look-up', { method: 'GET', path, isExpected: isFingerprintCounts }, signal)
+      return fingerprints
+    },
+
     async retryTask(id, { signal, ...options } = {}) {
       const body = JSON.stringify({ id: randomId(), ...options })
       const path = `v1/tasks/${encodeURIComponent(id)}/retry`

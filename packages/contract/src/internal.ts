@@ -71,7 +71,15 @@ export {
   cancelOneSchema,
   cancelPreviewSchema,
 } from './http/cancel.ts'
-export { deletedSchema, deleteOneQuerySchema, retriedSchema, retryOneSchema } from './http/dead-tasks.ts'
+export {
+  deadQuerySchema,
+  deletedSchema,
+  deleteOneQuerySchema,
+  fingerprintCountsSchema,
+  fingerprintsQuerySchema,
+  retriedSchema,
+  retryOneSchema,
+} from './http/dead-tasks.ts'
 export {
   acceptedSchema,
   callOptionsSchema,

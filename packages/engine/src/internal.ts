@@ -37,7 +37,10 @@ export type {
   CancelOptions,
   CancelProgress,
   CancelRule,
+  DeadFilter,
+  DeadQuery,
   DeadTaskAnswer,
+  FingerprintCount,
   InputEdit,
   RetryOptions,
 } from './ports/broker.ts'
@@ -70,7 +73,9 @@ export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tas
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
+export { lowerAscii, matchesDead } from './task/dead-filter.ts'
 export { editedEnvelope, retriedEnvelope, storedEnvelope } from './task/envelope.ts'
+export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './task/fingerprint.ts'
 export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'

@@ -122,6 +122,21 @@ describe('telemetry', () => {
   it('counts every dead task, whether an attempt has failed or its workers died too often', async () => {
     const text = await textOf(usedTelemetry())
     expect(text).toContain('bullpen_tasks_dead_total{queue="mail",task="receipt.send"} 2')
+    expect(text).toContain('bullpen_tasks_dead_by_code_total{queue="mail",code="unexpected_error"} 1')
+    expect(text).toContain('bullpen_tasks_dead_by_code_total{queue="mail",code="process_lost"} 1')
+  })
+
+  it('counts dead tasks by at most 100 codes in each queue', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    const dead = { ...ended, state: 'DONE_ERROR', verdict: 'dead' } as const
+    for (let n = 0; n < 150; n++) telemetry.sink({ ...dead, code: `code_${n}` })
+    telemetry.sink({ ...dead, code: 'code_7' })
+    const lines = (await textOf(telemetry))
+      .split('\n')
+      .filter((line) => line.startsWith('bullpen_tasks_dead_by_code_total{'))
+    expect(lines).toHaveLength(101)
+    expect(lines).toContain('bullpen_tasks_dead_by_code_total{queue="mail",code="code_7"} 2')
+    expect(lines).toContain('bullpen_tasks_dead_by_code_total{queue="mail",code="other"} 50')
   })
 
   it('counts failures by reason, but does not count cancels and drains', async () => {

@@ -40,6 +40,8 @@ describe('the document', () => {
       'cancelTasks',
       'showCancel',
       'retryTask',
+      'searchDeadTasks',
+      'countFingerprints',
       'showFleet',
       'listPools',
       'listSlots',

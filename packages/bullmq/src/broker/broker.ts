@@ -125,6 +125,9 @@ function standForLeader(
     onRepaired(queue, entries) {
       if (entries > 0) log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
     },
+    onNewFingerprint(queue, { fingerprint, state, code, message: maskedMessage }) {
+      log.warn({ queue, fingerprint, state, code, maskedMessage }, 'tasks are dead with a new kind of error')
+    },
     onFailed: createFailureLog({ log, onFailed: options.onHousekeepingFailed }),
   })
   return openLeader({

@@ -1,16 +1,18 @@
-// Reads tasks for a broker: finds a task by its id, waits for a task to end, and lists a queue's tasks by status.
-import { isFinal, type Log, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+// Reads tasks for a broker: finds a task by its id, waits for a task to end, lists a queue's tasks by status, and searches its dead
+// tasks.
+import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { decodePayload } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { WithCommandTimeout } from '../connection.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
+import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
 import { listIds } from '../queries/listing.ts'
 import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, STATE_READS } from '../queries/task-state.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
-import type { QueueTable } from './queue-handles.ts'
+import type { QueueHandles, QueueTable } from './queue-handles.ts'
 
 export interface TaskQueriesOptions {
   readonly redis: Commander
@@ -24,7 +26,7 @@ export interface TaskQueriesOptions {
 
 export function createTaskQueries(
   options: TaskQueriesOptions,
-): Pick<Broker, 'find' | 'waitUntilFinished' | 'list' | 'counts' | 'totals'> {
+): Pick<Broker, 'find' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals'> {
   const { redis, queues, call, withCommandTimeout, codec, log } = options
 
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
@@ -56,6 +58,27 @@ export function createTaskQueries(
     return record && underRules(record, parseRules(answers[STATE_READS]))
   }
 
+  /** Reads the tasks of one page. Tasks that have moved on since their ids were read are dropped. */
+  const readListed = async (
+    { name, keys }: QueueHandles,
+    ids: readonly TaskId[],
+    status: TaskStatus,
+  ): Promise<readonly TaskRecord[]> => {
+    const [texts, ...answers] = await call(() =>
+      readTogether(redis, (reads) => {
+        reads.hvals(keys.cancelRules)
+        for (const id of ids) addStateReads(reads, keys, id)
+      }),
+    )
+    const rules = parseRules(texts)
+    const tasks = ids.flatMap((id, i) => {
+      const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), decode)
+      return record === undefined ? [] : [underRules(asListed(record, status), rules)]
+    })
+    // A waiting task that a cancel rule matches is not listed until the bulk canceller has ended it.
+    return tasks.filter((task) => task.status === status)
+  }
+
   return {
     find,
 
@@ -82,22 +105,20 @@ export function createTaskQueries(
     },
 
     async list(query) {
-      const { name, keys } = queues.of(query.queue)
-      const { ids, next } = await call(() => listIds(redis, keys, query))
-      const [texts, ...answers] = await call(() =>
-        readTogether(redis, (reads) => {
-          reads.hvals(keys.cancelRules)
-          for (const id of ids) addStateReads(reads, keys, id)
-        }),
-      )
-      const rules = parseRules(texts)
-      const tasks = ids.flatMap((id, i) => {
-        const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), decode)
-        return record === undefined ? [] : [underRules(asListed(record, query.status), rules)]
-      })
-      // Drop tasks that have moved on since their ids were read. A waiting task that a cancel rule matches is not listed until
-      // the bulk canceller has ended it.
-      return { tasks: tasks.filter(({ status }) => status === query.status), next }
+      const home = queues.of(query.queue)
+      const { ids, next } = await call(() => listIds(redis, home.keys, query))
+      return { tasks: await readListed(home, ids, query.status), next }
+    },
+
+    async searchDead(query) {
+      const home = queues.of(query.queue)
+      const { ids, next } = await call(() => findDead(redis, home.keys, query))
+      return { tasks: await readListed(home, ids, 'dead'), next }
+    },
+
+    countDead: async (queue) => {
+      const { keys } = queues.of(queue)
+      return call(() => countByFingerprint(redis, keys))
     },
 
     counts: async (queue) => {

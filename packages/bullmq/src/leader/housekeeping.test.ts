@@ -35,6 +35,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     onExpired: ({ id }) => ended.push(id),
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),
+    onNewFingerprint: () => {},
     onFailed: (failure) => failures.push(failure),
     ...options,
   })

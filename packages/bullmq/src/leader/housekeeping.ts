@@ -19,6 +19,7 @@ import { type Duty, type Survey, surveyQueueScript } from '../scripts/leader/sur
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
+import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
 import { createKeyRemover } from './unique-key-remover.ts'
 
@@ -37,6 +38,8 @@ export interface HousekeepingOptions {
   readonly onCancelled: OnEnded
   /** Called with the number of entries that were repaired in a queue's status index. */
   readonly onRepaired: (queue: string, entries: number) => void
+  /** Called for each kind of error that has appeared among a queue's dead tasks. The callback must not throw or block. */
+  readonly onNewFingerprint: (queue: string, found: NewFingerprint) => void
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
   readonly onFailed: (failure: HousekeepingFailure) => void
   /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
@@ -69,7 +72,7 @@ const COMPARE_EVERY_MS = 600_000
 const REMOVE_AT_ONCE = 100
 
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
-  const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onFailed } = options
+  const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onNewFingerprint, onFailed } = options
   const { compareEveryMs = COMPARE_EVERY_MS } = options
   const caller = randomUUID()
   const bulkCancellers = new Map<string, BulkCanceller>()
@@ -125,6 +128,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         }
       },
       removeUniqueKeys: () => keyRemover(queue)(term),
+      reportFingerprints: () => reportFingerprints(redis, keys, (found) => onNewFingerprint(queue, found)),
       async repairIndex() {
         onRepaired(queue, await repairIndex(redis, keys, isOver))
       },

@@ -13,6 +13,7 @@ import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
+import { fingerprintIn } from '../internals/status/stored-kind.ts'
 import type { QueueKeys } from '../keys.ts'
 import { STEP_FIELD } from '../scripts/jobs/read-steps.ts'
 import type { Reads } from './read-together.ts'
@@ -81,8 +82,13 @@ export function decodeState(
     ...stepsIn(fields),
     output: success?.encoded === true ? decode(success.output) : success?.output,
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
+    ...(status === 'dead' && fingerprintOf(fields)),
     ...retriesIn(fields),
   }
+}
+
+function fingerprintOf({ fingerprint }: Readonly<Record<string, string>>): Pick<TaskRecord, 'fingerprint'> {
+  return fingerprint === undefined ? {} : { fingerprint: fingerprintIn(fingerprint) }
 }
 
 const retriesSchema = z.array(z.object({ at: z.number(), by: z.string() }))

@@ -1,17 +1,53 @@
-// bullpen dead: retries and deletes dead tasks.
+// bullpen dead: searches, counts, retries and deletes dead tasks.
 import type { Client } from '@bullpen/client'
+import { PAGINATION } from '@bullpen/contract/internal'
+import { deadFilter } from '../arguments/dead-filter.ts'
 import { readInput } from '../arguments/json-input.ts'
-import { parseChoice } from '../arguments/option-values.ts'
+import { parseChoice, parseCount } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { countLines, deadLine } from '../output/dead-text.ts'
+import { count, plain } from '../output/format.ts'
 import type { CommandContext } from './command-context.ts'
 
-const ACTIONS = { retry: retryByIds, delete: deleteByIds } as const
+const ACTIONS = { list, counts, retry: retryByIds, delete: deleteByIds } as const
 
 export async function dead(context: CommandContext): Promise<ExitCode> {
   const [word = '', ...positionals] = context.positionals
   const action = parseChoice('the first argument', word, Object.keys(ACTIONS) as (keyof typeof ACTIONS)[])
   return await ACTIONS[action]({ ...context, positionals })
+}
+
+async function list({ positionals, values, connect, out }: CommandContext): Promise<ExitCode> {
+  if (positionals.length > 0) throw new UsageError('bullpen dead list does not accept an ID; use bullpen show ID')
+  const filter = deadFilter(values)
+  if (values.all && values.limit !== undefined) throw new UsageError('--all and --limit cannot be combined')
+  const limit = values.all
+    ? Number.POSITIVE_INFINITY
+    : parseCount('--limit', values.limit ?? String(PAGINATION.default))
+  let shown = 0
+  for await (const task of connect().deadTasks({ ...filter, pageSize: Math.min(limit, PAGINATION.max) })) {
+    shown += 1
+    const readerLeft = !(await out.answer(task, (layout) => [deadLine(task, layout)]))
+    if (readerLeft) break
+    if (shown === limit) {
+      out.remark(
+        `stopped after ${count(limit, 'task')}; there may be more, so use --all or a higher --limit to see them`,
+      )
+      break
+    }
+  }
+  if (shown === 0) out.remark(`no dead tasks in ${plain(filter.queue)} match`)
+  return EXIT.success
+}
+
+async function counts({ positionals, values, connect, out }: CommandContext): Promise<ExitCode> {
+  if (positionals.length > 0) throw new UsageError('bullpen dead counts does not accept an argument; use --queue QUEUE')
+  const { queue } = values
+  const fingerprints = await connect().countDead(queue === undefined ? {} : { queue })
+  await out.answer({ fingerprints }, (layout) => countLines(fingerprints, layout))
+  if (fingerprints.length === 0) out.remark('no dead tasks')
+  return EXIT.success
 }
 
 async function retryByIds(context: CommandContext): Promise<ExitCode> {

@@ -12,6 +12,7 @@ import type {
   CommandView,
   Deleted,
   Dropped,
+  FingerprintCounts,
   FleetView,
   PoolPage,
   PoolView,
@@ -135,11 +136,27 @@ export const isTask = shape<TaskView>({
       endedAt: time,
     }),
   ),
+  fingerprint: optional(text),
   retries: optional(listOf(shape<NonNullable<TaskView['retries']>[number]>({ at: time, by: text }))),
   links,
 })
 
 export const isRetried = shape<Retried>({ id: text, status, links })
+export const isFingerprintCounts = shape<FingerprintCounts>({
+  fingerprints: listOf(
+    shape<FingerprintCounts['fingerprints'][number]>({
+      queue: text,
+      fingerprint: text,
+      state: text,
+      code: text,
+      message: text,
+      count: whole,
+      oldestAt: time,
+      newestAt: time,
+      newestId: text,
+    }),
+  ),
+})
 export const isDeleted = shape<Deleted>({ id: text })
 
 export const isTaskPage = shape<TaskPage>({ tasks: listOf(isTask), next: optional(text) })

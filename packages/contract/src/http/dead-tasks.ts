@@ -1,7 +1,9 @@
 // Defines how dead tasks are retried and deleted over HTTP.
 import { z } from 'zod'
 import { COMMAND_ID } from '../fleet/commands.ts'
-import { TASK_STATUSES } from '../task/states.ts'
+import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
+import { tagSchema } from './enqueue.ts'
+import { limitSchema } from './queries.ts'
 import { linksSchema } from './task-view.ts'
 
 const by = z
@@ -56,3 +58,84 @@ export const deleteOneQuerySchema = z.strictObject({ by })
 export const deletedSchema = z.object({ id: z.string() }).meta({ id: 'Deleted' })
 
 export type Deleted = z.infer<typeof deletedSchema>
+
+const time = z.iso.datetime()
+
+const filterFields = {
+  task: z.string().optional().describe('Only tasks of this definition.'),
+  state: z.enum(ATTEMPT_END_STATES).optional().describe('Only tasks whose last attempt ended in this state.'),
+  code: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Only tasks with this error code, such as `http_503` or `run_timeout`.'),
+  tag: tagSchema.optional().describe('Only tasks with this tag.'),
+  fingerprint: z
+    .string()
+    .regex(/^(other|[0-9a-f]{16})$/, 'expected a fingerprint, such as 8f3a90b1c2d4e5f6')
+    .optional()
+    .describe('Only tasks with this kind of error.'),
+  endedFrom: time.optional().describe('Only tasks that died at this time or later.'),
+  endedUntil: time.optional().describe('Only tasks that died at this time or earlier.'),
+  text: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Only tasks whose error message contains this text. The letters A to Z match regardless of their case.'),
+}
+
+/** Selects dead tasks of a queue. A task must match every field that is given. */
+export interface DeadTaskFilter {
+  readonly queue: string
+  readonly task?: string
+  /** The final state of the last attempt. */
+  readonly state?: (typeof ATTEMPT_END_STATES)[number]
+  /** The error code, such as `http_503` or `run_timeout`. */
+  readonly code?: string
+  readonly tag?: string
+  /** The kind of the error. */
+  readonly fingerprint?: string
+  /** The task died at this time or later, in RFC 3339 format. */
+  readonly endedFrom?: string
+  /** The task died at this time or earlier, in RFC 3339 format. */
+  readonly endedUntil?: string
+  /** A part of the error message. The letters A to Z match regardless of their case. */
+  readonly text?: string
+}
+
+/** The query parameters of GET /v1/dead-tasks. */
+export const deadQuerySchema = z.strictObject({
+  queue: z.string(),
+  ...filterFields,
+  limit: limitSchema,
+  cursor: z.string().max(256).optional(),
+})
+
+/** The query parameters of GET /v1/dead-tasks/fingerprints. */
+export const fingerprintsQuerySchema = z.strictObject({
+  queue: z.string().optional().describe('Only this queue. By default, all queues are included.'),
+})
+
+export const fingerprintCountsSchema = z
+  .object({
+    fingerprints: z.array(
+      z.object({
+        queue: z.string(),
+        fingerprint: z
+          .string()
+          .describe('Identifies the kind of error. `other` counts the errors after the first 1,000 kinds.'),
+        state: z.string().describe('The final state of the last attempts.'),
+        code: z.string(),
+        message: z.string().describe('The message, with `#` in place of every word that contains a digit.'),
+        count: z.int(),
+        oldestAt: time.describe('When the first of these tasks died.'),
+        newestAt: time.describe('When the last of these tasks died.'),
+        newestId: z.string().describe('The task that died last.'),
+      }),
+    ),
+  })
+  .meta({ id: 'FingerprintCounts' })
+
+export type FingerprintCounts = z.infer<typeof fingerprintCountsSchema>

@@ -32,6 +32,7 @@ export function taskView(record: TaskRecord): TaskView {
     ...optionalTime('startedAt', record.startedAt),
     ...optionalTime('endedAt', record.endedAt),
     attempts: record.attempts.map(attemptView),
+    ...(record.fingerprint === undefined ? {} : { fingerprint: record.fingerprint }),
     ...(record.retries === undefined
       ? {}
       : { retries: record.retries.map(({ at, by }) => ({ at: timeText(at), by })) }),

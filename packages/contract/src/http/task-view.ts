@@ -61,6 +61,10 @@ export const taskViewSchema = z
     startedAt: time.optional().describe('When the latest attempt started.'),
     endedAt: time.optional().describe('When the task reached its final status.'),
     attempts: z.array(attemptViewSchema).describe('The last ten attempts that have ended, oldest first.'),
+    fingerprint: z
+      .string()
+      .optional()
+      .describe('Identifies the kind of error that made the task dead. Present only if the task is dead.'),
     retries: z
       .array(z.object({ at: time, by: z.string().describe('Who retried the task.') }))
       .optional()

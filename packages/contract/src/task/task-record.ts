@@ -51,6 +51,8 @@ export interface TaskRecord {
   readonly output: unknown
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
+  /** Identifies the kind of error that made the task dead. Present only if the task is dead. */
+  readonly fingerprint?: string
   /** The last ten times that someone retried the task after it was dead, oldest first. Absent if nobody has. */
   readonly retries?: readonly TaskRetry[]
 }

@@ -1,5 +1,14 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { CancelReason, Enqueued, OnConflict, QueueLimits, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type {
+  AttemptEndState,
+  CancelReason,
+  Enqueued,
+  OnConflict,
+  QueueLimits,
+  TaskId,
+  TaskRecord,
+  TaskStatus,
+} from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
 /**
@@ -160,6 +169,48 @@ export interface InputEdit {
   readonly version: number
 }
 
+/** Selects dead tasks of a queue. A task matches if it matches every field that is given. */
+export interface DeadFilter {
+  readonly queue: string
+  /** The name of a definition. */
+  readonly task?: string | undefined
+  /** The final state of the last attempt. */
+  readonly state?: AttemptEndState | undefined
+  /** The code of the declared failure, or the reason why the last attempt ended. */
+  readonly code?: string | undefined
+  readonly tag?: string | undefined
+  /** The kind of the error. See `errorKind`. */
+  readonly fingerprint?: string | undefined
+  /** The task died at this time or later, in ms since 1970. */
+  readonly endedFrom?: number | undefined
+  /** The task died at this time or earlier, in ms since 1970. */
+  readonly endedUntil?: number | undefined
+  /** A part of the error's message. The letters A to Z match regardless of their case. */
+  readonly text?: string | undefined
+}
+
+export interface DeadQuery extends DeadFilter {
+  /** A number from 1 to 200. */
+  readonly limit: number
+  /** The opaque cursor that the previous page returned. */
+  readonly cursor: string | undefined
+}
+
+/** How many dead tasks of a queue have the same fingerprint. */
+export interface FingerprintCount {
+  readonly fingerprint: string
+  readonly state: string
+  readonly code: string
+  /** The masked message. */
+  readonly message: string
+  readonly count: number
+  /** When the first and the last of these tasks died, in ms since 1970. */
+  readonly oldestAt: number
+  readonly newestAt: number
+  /** The task that died last. */
+  readonly newestId: TaskId
+}
+
 /** What a request concerning one dead task has done. */
 export type DeadTaskAnswer = 'done' | 'not_dead' | 'not_found'
 
@@ -258,6 +309,20 @@ export interface Broker {
   retry(id: TaskId, options: RetryOptions): Promise<DeadTaskAnswer>
   /** Deletes a dead task. The call is atomic and takes one round trip. */
   deleteDead(id: TaskId): Promise<DeadTaskAnswer>
+  /**
+   * Lists the dead tasks that match a filter, newest first. One call examines a limited number of tasks, so a page may have fewer
+   * tasks than requested, or none, although more pages follow.
+   *
+   * @throws BullpenError `queue_not_found`, or `invalid_cursor` if the cursor comes from another listing.
+   */
+  searchDead(query: DeadQuery): Promise<Page>
+  /**
+   * Counts a queue's dead tasks by fingerprint, the largest count first. A queue has at most 1,000 fingerprints, and the tasks with
+   * further kinds of errors are counted together as `other`. The call takes constant time for each fingerprint, and one round trip.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  countDead(queue: string): Promise<readonly FingerprintCount[]>
   /**
    * Lists a queue's tasks in one status, one page at a time. @throws BullpenError `invalid_cursor` if the cursor comes from
    * another listing.

@@ -49,6 +49,8 @@ export const LOG_FIELDS = {
   command: 'the id of a fleet command',
   by: "who sent the command or request: the name that the sender gave, and the API key's fingerprint",
   spec: 'what the command requests',
+  fingerprint: 'the kind of error that made tasks dead',
+  maskedMessage: "the error's message, with # in place of every word that contains a digit",
   action: 'what was requested for dead tasks: retry or delete',
   filter: 'which dead tasks the request selects: those that match every field',
   matching: 'the number of dead tasks that matched the request',

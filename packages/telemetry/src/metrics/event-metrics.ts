@@ -9,6 +9,9 @@ import { remembered } from './remembered.ts'
 /** Task names beyond this number share one series, so that a queue with foreign producers cannot flood Prometheus. */
 const MOST_TASK_NAMES = 500
 const OTHER_TASKS = 'other'
+/** Error codes beyond this number in one queue share one series, because a handler may throw any code. */
+const MOST_CODES = 100
+const OTHER_CODES = 'other'
 /** Prometheus treats an empty label as an absent one. */
 const NO_TASK = ''
 
@@ -45,6 +48,7 @@ function createMetrics() {
     cancelled: fastCounter('bullpen_tasks_cancelled_total'),
     expired: fastCounter('bullpen_tasks_expired_total'),
     dead: fastCounter('bullpen_tasks_dead_total'),
+    deadByCode: fastCounter('bullpen_tasks_dead_by_code_total'),
     restarts: fastCounter('bullpen_slots_restarted_total'),
     replacements: fastCounter('bullpen_isolates_replaced_total'),
     stalls: fastCounter('bullpen_event_loop_stalls_total'),
@@ -66,6 +70,14 @@ export interface TaskMetrics {
 export function taskMetrics(): TaskMetrics {
   const metrics = createMetrics()
   const seriesOf = taskSeries(metrics)
+  const deadWith = remembered((queue: string) => {
+    const series = remembered((code: string) => metrics.deadByCode.series({ queue, code }))
+    const known = new Set<string>()
+    return (code: string) => {
+      if (known.size < MOST_CODES) known.add(code)
+      return series(known.has(code) ? code : OTHER_CODES)
+    }
+  })
   const restarted = remembered((queue: string) => metrics.restarts.series({ queue }))
   const replaced = remembered((isolation: string) => metrics.replacements.series({ isolation }))
   const stalled = remembered((task: string) => metrics.stalls.series({ task }))
@@ -91,7 +103,10 @@ export function taskMetrics(): TaskMetrics {
         task.duration.observe(event.durationMs / 1_000)
         if (event.verdict === 'expired') task.expired.count++
         if (event.verdict === 'cancelled') task.cancelled.count++
-        if (event.verdict === 'dead') task.dead.count++
+        if (event.verdict === 'dead') {
+          task.dead.count++
+          deadWith(event.queue)(event.code ?? event.reason ?? event.state.toLowerCase()).count++
+        }
         if (event.state !== 'DONE_SUCCESS') {
           const reason = event.reason ?? 'declared'
           if (IS_FAILURE[reason]) task.failed(reason).count++
@@ -112,6 +127,7 @@ export function taskMetrics(): TaskMetrics {
         return
       case 'task.dead':
         seriesOf(event.queue, event.task).dead.count++
+        deadWith(event.queue)(event.reason).count++
         return
       case 'slots.restarted':
         restarted(event.queue).count += event.slots

@@ -123,6 +123,12 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Tasks that became dead in this process: their last attempt failed, or their workers died too often.',
   },
+  bullpen_tasks_dead_by_code_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'code'],
+    help: 'Tasks that became dead in this process, by the code or the reason of the error. Codes after the first 100 of a queue are counted as other.',
+  },
   bullpen_slots_restarted_total: {
     type: 'counter',
     unit: 'slots',

@@ -30,6 +30,7 @@ import {
 import { ApiKeyBuckets } from './api-key-buckets.ts'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
+import { countDead, searchDead } from './memory-dead-tasks.ts'
 import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -311,6 +312,16 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const task = tasks.get(id)
       return task === undefined ? 'not_found' : storeOf(task.queue).deleteDead(task)
+    },
+
+    async searchDead(query) {
+      outage.check()
+      return searchDead(storeOf(query.queue), query)
+    },
+
+    async countDead(queue) {
+      outage.check()
+      return countDead(storeOf(queue))
     },
 
     async list(query) {

@@ -77,7 +77,7 @@ function decode({ queue, status }: ListQuery, cursor: string): Position {
   return { last, at }
 }
 
-function readJson(text: string): Readonly<Record<string, unknown>> {
+export function readJson(text: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(text)
     return typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}

@@ -10,6 +10,7 @@ import {
   type DeadTaskAnswer,
   encodePayload,
   endWithoutStart,
+  errorKind,
   MAX_DEATHS,
   MAX_RETRY_RECORDS,
   matches,
@@ -19,6 +20,7 @@ import {
   stopsRunning,
   taskBytes,
 } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
 import { RetryBudgets } from './retry-budgets.ts'
 import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask, statusOf } from './stored-task.ts'
 
@@ -180,7 +182,7 @@ export class MemoryStore {
    * returned.
    */
   commit(task: StoredTask, owner: Owner, result: AttemptResult): CommitRefusal | undefined {
-    const { verdict, record } = result
+    const { verdict, record, error } = result
     if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
     if (verdict.kind === 'lost') return 'lock_lost'
     addRecord(task, record)
@@ -197,6 +199,7 @@ export class MemoryStore {
     else {
       if (kind === 'completed')
         task.output = task.codec === undefined ? asJson(verdict.output) : encodePayload(verdict.output, task.codec)
+      if (kind === 'dead') task.errorKind = errorKind(record, error, sha256)
       this.#end(task, kind === 'completed' ? 'completed' : 'failed')
     }
     return undefined
@@ -233,6 +236,8 @@ export class MemoryStore {
     if (task === undefined || task.deaths <= MAX_DEATHS) return undefined
     this.#removeWaiting(task)
     task.attemptsMade++
+    const message = 'the worker was lost'
+    task.errorKind = errorKind({ state: 'RECOVER_ERR', reason: 'process_lost', message }, undefined, sha256)
     this.#end(task, 'failed')
     return task
   }

@@ -15,6 +15,7 @@ import {
   type CancelCandidate,
   type CancelCause,
   decodePayload,
+  type ErrorKind,
   MAX_ATTEMPT_RECORDS,
   statusOfDelayed,
   statusOfEnded,
@@ -68,6 +69,8 @@ export interface StoredTask {
   progress: Progress | undefined
   output: unknown
   attempts: readonly AttemptRecord[]
+  /** The kind of error that made the task dead. */
+  errorKind: ErrorKind | undefined
   /** The last retries of the task after it was dead, oldest first. */
   retries: readonly (TaskRetry & { readonly request: string })[]
   /** The results of finished steps, as JSON. */
@@ -107,6 +110,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     progress: undefined,
     output: undefined,
     attempts: [],
+    errorKind: undefined,
     retries: [],
     steps: new Map(),
     cancelRequested: undefined,
@@ -186,6 +190,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
     output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
     attempts: task.attempts,
+    ...(status === 'dead' && task.errorKind !== undefined && { fingerprint: task.errorKind.fingerprint }),
     ...(task.retries.length > 0 && { retries: task.retries.map(({ at, by }) => ({ at, by })) }),
   }
 }

@@ -1,8 +1,19 @@
-// Defines the routes that retry and delete dead tasks.
-import { deletedSchema, deleteOneQuerySchema, retriedSchema, retryOneSchema } from '@bullpen/contract/internal'
+// Defines the routes that search, count, retry and delete dead tasks.
+import {
+  deadQuerySchema,
+  deletedSchema,
+  deleteOneQuerySchema,
+  fingerprintCountsSchema,
+  fingerprintsQuerySchema,
+  retriedSchema,
+  retryOneSchema,
+  taskPageSchema,
+} from '@bullpen/contract/internal'
 import { z } from 'zod'
+import { countFingerprints } from '../../handlers/dead-tasks/count-fingerprints.ts'
 import { deleteTask } from '../../handlers/dead-tasks/delete-task.ts'
 import { retryTask } from '../../handlers/dead-tasks/retry-task.ts'
+import { searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
@@ -61,6 +72,38 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The task is deleted.', schema: deletedSchema } },
       problems: ['invalid_request', 'unauthorized', 'task_not_found', 'task_not_dead', 'redis_unavailable'],
       handle: deleteTask(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/dead-tasks',
+      access: 'browser',
+      tag: 'Tasks',
+      operationId: 'searchDeadTasks',
+      summary: "Search a queue's dead tasks",
+      description:
+        'Returns the dead tasks that match every parameter, newest first. One request examines at most 2,000 tasks, or those of ' +
+        'one `fingerprint`, so a page may be short or empty although more pages follow. Follow `next` until it is absent.',
+      query: deadQuerySchema,
+      headers: REQUEST_ID_HEADERS,
+      responses: { 200: { description: 'One page.', schema: taskPageSchema } },
+      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      handle: searchDeadTasks(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/dead-tasks/fingerprints',
+      access: 'browser',
+      tag: 'Tasks',
+      operationId: 'countFingerprints',
+      summary: 'Count dead tasks by kind of error',
+      description:
+        'Errors have the same fingerprint if their state, code, message and top stack frames agree. Numbers and ids in messages ' +
+        'are ignored. The largest count comes first.',
+      query: fingerprintsQuerySchema,
+      headers: REQUEST_ID_HEADERS,
+      responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
+      problems: ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      handle: countFingerprints(context),
     }),
   ]
 }

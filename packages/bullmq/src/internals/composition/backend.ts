@@ -10,7 +10,8 @@ import type { Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
-import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
+import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
+import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
 import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
@@ -116,6 +117,7 @@ export function composeBackend(
       else if (each === 'rule') args.push(commit?.rule ?? '')
       else if (each === 'budget') args.push(commit?.budget ?? '')
       else if (each === 'part') args.push(partOf(commit))
+      else if (each === 'fingerprint') args.push(fingerprintOf(args, commit))
       else args.push(values[each] ?? '')
     }
     args.push(base ?? baseOf(String(args[0])))
@@ -169,6 +171,12 @@ function baseOf(key: string): string {
 function partOf(commit: Commit | undefined): 'cancelled' | 'expired' | '' {
   const verdict = commit?.verdict
   return verdict === 'cancelled' || verdict === 'expired' ? verdict : ''
+}
+
+/** Returns the kind of error that makes the task dead, for `moveToFinished`, or '' if the task does not become dead. */
+function fingerprintOf(args: readonly unknown[], commit: Commit | undefined): string {
+  if (args[TARGET_AT] === 'completed' || partOf(commit) !== '') return ''
+  return encodeKind(commit?.kind ?? kindOfReason(String(args[REASON_AT])))
 }
 
 /** Returns the status that the task has after `moveToFinished`. */

@@ -6,7 +6,7 @@
 // script refuses the commit. The composed script then looks for what this attempt stored, and confirms the commit
 // (resent-commit.ts). A commit is therefore settled only once, however often it is sent.
 import type { CommitRefusal } from '@bullpen/contract'
-import type { Verdict } from '@bullpen/engine/internal'
+import type { ErrorKind, Verdict } from '@bullpen/engine/internal'
 
 export interface Commit {
   /** The task's id. */
@@ -17,6 +17,8 @@ export interface Commit {
   readonly rule?: string | undefined
   /** The argument of the steps that apply the retry budget (../../retry-budget/attempt-counts.ts). By default, they do nothing. */
   readonly budget?: string | undefined
+  /** The kind of error that makes the task dead. By default, it is determined from the failure's reason. */
+  readonly kind?: ErrorKind | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
   readonly settled: (refusal?: CommitRefusal) => void
 }
@@ -28,6 +30,8 @@ export const COMMIT_ID_AT: ReadonlyMap<string, number> = new Map([
   ['retryJob', 14],
   ['moveJobFromActiveToWait', 9],
 ])
+/** The index of the output or of the failure's reason among the keys and arguments of `moveToFinished`. */
+export const REASON_AT = 17
 /** The index of the target set among the keys and arguments of `moveToFinished`. */
 export const TARGET_AT = 18
 

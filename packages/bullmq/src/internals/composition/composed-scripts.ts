@@ -77,10 +77,12 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * those with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the
      * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
      * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
-     * ../../retry-budget/retry-budget-steps.ts.
+     * ../../retry-budget/retry-budget-steps.ts. `fingerprint`: the kind of error that made the task dead
+     * (../status/stored-kind.ts); '' unless the task is dead.
      */
-    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget'],
-    before: `if part ~= '' then index.into.failed = part end`,
+    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint'],
+    before: `if part ~= '' then index.into.failed = part end
+if fingerprint ~= '' then index.fingerprint = fingerprint end`,
     after: `${CONFIRM_RESENT_END}
 if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
 if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then

@@ -40,12 +40,19 @@ for i = 2, #ARGV do
 end
 for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
   if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
-    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'apiKey')
+    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'apiKey', 'fingerprint')
     found.jobs[string.sub(key, #base + 1)] =
       { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4],
-        apiKeyName = fields[5] }
+        apiKeyName = fields[5], fingerprint = fields[6] }
   end
 end
+found.fingerprints = {}
+for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. 'fingerprint:*')) do
+  local members = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  local fingerprint = string.sub(key, #base + #'fingerprint:' + 1)
+  found.fingerprints[fingerprint] = { redis.call('HEXISTS', base .. 'fingerprints', fingerprint), members }
+end
+found.kinds = redis.call('HLEN', base .. 'fingerprints')
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
 local counts = redis.call('HGETALL', base .. 'api-key-tasks')
 for i = 1, #counts, 2 do found.apiKeyTasks[counts[i]] = tonumber(counts[i + 1]) end
@@ -65,9 +72,14 @@ interface Scan {
         stacktrace: string | false
         dataBytes: number
         apiKeyName: string | false
+        fingerprint: string | false
       }
     >
   >
+  /** By fingerprint: whether the fingerprint is known (1), and the members of its set, each followed by its score. */
+  readonly fingerprints: Readonly<Record<string, readonly [isKnown: number, members: readonly string[]]>>
+  /** The number of known fingerprints. */
+  readonly kinds: number
   readonly rules: number
   /** An empty Lua table becomes an empty array. */
   readonly apiKeyTasks: Readonly<Record<string, number>>
@@ -91,6 +103,9 @@ export async function violations(
 ): Promise<string[]> {
   for (;;) {
     const scan = await scanOf(redis, keys)
+    // A repair would correct the index of fingerprints without counting the tasks, so it is compared first.
+    const wrong = wrongFingerprints(scan)
+    if (wrong.length > 0 && isDeepStrictEqual(scan, await scanOf(redis, keys))) return wrong
     const counts = await broker.counts(queue)
     const listings = await Promise.all(TASK_STATUSES.map((status) => pagesOf(broker, queue, status)))
     const totals = await broker.totals(queue)
@@ -184,6 +199,25 @@ function placesOf(scan: Scan): string[] {
     const at = held.filter((each) => each.id === id).map(({ place }) => place)
     if (at.length !== 1) found.push(`${id} is in ${at.length === 0 ? 'no place' : at.join(' and ')}`)
     if (scan.jobs[id] === undefined) found.push(`${id} is in ${at} and has no hash`)
+  }
+  return found
+}
+
+/** Each dead task is in the set of the fingerprint that its own field names, with the score of its death, and in no other set. */
+function wrongFingerprints(scan: Scan): string[] {
+  const indexed = Object.entries(scan.fingerprints).flatMap(([fingerprint, [, members]]) =>
+    Array.from({ length: members.length / 2 }, (_, i) => `${members[2 * i]} ${fingerprint} ${members[2 * i + 1]}`),
+  )
+  const dead = membersOf(scan, 'dead').map(
+    ([id, score]) => `${id} ${(scan.jobs[id]?.fingerprint || 'none').split(' ')[0]} ${score}`,
+  )
+  const named = Object.entries(scan.jobs).flatMap(([id, { fingerprint }]) => (fingerprint === false ? [] : [id]))
+  const found: string[] = []
+  if (!isDeepStrictEqual(indexed.toSorted(), dead.toSorted())) found.push(`by fingerprint ${indexed}, dead are ${dead}`)
+  if (named.length !== dead.length) found.push(`${named} have a fingerprint, dead are ${dead}`)
+  const sets = Object.values(scan.fingerprints)
+  if (sets.some(([isKnown]) => isKnown !== 1) || scan.kinds !== sets.length) {
+    found.push(`${scan.kinds} fingerprints are known, ${sets.length} have tasks`)
   }
   return found
 }

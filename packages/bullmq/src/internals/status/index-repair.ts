@@ -19,6 +19,7 @@ import { findDrift } from '../../scripts/status/find-drift.ts'
 import { repairEntries } from '../../scripts/status/repair-entries.ts'
 import { repairTotals } from '../../scripts/status/repair-totals.ts'
 import { recountBytes } from './bytes-recount.ts'
+import { repairFingerprints } from './fingerprint-repair.ts'
 import { PARTS, type Part } from './status-index.ts'
 
 type DividedSet = keyof typeof PARTS
@@ -64,7 +65,7 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 }
 
 /**
- * Repairs a queue's whole index and its totals, pausing after each page. Stops after the current page if `isOver` returns true;
+ * Repairs a queue's whole index, its totals and its index of fingerprints (./fingerprint-repair.ts), pausing after each page. Stops after the current page if `isOver` returns true;
  * by default, the repair always runs to the end. Returns the number of repaired entries plus the number of tasks by which the
  * totals were corrected, plus 1 if their bytes were wrong, and adds this number to `drift` in the queue's totals. Takes two round
  * trips for every 100 delayed or failed tasks, one for every 1,000 unfinished tasks, and about ten more.
@@ -80,6 +81,7 @@ export async function repairIndex(
     const sentAt = performance.now()
     const page = await repairPage(redis, keys, at)
     repaired += page.repaired
+    if (page.next === undefined) await repairFingerprints(redis, keys, isOver)
     if (page.next === undefined || isOver()) return repaired
     at = page.next
     await pauseAfterPage(sentAt)

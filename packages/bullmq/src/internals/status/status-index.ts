@@ -11,6 +11,7 @@
 // number of bytes that the unfinished tasks take (task-charge.ts). Everything else is the size of a set. A BullMQ Queue or Worker
 // that is not attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
 import { REMEMBER_REMOVED } from '../../scripts/includes/removed-tasks.ts'
+import { FINGERPRINTS } from './fingerprints.ts'
 import { bytesOf, CHARGE } from './task-charge.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
@@ -38,7 +39,11 @@ export const LUA_PARTS = Object.entries(PARTS)
 const MOVES = {
   ZADD: `function moves.ZADD(set, score, id, ...)
       local home, parts = divided(set)
-      if parts then call('ZADD', home .. part_of(set, home, parts, id), score, id) end
+      if parts then
+        local part = part_of(set, home, parts, id)
+        call('ZADD', home .. part, score, id)
+        if part == '${PARTS.failed[0]}' and index.fingerprint then enter_fingerprint(home, id, score, index.fingerprint) end
+      end
       return call('ZADD', set, score, id, ...)
     end`,
   ZREM: `function moves.ZREM(set, id, another, ...)
@@ -49,8 +54,12 @@ const MOVES = {
       end
       if another then
         for _, part in ipairs(parts) do call('ZREM', home .. part, id, another, ...) end
+        if parts[1] == '${PARTS.failed[0]}' then
+          for _, each in ipairs({ id, another, ... }) do forget_error(home, each) end
+        end
         return call('ZREM', set, id, another, ...)
       end
+      if parts[1] == '${PARTS.failed[0]}' then forget_error(home, id) end
       for _, part in ipairs(parts) do
         if call('ZREM', home .. part, id) == 1 then
           was[set .. id] = part
@@ -76,8 +85,9 @@ const MOVES = {
   DEL: `function moves.DEL(key, logs, ...)
       local home = logs == key .. ':logs' and home_of(key)
       if home then
-        local has_ended, enqueued_at, caller, replaced =
-          unpack(call('HMGET', key, 'finishedOn', 'timestamp', 'caller', 'replaced'))
+        local has_ended, enqueued_at, caller, replaced, fingerprint =
+          unpack(call('HMGET', key, 'finishedOn', 'timestamp', 'caller', 'replaced', 'fingerprint'))
+        leave_fingerprint(home, string.sub(key, #home + 1), fingerprint)
         if enqueued_at or call('EXISTS', key) == 1 then
           call('HINCRBY', home .. 'totals', 'removed', 1)
           if not has_ended then charge(home, key, -1) end
@@ -102,6 +112,7 @@ export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (ke
  *
  * - `watch(command, key, ...)`: runs a watched command.
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
+ * - `fingerprint`: set by a script that makes a task dead; see ./stored-kind.ts.
  * - `added`: the key of the last job that was added.
  * - `is_charged`: true if the script itself has charged for the job that it adds.
  * - `charge(home, job, sign)`: see ./task-charge.ts.
@@ -114,7 +125,7 @@ export const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
 ${CHARGE}
-  local index = { into = {}, added = false, is_charged = false, charge = charge }
+  local index = { into = {}, added = false, is_charged = false, fingerprint = false, charge = charge }
 
   local function create_moves()
     local moves, was = {}, {}
@@ -146,6 +157,16 @@ ${Object.entries(PARTS)
     end
 
 ${REMEMBER_REMOVED}
+${FINGERPRINTS}
+
+    -- A task that leaves the failed set has no fingerprint until it is dead again.
+    local function forget_error(home, id)
+      local fingerprint = call('HGET', home .. id, 'fingerprint')
+      if not fingerprint then return end
+      leave_fingerprint(home, id, fingerprint)
+      call('HDEL', home .. id, 'fingerprint')
+    end
+
     ${Object.values(MOVES).join('\n    ')}
     return moves
   end

@@ -11,6 +11,7 @@ export type Duty =
   | 'cancelByRules'
   | 'removeOld'
   | 'removeUniqueKeys'
+  | 'reportFingerprints'
   | 'repairIndex'
 
 export interface Survey {
@@ -65,6 +66,7 @@ export const surveyQueueScript = defineScript({
     'cancelling',
     'cancelRules',
     'uniqueKeys',
+    'newFingerprints',
     'apiKeyTasks',
   ],
   args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
@@ -86,6 +88,7 @@ if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then n
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
+if redis.call('EXISTS', newFingerprints) == 1 then needs('reportFingerprints') end
 
 local function has_old(set, kept)
   if kept.count and redis.call('ZCARD', set) > kept.count then return true end

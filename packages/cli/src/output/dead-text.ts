@@ -1,0 +1,27 @@
+// Formats dead tasks and their counts by kind of error as text.
+import type { FingerprintCounts, TaskView } from '@bullpen/contract'
+import { type Layout, tableLines } from './columns.ts'
+import { plain, relativeTime } from './format.ts'
+
+const MAX_MESSAGE_LENGTH = 80
+const FINGERPRINT_LENGTH = 16
+
+/** Formats a dead task as one line, such as `ID  FINGERPRINT  ended 3h ago  mail.send  gone: no customer 7`. */
+export function deadLine({ id, task, fingerprint = '', endedAt, error }: TaskView, { now }: Layout): string {
+  const ended = endedAt === undefined ? '' : `ended ${relativeTime(endedAt, now)}`
+  const why = error === undefined ? '' : plain(`${error.code}: ${error.message}`, MAX_MESSAGE_LENGTH)
+  return `${id}  ${fingerprint.padEnd(FINGERPRINT_LENGTH)}  ${ended.padEnd(15)}  ${plain(task)}  ${why}`.trimEnd()
+}
+
+/** Returns a line for each kind of error: the count, the fingerprint, the queue, the code, when the last task died, and the message. */
+export function countLines(fingerprints: FingerprintCounts['fingerprints'], { now, paint }: Layout): readonly string[] {
+  const rows = fingerprints.map(({ count, fingerprint, queue, code, newestAt, message }) => [
+    String(count),
+    fingerprint,
+    plain(queue),
+    plain(code),
+    relativeTime(newestAt, now),
+    plain(message, MAX_MESSAGE_LENGTH),
+  ])
+  return tableLines(rows, { paint, indent: 0 })
+}

@@ -1,0 +1,69 @@
+// Determines the fingerprint of the error that made a task dead, which identifies the kind of the error.
+//
+// Two errors have the same fingerprint if they agree in the attempt's state, the error code, the message and the top stack frames.
+// In the message and the frames, every word that contains a digit is masked, because such a word is usually a number, an id, or the
+// position of a statement. Everything here depends only on the arguments.
+import type { AttemptEndState, AttemptRecord } from '@bullpen/contract'
+import type { Sha256 } from './child-task.ts'
+
+/** The kind of an error. */
+export interface ErrorKind {
+  /** 16 hexadecimal digits. */
+  readonly fingerprint: string
+  readonly state: AttemptEndState
+  /** The code of the declared failure, or the reason why the attempt ended. */
+  readonly code: string
+  /** The masked message, at most 200 characters. */
+  readonly message: string
+}
+
+/** The fingerprint that stands for all errors after the first {@link MAX_FINGERPRINTS} kinds. */
+export const OTHER_FINGERPRINT = 'other'
+/** The maximum number of fingerprints that a queue keeps apart at the same time. */
+export const MAX_FINGERPRINTS = 1_000
+
+const MAX_MESSAGE_CHARACTERS = 200
+/** The rest of a longer message is not masked, because it would be cut off. */
+const MAX_MASKED_CHARACTERS = 1_000
+const FRAMES = 3
+const HEX_DIGITS = 16
+
+/** An e-mail address, or a word that contains a digit. Letters and digits of every script count. */
+const VARIABLE_WORD = /[^\s"'<>(),;]+@[^\s"'<>(),;]+|[\p{L}\p{M}\p{N}_-]*\p{N}[\p{L}\p{M}\p{N}_-]*/gu
+
+/** Returns the text on one line, with `#` in place of every e-mail address and every word that contains a digit. Idempotent. */
+export function mask(text: string): string {
+  return text.slice(0, MAX_MASKED_CHARACTERS).replaceAll(VARIABLE_WORD, '#').replaceAll(/\s+/g, ' ').trim()
+}
+
+/** Returns the top frames of a stack without positions. A stack that is not a string has no frames. */
+function topFrames(stack: unknown): readonly string[] {
+  if (typeof stack !== 'string') return []
+  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+  return frames.slice(0, FRAMES).map(mask)
+}
+
+/** Returns the stack of an error, which may be a getter that throws. A stack is its own stack. */
+function stackOf(error: unknown): unknown {
+  if (typeof error === 'string') return error
+  try {
+    return error instanceof Error ? error.stack : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the kind of the error with which an attempt ended. `error` is what the handler threw, if anything, or its stack. */
+export function errorKind(
+  { state, code, reason, message = '' }: Pick<AttemptRecord, 'state' | 'code' | 'reason' | 'message'>,
+  error: unknown,
+  sha256: Sha256,
+): ErrorKind {
+  const name = code ?? reason ?? state.toLowerCase()
+  const masked = mask(message).slice(0, MAX_MESSAGE_CHARACTERS)
+  const digest = sha256(JSON.stringify([state, name, masked, ...topFrames(stackOf(error))]))
+  const fingerprint = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
+    .join('')
+    .slice(0, HEX_DIGITS)
+  return { fingerprint, state, code: name, message: masked }
+}
