@@ -1,6 +1,6 @@
 // Attempt records of ends that come from outside the handler: the stored state and reason, and the task's status.
 import type { TaskContext, TaskId } from '@bullpen/contract'
-import { MAX_DEATHS } from '@bullpen/engine/internal'
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -149,12 +149,12 @@ describe('an attempt record is stored', () => {
     const id: TaskId = await enqueue(long)
     // As its last worker left it: active, without a lock, after as many deaths as are allowed.
     await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
-    await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
+    await redis.hset(keys.job(id), { ats: MAX_LOSSES + 1, stc: MAX_LOSSES, processedOn: Date.now() })
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'dead',
-      fencingToken: MAX_DEATHS + 1,
-      attempts: [{ state: 'RECOVER_ERR', reason: 'process_lost', fencingToken: MAX_DEATHS + 1 }],
+      fencingToken: MAX_LOSSES + 1,
+      attempts: [{ state: 'RECOVER_ERR', reason: 'process_lost', fencingToken: MAX_LOSSES + 1 }],
     })
   })
 })

@@ -15,7 +15,8 @@
 //     `requeued` to the head of the queue, with its attempt record in the same script, and without counting an attempt; `lost`
 //     does not move the task. If the pool can't take a task, the task is released: it returns to the head of the queue, and
 //     neither an attempt nor a start is counted. The same script restores the queue timeout and wakes a worker. If a release is
-//     sent twice, the second one is refused and not reported.
+//     sent twice, the second one is refused and not reported. A task that has no place in quarantine waits in the delayed set, and
+//     then returns to the head of the queue.
 //   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never arrives,
 //     the pool is not notified.
 //   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
@@ -35,6 +36,7 @@ import {
   type Retention,
   type RunTask,
   stopsRunning,
+  type TaskQuarantine,
   type Transitions,
 } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
@@ -45,10 +47,11 @@ import { workerConnection } from './connection.ts'
 import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
+import { mayBeQuarantined, readQuarantine } from './internals/worker/quarantined-job.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
-import { commit, deathOf, release, settleRefusedStart, toFetchedTask } from './processor.ts'
+import { commit, deathOf, postpone, release, settleRefusedStart, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
@@ -257,34 +260,39 @@ function connect(
   const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
   const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()) }
   const released = (): void => pool.released()
-  const runJob = (job: Job, token: string): Promise<unknown> => {
-    const task = toFetchedTask(job, token, codec)
+  const runJob = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
+    const task = toFetchedTask(job, token, codec, quarantine)
     const rule = rules.matching(task)
     const by = cancels.cancelledBy(task.id)
     const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
     return runTask(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => commit(result, job, token, commitHost, rule?.id),
-      () => sleep(RELEASE_DELAY_MS).then(() => release(job, token, released)),
+      (delayMs) =>
+        delayMs === undefined
+          ? sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
+          : postpone(job, token, delayMs, released),
     )
   }
 
-  /** Jobs that were fetched while the copy of the cancel rules was stale, and whether their lock has been lost since. */
-  const waitingForRules = new Map<string, { lockLost: boolean }>()
-  const runWhenFresh = async (job: Job, token: string): Promise<unknown> => {
+  /** Jobs that have been fetched but not passed to the pool, and whether their lock has been lost since. */
+  const waitingJobs = new Map<string, { lockLost: boolean }>()
+  /** Runs a job that was fetched while the copy of the cancel rules was stale, or that may be quarantined. */
+  const runLater = async (job: Job, token: string): Promise<unknown> => {
     const waiting = { lockLost: false }
-    waitingForRules.set(job.id ?? '', waiting)
+    waitingJobs.set(job.id ?? '', waiting)
+    const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
     await rules.untilFresh()
-    waitingForRules.delete(job.id ?? '')
+    waitingJobs.delete(job.id ?? '')
     // Report to BullMQ that the job was moved, because another process may already own it.
     if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
-    return runJob(job, token)
+    return runJob(job, token, quarantine)
   }
 
   // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and handle
   // cancellations itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
-    rules.isFresh() ? runJob(job, token) : runWhenFresh(job, token)
+    rules.isFresh() && !mayBeQuarantined(job) ? runJob(job, token) : runLater(job, token)
 
   const workerOptions = {
     connection: redis,
@@ -316,7 +324,7 @@ function connect(
   const { base } = keys
   const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, log })
   const onLost = ({ id = '', attemptsStarted }: Job): void => {
-    const waiting = waitingForRules.get(id)
+    const waiting = waitingJobs.get(id)
     if (waiting !== undefined) waiting.lockLost = true
     pool.lockLost(id as TaskId, attemptsStarted)
   }

@@ -25,7 +25,9 @@ import {
   errorKind,
   type FetchedTask,
   MAX_ATTEMPT_RECORDS,
+  type Survival,
   type TaskDeath,
+  type TaskQuarantine,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
@@ -44,7 +46,12 @@ export interface CommitHost {
   readonly attempts: AttemptCounts
 }
 
-export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | undefined): FetchedTask {
+export function toFetchedTask(
+  job: Job,
+  token: string,
+  codec: PayloadCodec | undefined,
+  quarantine?: TaskQuarantine,
+): FetchedTask {
   return {
     id: job.id as TaskId,
     task: job.name,
@@ -57,6 +64,7 @@ export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | und
     readyAt: job.attemptsStarted === 1 ? job.timestamp + (job.opts.delay ?? 0) : undefined,
     progress: (progress) => job.updateProgress(progress),
     steps: stepsOf(job, token, codec),
+    ...(quarantine !== undefined && { quarantine }),
   }
 }
 
@@ -71,13 +79,16 @@ export function commit(
   host: CommitHost,
   rule?: string,
 ): StoredSuccess | Promise<never> {
-  const { verdict, record, error } = result
+  const { verdict, record, error, survival } = result
   if (verdict.kind === 'lost') host.settled(result)
   else settleWhenAnswered(job, result, host, rule)
   switch (verdict.kind) {
     case 'completed':
       return storedSuccess(verdict.output, record, host.codec)
     case 'retrying':
+      setSurvival(job, verdict.delayMs > 0 ? 'moveToDelayed' : 'retryJob', survival)
+      limitStacks(job, MAX_ATTEMPT_RECORDS)
+      throw new AttemptFailed(record, verdict, error)
     case 'dead':
     case 'cancelled':
     case 'expired':
@@ -85,14 +96,20 @@ export function commit(
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
       return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs)).then(() =>
-        requeue(job, token, { stacks: stacksWith(record, error, job) }),
+        requeue(job, token, { stacks: stacksWith(record, error, job), survival: survival ?? '' }),
       )
     case 'snoozed':
+      setSurvival(job, 'moveToDelayed', survival)
       return snooze(verdict.delayMs, stacksWith(record, error, job), job, token)
     case 'lost':
       // Report to BullMQ that the job was moved, because the job has a new owner.
       throw new WaitingError()
   }
+}
+
+/** Passes what the attempt shows about a quarantined task to the script that carries out the verdict. */
+function setSurvival(job: Job, script: 'moveToDelayed' | 'retryJob', survival: Survival): void {
+  if (survival !== undefined) setExtras(backendOf(job), script, job.id ?? '', { survival })
 }
 
 /**
@@ -150,6 +167,18 @@ function storedSuccess(
  */
 export async function release(job: Job, token: string, released: () => void): Promise<never> {
   return requeue(job, token, { uncount: '1' }, released)
+}
+
+/**
+ * Works like {@link release}, but the task waits for `delayMs`, and then returns to the head of its queue. Meanwhile, it is in the
+ * delayed set, so that no worker fetches it.
+ */
+export async function postpone(job: Job, token: string, delayMs: number, released: () => void): Promise<never> {
+  const [backend, id] = [backendOf(job), job.id ?? '']
+  setExtras(backend, 'moveToDelayed', id, { returns: '1' })
+  const moved = backend.moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
+  await unlessRefused(Promise.resolve(moved).then(released))
+  throw new DelayedError()
 }
 
 /**

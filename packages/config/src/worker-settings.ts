@@ -64,6 +64,16 @@ export const WORKER_SETTINGS = {
     ...wholeNumberOr(10, 0, 10_000),
     help: 'How many stuck handlers a pool tolerates. A stuck handler is one that is still running after its attempt has ended. A pool with more stuck handlers than this does not fetch tasks and is not ready.',
   },
+  maxDeaths: {
+    env: 'BULLPEN_WORKER_MAX_DEATHS',
+    ...wholeNumberOr(3, 1, 10),
+    help: 'How often a task may kill its process. A task whose process has died runs next in quarantine, apart from other tasks. After this many deaths, the task is dead with the reason poison.',
+  },
+  quarantineProcesses: {
+    env: 'BULLPEN_WORKER_QUARANTINE_PROCESSES',
+    ...wholeNumberOr(8, 0, 8),
+    help: 'How many child processes this worker may start for tasks in quarantine. With 0, these tasks run in the worker’s own thread, one at a time, and the worker runs nothing else meanwhile.',
+  },
   maxChildBytes: {
     env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),

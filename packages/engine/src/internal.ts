@@ -10,7 +10,7 @@ export { backoffMs } from './attempt/backoff.ts'
 export { decodeTask, type RunnableTask } from './attempt/decode.ts'
 export { InterruptibleRun } from './attempt/interruptible-run.ts'
 export { declaredFailure, outcomeOfThrow, Snooze } from './attempt/outcome.ts'
-export { createRegistry, type Registry, type RegistryOptions } from './attempt/registry.ts'
+export { createRegistry, type QuarantineProcesses, type Registry, type RegistryOptions } from './attempt/registry.ts'
 export * from './attempt/retry-budget.ts'
 export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './attempt/runner.ts'
 export { Steps } from './attempt/steps.ts'
@@ -53,6 +53,7 @@ export type {
   NamedTask,
   RunTask,
   TaskDeath,
+  TaskQuarantine,
 } from './ports/consumer.ts'
 export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
 export type {
@@ -68,6 +69,8 @@ export type {
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
 export type { KeptTasks, Retention } from './ports/retention.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
+export type { ProcessCount, Survival } from './quarantine/decision.ts'
+export { createQuarantine, DEFAULT_MAX_DEATHS, type Quarantine } from './quarantine/quarantine.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
@@ -84,7 +87,7 @@ export { taskNotFound } from './task/task-not-found-error.ts'
 export {
   endWithoutStart,
   MAX_ATTEMPT_RECORDS,
-  MAX_DEATHS,
+  MAX_LOSSES,
   MAX_RETRY_RECORDS,
   statusOfDelayed,
   statusOfEnded,

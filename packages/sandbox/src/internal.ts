@@ -1,5 +1,6 @@
 // For Bullpen's own packages. These exports may change in any version.
 
+export { type ProcessFitOptions, processFit } from './fits-process.ts'
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate/isolate-pool.ts'
-export { type IsolatorOptions, openIsolator } from './open-isolator.ts'
+export { type CountingIsolator, type IsolatorOptions, openIsolator } from './open-isolator.ts'

@@ -1,6 +1,6 @@
 // Implements the engine's isolator port with a pool of threads and a pool of child processes.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
+import type { Clock, Isolator, ProcessCount, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './isolate/child-process.ts'
 import { IsolatePool, type Max, type Replaced } from './isolate/isolate-pool.ts'
@@ -27,6 +27,11 @@ export interface IsolatorOptions {
   readonly onReplaced?: (event: Replaced) => void
 }
 
+export interface CountingIsolator extends Isolator {
+  /** Counts the child processes that have not begun their first task, and those that have no task. */
+  countProcesses(): ProcessCount
+}
+
 /**
  * Creates an isolator without starting anything. Isolates are started when tasks need them. If no isolate is free, a task waits
  * for one, and its timeout keeps running. A run that has not started when the isolator is closed ends as `closed`
@@ -35,7 +40,7 @@ export interface IsolatorOptions {
  * @throws BullpenError `invalid_configuration` if a `max` is not a whole number of at least 1. `run` throws `invalid_definition`
  * for a thread with a memory limit, because V8 may abort the whole process when a thread runs out of memory.
  */
-export function openIsolator(options: IsolatorOptions): Isolator {
+export function openIsolator(options: IsolatorOptions): CountingIsolator {
   const { clock = systemClock, random = Math.random, log, resources, idleMs = 30_000, onReplaced = () => {} } = options
   const common = { clock, random, log, resources, idleMs, onReplaced }
   const threads = new IsolatePool({
@@ -66,6 +71,7 @@ export function openIsolator(options: IsolatorOptions): Isolator {
       }
       return (task.isolation === 'thread' ? threads : processes).run(task, calls)
     },
+    countProcesses: () => processes.count(),
     async close() {
       await Promise.all([threads.close(), processes.close()])
       await reaper.close()

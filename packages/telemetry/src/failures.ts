@@ -15,6 +15,7 @@ export const IS_FAILURE = {
   isolate_died: true,
   out_of_memory: true,
   process_lost: true,
+  poison: true,
   cancelled: false,
   slot_stopped: false,
   queue_shutdown: false,

@@ -10,6 +10,7 @@ import {
   DEFAULT_TIMEOUTS,
   type Pool,
   type PoolOptions,
+  type Quarantine,
   type Random,
   type Registry,
   type Timeouts,
@@ -43,6 +44,8 @@ export interface TestPoolSettings {
   readonly maxOutputBytes?: number
   /** Finds the attempt that an uncaught error belongs to. By default, the pool creates its own async context. */
   readonly context?: AsyncContext
+  /** The worker's places for quarantined tasks. By default, they run one at a time, in the pool's own thread. */
+  readonly quarantine?: Quarantine | undefined
 }
 
 export interface MemoryPoolOptions<C extends Catalogue, R extends Resources>
@@ -81,6 +84,7 @@ export function testPool(
     graceMs,
     parent,
     consumer,
+    quarantine: settings.quarantine,
     host: {
       registry,
       context: settings.context ?? attemptContext(),

@@ -13,7 +13,7 @@ import { type Catalogue, type Handlers, type Log, milliseconds, type Resources, 
 import type { Broker, EventSink, Middleware, PayloadCodec } from '@bullpen/engine'
 import { type AsyncContext, createRegistry, openResources, type ResourceOpeners } from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin } from '@bullpen/engine/node'
-import { openIsolator } from '@bullpen/sandbox/internal'
+import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
@@ -21,7 +21,7 @@ import type { Opening } from './lifecycle.ts'
 import { poolFactory } from './pools/create-pool.ts'
 import { createPoolSupervisor, type DrainRequest, type PoolSupervisor } from './pools/pool-supervisor.ts'
 import { openProbes } from './probes.ts'
-import { defaultTimeouts, graceWarnings, isolatorFor, poolSizes } from './resolve-config.ts'
+import { defaultTimeouts, graceWarnings, isolatorFor, poolSizes, quarantineProcesses } from './resolve-config.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
@@ -101,16 +101,23 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const pool = pools?.pool(queue)
     return Math.max(sizes.get(queue) ?? 0, pool?.size() ?? 0, pool?.busy() ?? 0)
   }
+  const isolates: Pick<IsolatorOptions, 'log' | 'resources' | 'onReplaced'> = {
+    log,
+    resources: options.isolatedResources,
+    onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
+  }
   const isolator = isolatorFor(catalogue, slotsOf, (max) =>
-    openIsolator({
-      threads: { max: () => max('thread') },
-      processes: { max: () => max('process') },
-      log,
-      resources: options.isolatedResources,
-      onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
-    }),
+    openIsolator({ ...isolates, threads: { max: () => max('thread') }, processes: { max: () => max('process') } }),
   )
-  const registry = createRegistry(catalogue, handlers, { middleware, timeouts: defaultTimeouts(settings), isolator })
+  const fit = processFit({
+    resources: Object.keys(options.resources ?? {}),
+    isolatedResources: options.isolatedResources,
+  })
+  const quarantine = quarantineProcesses(settings, fit, (max) =>
+    openIsolator({ ...isolates, threads: { max: 1 }, processes: { max } }),
+  )
+  const timeouts = defaultTimeouts(settings)
+  const registry = createRegistry(catalogue, handlers, { middleware, timeouts, isolator, quarantine })
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
     return pools.isDraining() ? 'draining' : pools.notReady()
@@ -162,7 +169,12 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     pools = createPoolSupervisor({
       sizes,
       drainTimes: { drainMs, graceMs },
-      createPool: poolFactory({ ...common, resources: resources.values, tasks: broker }),
+      createPool: poolFactory({
+        ...common,
+        resources: resources.values,
+        tasks: broker,
+        countProcesses: quarantine?.isolator.countProcesses,
+      }),
       observe: telemetry.watchPool,
       log,
     })
@@ -176,8 +188,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       about: { worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
       startedAt,
     })
-    // Both may take a long time to close and neither depends on the other, so they are closed at the same time.
-    opening.owns(() => Promise.all([isolator?.close(), fleetAgent.close()]))
+    // All of them may take a long time to close and none depends on another, so they are closed at the same time.
+    opening.owns(() => Promise.all([isolator?.close(), quarantine?.isolator.close(), fleetAgent.close()]))
     return { url: probes.url, broker, pools, fleetAgent }
   }
 

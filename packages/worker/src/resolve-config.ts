@@ -1,5 +1,6 @@
 // Derives what a worker needs from the catalogue and the settings: the sizes of its pools, its isolator and its timeouts.
 import { availableParallelism } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
 import type { WorkerSettings } from '@bullpen/config'
 import {
   BullpenError,
@@ -10,7 +11,8 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { nearest, readTaskId } from '@bullpen/contract/internal'
-import type { Isolator, Timeouts } from '@bullpen/engine/internal'
+import type { Isolator, QuarantineProcesses, Timeouts } from '@bullpen/engine/internal'
+import type { CountingIsolator } from '@bullpen/sandbox/internal'
 
 /**
  * Returns the concurrency of each queue that the settings name, or of every queue in the catalogue if the settings do not name
@@ -47,6 +49,19 @@ export function isolatorFor(
     return Math.max(1, slots)
   }
   return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(max)
+}
+
+/**
+ * Returns what is needed to run quarantined tasks in child processes, or undefined if the settings allow no processes. A task whose
+ * definition sets no memory limit may use as much memory in its child process as the worker's own heap may hold.
+ */
+export function quarantineProcesses(
+  { quarantineProcesses: max }: Pick<WorkerSettings, 'quarantineProcesses'>,
+  fits: QuarantineProcesses['fits'],
+  open: (max: number) => CountingIsolator,
+): (QuarantineProcesses & { readonly isolator: CountingIsolator }) | undefined {
+  if (max === 0) return undefined
+  return { isolator: open(max), fits, memoryLimitBytes: getHeapStatistics().heap_size_limit }
 }
 
 export function defaultTimeouts(settings: WorkerSettings): Timeouts {

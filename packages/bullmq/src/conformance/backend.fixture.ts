@@ -65,10 +65,10 @@ export async function openBullmqOn(
       await redis.del(keys.lock(id))
     },
     async countDeaths(id, deaths) {
-      await redis.hset(keys.job(id), 'stc', deaths)
+      await redis.hset(keys.job(id), { stc: deaths, deaths })
     },
     async deaths(id) {
-      return Number(await redis.hget(keys.job(id), 'stc'))
+      return Number(await redis.hget(keys.job(id), 'deaths'))
     },
     async kill(name, running) {
       for (const { consumer } of consumers.filter(({ worker }) => worker === name)) {

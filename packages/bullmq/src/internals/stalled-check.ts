@@ -1,6 +1,6 @@
 // Requeues the tasks whose worker was lost, with BullMQ's own script. The leader runs that script for every queue, so that
 // BullMQ's Workers do not need their own check (`skipStalledCheck`).
-import { MAX_DEATHS } from '@bullpen/engine/internal'
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 import { commandsOf } from './composition/backend.ts'
@@ -18,7 +18,7 @@ export interface StalledCheck {
 /**
  * Requeues lost tasks, which takes two checks. The first check marks the active tasks, and renewing a task's lock removes its
  * mark. The second check returns the tasks that are still marked and have no lock to the head of their queue, and stores the
- * record of each lost attempt. A task that has lost its worker more than `MAX_DEATHS` times is flagged so that the next worker
+ * record of each lost attempt. A task that has lost its worker more than `MAX_LOSSES` times is flagged so that the next worker
  * fails it. A check is atomic, takes one round trip, and costs Redis O(active tasks).
  */
 export async function requeueLostTasks(
@@ -32,6 +32,6 @@ export async function requeueLostTasks(
   const names = [stalled, wait, active, leaderCheck, meta, paused, marker, events, repeat]
   const checkMs = 1
   const extras: Readonly<Record<string, number>> = { at: now, fencing }
-  const args = [MAX_DEATHS, base, now, checkMs, ...script.extra.map((name) => extras[name] ?? ''), base]
+  const args = [MAX_LOSSES, base, now, checkMs, ...script.extra.map((name) => extras[name] ?? ''), base]
   await commandsOf(redis).runCommand(script.name, [...names, ...args])
 }

@@ -9,7 +9,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
-import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
+import { MAX_ATTEMPT_RECORDS, MAX_LOSSES } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
@@ -182,7 +182,7 @@ function lostAttempt(
  */
 function diedTooOften(fields: Readonly<Record<string, string>>, recorded: readonly AttemptRecord[]): boolean {
   return (
-    count(fields['stc']) > MAX_DEATHS && !recorded.some(({ fencingToken }) => fencingToken === count(fields['ats']))
+    count(fields['stc']) > MAX_LOSSES && !recorded.some(({ fencingToken }) => fencingToken === count(fields['ats']))
   )
 }
 

@@ -38,7 +38,15 @@ export const ATTEMPT_STATE_LABELS = {
 
 /** Why an attempt ended as it did. DONE_SUCCESS has no reason, and DONE_ERROR has the declared code instead. */
 export const END_REASONS = {
-  RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
+  RECOVER_ERR: [
+    'unexpected_error',
+    'invalid_output',
+    'escaped_error',
+    'isolate_died',
+    'out_of_memory',
+    'process_lost',
+    'poison',
+  ],
   TERMINATED_STOP_SIGNAL: ['cancelled', 'slot_stopped', 'queue_shutdown'],
   TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed', 'rate_limited'],
   TERMINATED_TIMEOUT: ['run_timeout', 'heartbeat_timeout', 'total_timeout', 'queue_timeout'],

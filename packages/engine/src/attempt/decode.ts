@@ -19,7 +19,8 @@ const NO_META: Readonly<Record<string, string>> = Object.freeze({})
  * read the task, for example because a newer version wrote it. All other failures are permanent.
  */
 export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask | TaskError {
-  const runnable = registry.get(task.task)
+  const usual = registry.get(task.task)
+  const runnable = task.apart === 'process' ? (usual?.inProcess ?? usual) : usual
   if (runnable === undefined) {
     return new TaskError(
       'unknown_task',

@@ -9,6 +9,7 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import type { Isolator } from '../ports/isolator.ts'
+import type { Apart } from '../quarantine/decision.ts'
 import type { Attempt } from './attempt.ts'
 import { isolatedHandle } from './isolated-handler.ts'
 import { type Middleware, wrap } from './middleware.ts'
@@ -29,6 +30,19 @@ export interface Runnable {
   readonly handle: (attempt: Attempt) => unknown
   /** Returns the timeouts of one attempt. `call` contains the timeouts that the caller set for the task. */
   readonly timeouts: (call: CallTimeouts | undefined) => Timeouts
+  /** The same task in a child process, for an attempt that must run apart from others. Undefined if no process is available. */
+  readonly inProcess?: Runnable | undefined
+  /** Returns where the task can run apart from others. Defaults to `alone`. */
+  readonly findApart?: () => Promise<Apart>
+}
+
+/** What is needed to run quarantined tasks in child processes. */
+export interface QuarantineProcesses {
+  readonly isolator: Isolator
+  /** Returns whether this inline handler can also run in a child process. */
+  readonly fits: (handler: Handler) => Promise<boolean>
+  /** The memory limit of a task whose definition sets none, in bytes. */
+  readonly memoryLimitBytes: number
 }
 
 export interface Registry {
@@ -42,6 +56,8 @@ export interface RegistryOptions<R extends Resources> {
   /** The timeouts for long tasks whose definitions omit them. Defaults to {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Timeouts
   readonly isolator?: Isolator | undefined
+  /** By default, quarantined tasks do not run in child processes, unless their definitions ask for one. */
+  readonly quarantine?: QuarantineProcesses | undefined
 }
 
 /**
@@ -53,7 +69,7 @@ export interface RegistryOptions<R extends Resources> {
 export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  { middleware = [], timeouts: pool = DEFAULT_TIMEOUTS, isolator }: RegistryOptions<R> = {},
+  { middleware = [], timeouts: pool = DEFAULT_TIMEOUTS, isolator, quarantine }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
   // Handlers<C, R> has checked the type of each handler's context. From here on, all handlers are called in the same way.
@@ -85,16 +101,54 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
         `the handler passed for ${definition.name} was defined for ${handler.task.name}`,
       )
     }
-    const handle = innermost(handler, isolator)
-    const usual = definition.kind === 'short' ? NO_TIMEOUTS : resolveTimeouts(definition, pool, undefined)
-    runnables.set(definition.name, {
-      definition,
-      handle: wrap(handle, middleware as readonly Middleware[]),
-      timeouts: (call) =>
-        call === undefined || definition.kind === 'short' ? usual : resolveTimeouts(definition, pool, call),
-    })
+    const prepare = { handle: innermost(handler, isolator), middleware: middleware as readonly Middleware[], pool }
+    runnables.set(definition.name, { ...runnableOf(definition, prepare), ...apartOf(handler, quarantine, prepare) })
   }
   return { get: (task) => runnables.get(task) }
+}
+
+interface Preparation {
+  readonly handle: (attempt: Attempt) => unknown
+  readonly middleware: readonly Middleware[]
+  /** The timeouts for long tasks whose definitions omit them. */
+  readonly pool: Timeouts
+}
+
+function runnableOf(definition: TaskDefinition, { handle, middleware, pool }: Preparation): Runnable {
+  const usual = definition.kind === 'short' ? NO_TIMEOUTS : resolveTimeouts(definition, pool, undefined)
+  return {
+    definition,
+    handle: wrap(handle, middleware),
+    timeouts: (call) =>
+      call === undefined || definition.kind === 'short' ? usual : resolveTimeouts(definition, pool, call),
+  }
+}
+
+/**
+ * Prepares the task for quarantine. In a child process, a short task runs like a long one, so that it can be killed when the
+ * pool's timeout has expired.
+ */
+function apartOf(
+  handler: Handler,
+  quarantine: QuarantineProcesses | undefined,
+  preparation: Preparation,
+): Pick<Runnable, 'inProcess' | 'findApart'> {
+  const { task } = handler
+  if (task.isolation === 'process') return { findApart: async () => 'own_process' }
+  if (quarantine === undefined) return {}
+  const { isolator, fits, memoryLimitBytes } = quarantine
+  const definition = { ...task, kind: 'long', isolation: 'process', memoryLimitBytes } as const
+  const handle = isolatedHandle({ ...handler, task: definition }, isolator)
+  // A thread imports its handler from a file, as a child process does.
+  const find = async (): Promise<Apart> => (task.isolation === 'thread' || (await fits(handler)) ? 'process' : 'alone')
+  let found: Promise<Apart> | undefined
+  return {
+    inProcess: runnableOf(definition, { ...preparation, handle }),
+    findApart: () => {
+      found ??= find()
+      return found
+    },
+  }
 }
 
 function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: Attempt) => unknown {

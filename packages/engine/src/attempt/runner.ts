@@ -66,9 +66,15 @@ function whyNotStart(
 ): Outcome | undefined {
   if (closedBy !== undefined) return { kind: 'closed', reason: closedBy }
   if (task.cancelled !== undefined) return { kind: 'stopped', ...task.cancelled }
+  if (task.apart === 'poison') return poisonOutcome(task)
   if (timeouts.queueMs === 'none' && totalTimeoutAt === 'none') return undefined
   const passed = timeoutBeforeStart({ timeouts, totalTimeoutAt, readyAt: task.readyAt }, clock.at(at))
   return passed && { kind: 'timed_out', ...passed }
+}
+
+function poisonOutcome({ quarantine }: FetchedTask): Outcome {
+  const message = `the task has killed its process ${quarantine?.deaths ?? 0} times; it is not started again`
+  return { kind: 'panicked', reason: 'poison', error: new Error(message) }
 }
 
 function begin(task: FetchedTask, decoded: DecodedTask, startedAt: number, host: RunnerHost): Attempt {
@@ -152,8 +158,8 @@ function endBeforeStart(
   } as const
   const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)
   emitStarted(task, kind, decoded?.correlationId, now, host)
-  // If the task is cancelled or expires here, the record does not describe the end of any attempt.
-  const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled'
+  // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt.
+  const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled' || details.reason === 'poison'
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
   return {
     event: endEvent(task, kind, decoded?.correlationId, details, verdict, 0, host),

@@ -11,6 +11,7 @@ import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
+import { type Survival, survivalOf } from '../quarantine/decision.ts'
 import type { Attempt, DecodedTask } from './attempt.ts'
 import { backoffMs } from './backoff.ts'
 import { describeOutcome, type OutcomeDetails } from './outcome.ts'
@@ -24,6 +25,8 @@ export interface RetryContext {
   /** Whether no handler has ever been started for this task. */
   readonly neverStarted: boolean
   readonly onInterrupt: OnInterrupt
+  /** What the attempt shows about a quarantined task. */
+  readonly survival?: Survival
 }
 
 const DEAD: Verdict = Object.freeze({ kind: 'dead' })
@@ -58,7 +61,9 @@ export function decide(
       if (outcome.reason === 'total_timeout') return context.neverStarted ? EXPIRED : DEAD
       return retry(context, policy, now, random)
     case 'panicked':
-      return retry(context, policy, now, random)
+      if (outcome.reason === 'poison') return DEAD
+      // The pool decides whether the task has died too often when it fetches the task again.
+      return context.survival === 'died' ? REQUEUED : retry(context, policy, now, random)
   }
 }
 
@@ -110,7 +115,10 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   attempt.moveTo(details.state)
   const { attempt: number, maxAttempts } = task
   const { onInterrupt, retry } = definition
-  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
+  const { quarantine, apart } = task
+  const survival =
+    quarantine === undefined || apart === undefined || apart === 'poison' ? undefined : survivalOf(final, apart)
+  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt, survival }
   const verdict = decide(context, final, retry, now, host.random)
   const durationMs = endedAt - startedAtMonotonic
   return {
@@ -120,6 +128,7 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
     error: details.error,
     budget: retry.budget,
     totalTimeoutAt,
+    ...(survival !== undefined && { survival }),
   }
 }
 

@@ -2,6 +2,7 @@
 import type { PoolState, TaskId } from '@bullpen/contract'
 import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
+import type { Quarantine } from '../quarantine/quarantine.ts'
 import type { DrainLimits, DrainReport } from './drain.ts'
 import type { WaitUntilFinished } from './online-set.ts'
 import type { SlotHost } from './slot.ts'
@@ -13,6 +14,8 @@ export interface PoolOptions {
   /** What attempts need, except for what the pool itself provides. */
   readonly host: Omit<SlotHost, 'queue' | 'poolSignal' | 'onStuckHandler'>
   readonly consumer: (run: RunTask, pool: ConsumerHost) => Consumer
+  /** The worker's places for quarantined tasks, which its pools share. By default, the pool has places of its own. */
+  readonly quarantine?: Quarantine | undefined
   /**
    * The maximum number of stuck handlers, which are handlers that are still running after their attempts have ended. A pool with
    * more stuck handlers does not fetch tasks.

@@ -6,6 +6,7 @@
 // - The consumer fetches as many tasks as there are slots that take tasks. The consumer does not fetch any tasks if the pool is
 //   not running, is paused or has too many stuck handlers. `#updateCapacity` applies every change to these conditions, except
 //   that a drain stops the consumer itself.
+// - A quarantined task runs apart from others (quarantined-run.ts). If it runs alone, no pool of the worker fetches any tasks.
 // - If a task was fetched but no slot may take it, the task is released as if it had not been fetched.
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
 // - From any state, an error that does not belong to an attempt moves the pool to RECOVER_ERR at once. This state is final.
@@ -16,11 +17,13 @@ import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { Consumer, FetchedTask, LocalCancel } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
+import { createQuarantine, type Quarantine } from '../quarantine/quarantine.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 import { COMMIT_MS, Drain, type DrainLimits, type DrainReport, DrainTally } from './drain.ts'
 import { createFetchLoop, type FetchLoop } from './fetch-loop.ts'
 import { createOnlineSet, type OnlineSet, type WaitUntilFinished } from './online-set.ts'
 import type { OnlineReport, Pool, PoolOptions } from './pool-types.ts'
+import { isQuarantined, type QuarantinedRunHost, runQuarantined } from './quarantined-run.ts'
 import { Slots } from './slots.ts'
 
 const MAX_SLOTS = 10_000
@@ -48,6 +51,8 @@ class SlotPool implements Pool {
   readonly #fetching: FetchLoop
   readonly #poolSignal = new AbortController()
   readonly #drainBegun = new AbortController()
+  readonly #quarantine: Quarantine
+  readonly #leaveQuarantine: () => void
   readonly #onParentAbort = (): void => {
     void this.#beginDrain({ drainMs: 0, graceMs: this.#options.graceMs }, 'parent_closed')
   }
@@ -69,6 +74,12 @@ class SlotPool implements Pool {
       (result, refusal) => this.#ending?.tally.settled(result, refusal, host.clock.monotonic()),
       () => this.#ending?.tally.released(),
     )
+    this.#quarantine = options.quarantine ?? createQuarantine(host)
+    this.#leaveQuarantine = this.#quarantine.join({
+      onReserved: () => this.#updateCapacity(),
+      quiet: () => this.#slots.quiet(),
+      isQuiet: () => this.#slots.isQuiet(),
+    })
     this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), this.#slots)
     this.#fetching = createFetchLoop(this.#consumer, {
       clock: host.clock,
@@ -124,7 +135,7 @@ class SlotPool implements Pool {
       concurrency: this.#slots.size,
       busy: this.#slots.busy,
       stuckHandlers: this.#slots.stuckHandlers,
-      notReady: this.#isPaused && this.#isRunning() ? 'paused' : this.notReady(),
+      notReady: this.#isPaused && this.#isRunning() ? 'paused' : (this.notReady() ?? this.#reserved()),
       slots: this.#slots.status(),
     }
   }
@@ -187,6 +198,10 @@ class SlotPool implements Pool {
     return RUNNING.includes(this.#state)
   }
 
+  #reserved(): string | undefined {
+    return this.#quarantine.isReserved() ? 'a quarantined task runs alone in this worker' : undefined
+  }
+
   #isSaturated(): boolean {
     return this.#slots.stuckHandlers > this.#options.maxStuckHandlers
   }
@@ -202,7 +217,8 @@ class SlotPool implements Pool {
 
   #updateCapacity(): void {
     if (!this.#isStarted) return
-    this.#consumer.resize(this.#isRunning() && !this.#isPaused && !this.#isSaturated() ? this.#slots.size : 0)
+    const fetches = this.#isRunning() && !this.#isPaused && !this.#isSaturated() && !this.#quarantine.isReserved()
+    this.#consumer.resize(fetches ? this.#slots.size : 0)
   }
 
   #moveTo(to: PoolState): void {
@@ -236,11 +252,23 @@ class SlotPool implements Pool {
   async #run<T>(
     task: FetchedTask,
     commit: (result: AttemptResult) => T | Promise<T>,
-    release: () => T | Promise<T>,
+    release: (delayMs?: number) => T | Promise<T>,
   ): Promise<T> {
-    // The task may have been fetched while a drain began, or while a slot was stopped.
-    const running = this.#mayStart() ? this.#slots.run(task, commit) : undefined
+    // The task may have been fetched while a drain began, while a slot was stopped, or while the worker was being reserved.
+    if (!this.#mayStart()) return release()
+    if (isQuarantined(task)) return runQuarantined(task, commit, release, this.#quarantinedRunHost())
+    const running = this.#quarantine.isReserved() ? undefined : this.#slots.run(task, commit)
     return running ?? release()
+  }
+
+  #quarantinedRunHost(): QuarantinedRunHost {
+    return {
+      slots: this.#slots,
+      quarantine: this.#quarantine,
+      registry: this.#options.host.registry,
+      mayStart: () => this.#mayStart(),
+      drainBegun: this.#drainBegun.signal,
+    }
   }
 
   #beginDrain(limits: DrainLimits, reason: 'drain' | 'parent_closed'): Promise<DrainReport> {
@@ -279,6 +307,7 @@ class SlotPool implements Pool {
     const uncommitted = this.#isStarted ? this.#consumer.unconfirmed() : []
     const report = tally.report(this.queue, this.#slots.tasks(), uncommitted, clock.monotonic())
     if (this.#isStarted) this.#consumer.close()
+    this.#leaveQuarantine()
     // The tasks that have just ended may have been the last ones of the given set.
     if (this.#online !== undefined && this.#state === 'SHUTTING_DOWN') {
       await settlesWithin(clock, this.#online.recheck(), COMMIT_MS.most)

@@ -27,6 +27,7 @@ export class Slot {
   #run: InterruptibleRun | undefined
   /** Whether the attempt has ended and its result is being committed. */
   #isCommitting = false
+  #hasLostLock = false
 
   constructor(number: number, host: SlotHost) {
     const timer = new ReusableTimer(host.clock)
@@ -49,6 +50,11 @@ export class Slot {
   /** The task whose attempt has not ended. */
   get runningTask(): FetchedTask | undefined {
     return this.#isCommitting ? undefined : this.#task
+  }
+
+  /** Whether the slot runs an attempt that still has its lock. */
+  get isRunning(): boolean {
+    return this.#task !== undefined && !this.#hasLostLock
   }
 
   /** Moves the slot to another state. @throws BullpenError `illegal_transition`. */
@@ -86,6 +92,7 @@ export class Slot {
     this.#task = undefined
     this.#run = undefined
     this.#isCommitting = false
+    this.#hasLostLock = false
     if (this.#state === 'WORKING') this.moveTo('IDLE')
     else this.terminate()
   }
@@ -99,6 +106,12 @@ export class Slot {
   /** Closes the context of the slot's attempt if the attempt can be interrupted. The grace period is at most `maxGraceMs`. */
   close(reason: CloseReason, maxGraceMs?: number): void {
     this.#run?.close(reason, maxGraceMs)
+  }
+
+  /** Closes the context of the slot's attempt, which has lost its lock. */
+  loseLock(): void {
+    this.#hasLostLock = true
+    this.close('lock_lost')
   }
 
   /** Stops the slot's attempt. Returns false if the attempt cannot be interrupted. */

@@ -16,6 +16,17 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
+/** A task that waits until it can run alone. */
+export interface HeldTask {
+  /** Changes if the task is cancelled meanwhile. */
+  task: FetchedTask
+  /** Resolves when there is nothing left to wait for. */
+  readonly ended: Promise<void>
+  end(): void
+  hasLostLock: boolean
+  letGo(): void
+}
+
 /**
  * One pool's slots. The consumer reports lost locks, cancellations and ended tasks to this class, which is the consumer's
  * {@link ConsumerHost}.
@@ -29,6 +40,9 @@ export class Slots implements ConsumerHost {
   /** The idle slots, as a stack: the slot that became idle last takes the next task. */
   readonly #idle: Slot[] = []
   #whenIdle: (() => void)[] = []
+  #whenQuiet: (() => void)[] = []
+  /** A task that waits until it can run alone in this worker. */
+  #held: HeldTask | undefined
   #busy = 0
   #stuckHandlers = 0
   /** How many slots have ever been created. Their numbers are never reused. */
@@ -74,7 +88,7 @@ export class Slots implements ConsumerHost {
 
   /** Returns the tasks whose attempts have not ended. */
   tasks(): readonly FetchedTask[] {
-    return this.#slots.flatMap(({ runningTask }) => runningTask ?? [])
+    return [...this.#slots.flatMap(({ runningTask }) => runningTask ?? []), ...(this.#held ? [this.#held.task] : [])]
   }
 
   /** Makes the slots idle when fetching begins or restarts after {@link fetchingFailed}. Returns how many slots had failed. */
@@ -107,6 +121,7 @@ export class Slots implements ConsumerHost {
     slot.release()
     this.#busy--
     if (slot.state === 'IDLE') this.#idle.push(slot)
+    this.#resolveQuiet()
     if (this.#busy > 0) return
     for (const resolve of this.#whenIdle) resolve()
     this.#whenIdle = []
@@ -135,6 +150,26 @@ export class Slots implements ConsumerHost {
   /** Resolves when no slot has a task. */
   idle(): Promise<void> {
     return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
+  /** Returns whether no slot runs an attempt that still has its lock. */
+  isQuiet(): boolean {
+    return !this.#slots.some(({ isRunning }) => isRunning)
+  }
+
+  /** Resolves when no slot runs an attempt that still has its lock. */
+  quiet(): Promise<void> {
+    return this.isQuiet() ? Promise.resolve() : new Promise((resolve) => this.#whenQuiet.push(resolve))
+  }
+
+  /**
+   * Holds a task that waits until it can run alone. It has no slot yet, but can be cancelled and lose its lock. The pool holds at most
+   * one task. Call `letGo` before the task is run or released.
+   */
+  hold(task: FetchedTask): HeldTask {
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    this.#held = { task, ended, end, hasLostLock: false, letGo: () => (this.#held = undefined) }
+    return this.#held
   }
 
   /**
@@ -178,6 +213,12 @@ export class Slots implements ConsumerHost {
   }
 
   cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }): LocalCancel {
+    const held = this.#held
+    if (held?.task.id === id) {
+      held.task = { ...held.task, cancelled: held.task.cancelled ?? cause }
+      held.end()
+      return 'cancelling'
+    }
     const slot = this.#slots.find(({ task }) => task?.id === id)
     if (slot === undefined) return 'not_found'
     return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
@@ -201,7 +242,17 @@ export class Slots implements ConsumerHost {
     const slot = this.#slots.find(
       ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),
     )
-    slot?.close('lock_lost')
+    slot?.loseLock()
+    if (slot !== undefined) this.#resolveQuiet()
+    if (this.#held?.task.id !== id) return
+    this.#held.hasLostLock = true
+    this.#held.end()
+  }
+
+  #resolveQuiet(): void {
+    if (this.#whenQuiet.length === 0 || !this.isQuiet()) return
+    for (const resolve of this.#whenQuiet) resolve()
+    this.#whenQuiet = []
   }
 
   /** Closes the context of every long attempt. Each grace period is at most `maxGraceMs`. */

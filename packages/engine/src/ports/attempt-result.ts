@@ -2,6 +2,7 @@
 // isolators report them.
 import type { AttemptRecord, CancelReason, EndReason, RetryBudget, TaskEvent } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
+import type { Survival } from '../quarantine/decision.ts'
 
 /** Why the context of a running attempt was closed from the outside. */
 export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed' | 'rate_limited'>
@@ -49,7 +50,7 @@ export type Verdict =
   | { readonly kind: 'expired' }
   /**
    * The task returns to the head of its queue, and the attempt does not count. The queue does not start any tasks for
-   * `throttleMs`.
+   * `throttleMs`. A quarantined task that has ended its child process also returns.
    */
   | { readonly kind: 'requeued'; readonly throttleMs: number | undefined }
   /** The task is scheduled again, and the attempt does not count. */
@@ -71,4 +72,9 @@ export interface AttemptResult {
   readonly budget?: RetryBudget | undefined
   /** When the task's total timeout expires, in ms since 1970. The store does not hold a retry longer. Defaults to 'none'. */
   readonly totalTimeoutAt?: number | 'none'
+  /**
+   * What the attempt shows about a quarantined task. The consumer stores it in the script that carries out the verdict: `lived` ends
+   * the quarantine, and `died` is one more death.
+   */
+  readonly survival?: Survival
 }

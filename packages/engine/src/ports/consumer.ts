@@ -1,5 +1,6 @@
 // Defines the port that fetches tasks for a pool and commits the verdicts on them.
 import type { CommitRefusal, Progress, TaskEvent, TaskId } from '@bullpen/contract'
+import type { Apart } from '../quarantine/decision.ts'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
 import type { PayloadCodec } from './payload-codec.ts'
 import type { StoredSteps } from './steps.ts'
@@ -23,19 +24,37 @@ export interface FetchedTask {
   readonly readyAt: number | undefined
   /** Set if the task was cancelled before it could start. The task must then not start. */
   readonly cancelled?: CancelCause | undefined
+  /** Set if the task is quarantined. */
+  readonly quarantine?: TaskQuarantine | undefined
+  /** How the pool runs a quarantined task. `poison` means that the task must not start and is dead. Set by the pool. */
+  readonly apart?: Apart | 'poison' | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: StoredSteps
 }
 
 /**
+ * The state of a task that is quarantined because a process that ran it has died. The quarantine ends when the task ends an attempt
+ * by itself.
+ */
+export interface TaskQuarantine {
+  /** How many processes have died because of the task, as far as is known. At least 1. */
+  readonly deaths: number
+  /**
+   * Stores that the task is about to run alone in this process. If this process dies before, the death is not counted as one of the
+   * task's. Returns false if nothing was stored because the lock is lost. Takes one round trip.
+   */
+  startAlone(): Promise<boolean>
+}
+
+/**
  * Runs a fetched task and calls `commit` with the result before releasing the slot. If no slot may take the task, calls `release`
- * instead, and the task returns to its queue as if it had not been fetched. Resolves with the value that `commit` or `release`
- * returned.
+ * instead, and the task returns to its queue as if it had not been fetched. If `release` is called with a delay, the task waits for
+ * `delayMs` in the store, and then returns to the head of its queue. Resolves with the value that `commit` or `release` returned.
  */
 export type RunTask = <T>(
   task: FetchedTask,
   commit: (result: AttemptResult) => T | Promise<T>,
-  release: () => T | Promise<T>,
+  release: (delayMs?: number) => T | Promise<T>,
 ) => Promise<T>
 
 /** The fields that identify a task in reports and log lines. */

@@ -2,10 +2,11 @@
 import type { AttemptRecord, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
 /**
- * The number of times that a task survives its worker's death. With BullMQ's default of 1, two crashes would make a task dead
- * even if it did not cause them.
+ * The number of times that a task may lose its worker, whatever the cause. This is a last resort for a task that kills its worker
+ * although it runs apart from it, and for a team's own Workers, which have no quarantine. With BullMQ's default of 1, two crashes
+ * would make a task dead even if it did not cause them.
  */
-export const MAX_DEATHS = 10
+export const MAX_LOSSES = 10
 
 /** How many attempt records are stored with a task, including the record of a success. Older records are dropped. */
 export const MAX_ATTEMPT_RECORDS = 10

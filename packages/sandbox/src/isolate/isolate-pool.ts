@@ -10,6 +10,7 @@ import {
   createRestartBackoff,
   type IsolateCalls,
   type IsolatedTask,
+  type ProcessCount,
   type Random,
 } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
@@ -91,6 +92,14 @@ export class IsolatePool implements RunOwner {
   get #max(): number {
     const { max } = this.#options
     return typeof max === 'number' ? max : max()
+  }
+
+  /** Counts the isolates that have not begun their first run, and those that have none. */
+  count(): ProcessCount {
+    return {
+      starting: this.#isolates.filter(({ started, state }) => !started && state !== 'ending').length,
+      idle: this.#isolates.filter(({ state }) => state === 'idle').length,
+    }
   }
 
   run(task: IsolatedTask, calls: IsolateCalls): Run {

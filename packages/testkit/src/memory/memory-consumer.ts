@@ -6,6 +6,7 @@ import {
   encodeStep,
   type FetchedTask,
   type RunTask,
+  type TaskQuarantine,
 } from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
@@ -59,11 +60,12 @@ export function createMemoryConsumer(
     // Fetching takes time in a real broker, too. If a drain begins in the meantime, the pool releases the task.
     await undefined
     let released = false
-    const release = async (): Promise<void> => {
-      released = true
+    const release = async (delayMs?: number): Promise<void> => {
+      // If there is no free slot for this task, there is none for the next one either. The store wakes the consumer later.
+      released = delayMs === undefined
       await outage.over()
       // The reply does not reach a consumer that was closed or killed.
-      if (!isClosed && store.release(task, owner)) pool.released()
+      if (!isClosed && store.release(task, owner, delayMs)) pool.released()
     }
     await run(
       fetchedTask(task, owner, outage),
@@ -77,7 +79,6 @@ export function createMemoryConsumer(
     )
     fetched.delete(owner)
     if (fetched.size === 0) onEmpty()
-    // If there is no free slot for this task, there is none for the next one either. The store wakes the consumer later.
     if (!released) fetch()
   }
 
@@ -122,6 +123,18 @@ export function createMemoryConsumer(
   }
 }
 
+function quarantineOf(task: StoredTask, owner: Owner, outage: Outage): TaskQuarantine {
+  return {
+    deaths: task.deaths,
+    async startAlone() {
+      await outage.over()
+      if (task.owner !== owner) return false
+      task.alone = task.fencingToken
+      return true
+    },
+  }
+}
+
 function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
   const { id, envelope, codec, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
@@ -136,6 +149,7 @@ function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTas
     maxAttempts,
     readyAt: fencingToken === 1 ? enqueuedAt + delayMs : undefined,
     cancelled: task.cancelRequested,
+    quarantine: task.deaths === 0 ? undefined : quarantineOf(task, owner, outage),
     async progress(progress) {
       await outage.over()
       task.progress = asJson(progress)

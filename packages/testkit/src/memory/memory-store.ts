@@ -11,7 +11,7 @@ import {
   encodePayload,
   endWithoutStart,
   errorKind,
-  MAX_DEATHS,
+  MAX_LOSSES,
   MAX_RETRY_RECORDS,
   matches,
   type Retention,
@@ -162,10 +162,18 @@ export class MemoryStore {
     return task
   }
 
-  /** Undoes `take`. Returns false without changing anything if the task now has another owner or none. */
-  release(task: StoredTask, owner: Owner): boolean {
+  /**
+   * Undoes `take`. With a delay, the task returns to the head of the queue when the delay has passed. Returns false without changing
+   * anything if the task now has another owner or none.
+   */
+  release(task: StoredTask, owner: Owner, delayMs?: number): boolean {
     if (task.owner !== owner) return false
     task.fencingToken--
+    if (delayMs !== undefined) {
+      task.returnsFirst = true
+      this.#schedule(task, delayMs)
+      return true
+    }
     this.#wait(task, 'first', { wake: false })
     // The task is not offered at once, because the consumer that released it would only release it again.
     if (this.#offersAgain) return true
@@ -182,10 +190,12 @@ export class MemoryStore {
    * returned.
    */
   commit(task: StoredTask, owner: Owner, result: AttemptResult): CommitRefusal | undefined {
-    const { verdict, record, error } = result
+    const { verdict, record, error, survival } = result
     if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
     if (verdict.kind === 'lost') return 'lock_lost'
     addRecord(task, record)
+    if (survival === 'lived') task.deaths = 0
+    if (survival === 'died') task.deaths++
     // The task was fetched, but its handler was not started.
     if (record.fencingToken === 0) task.fencingToken--
     const { kind } = verdict
@@ -206,14 +216,15 @@ export class MemoryStore {
   }
 
   /**
-   * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, a death is counted, and the
-   * task waits again. After too many deaths, the consumer that fetches the task ends it: see `endPoisoned`.
+   * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, a death is counted unless the
+   * task was quarantined and did not run in the worker's process, and the task waits again. After too many losses, the consumer that fetches the task ends it: see `endPoisoned`.
    */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.owner = undefined
     this.#after(this.#stallMs, () => {
-      task.deaths++
+      task.losses++
+      if (task.deaths === 0 || task.alone === task.fencingToken) task.deaths++
       const now = this.#clock.now()
       addRecord(task, {
         fencingToken: task.fencingToken,
@@ -233,7 +244,7 @@ export class MemoryStore {
   /** Ends the next task if its owner has died too often for the task to be started again. Returns that task. */
   endPoisoned(): StoredTask | undefined {
     const task = this.#next()
-    if (task === undefined || task.deaths <= MAX_DEATHS) return undefined
+    if (task === undefined || task.losses <= MAX_LOSSES) return undefined
     this.#removeWaiting(task)
     task.attemptsMade++
     const message = 'the worker was lost'
@@ -290,7 +301,9 @@ export class MemoryStore {
     task.envelope = asJson(retriedEnvelope(envelope, at))
     task.dataBytes = Buffer.byteLength(JSON.stringify(task.envelope))
     task.attemptsMade = 0
-    task.deaths = 0
+    task.losses = 0
+    // A quarantined task runs in quarantine again.
+    task.deaths = Math.min(task.deaths, 1)
     task.startedAt = undefined
     task.endedAt = undefined
     task.cancelRequested = undefined
@@ -335,7 +348,7 @@ export class MemoryStore {
     const now = this.#clock.now()
     if (now < this.#throttledUntil) return undefined
     for (const task of this.in('delayed')) {
-      if (task.dueAt !== undefined && task.dueAt <= now) this.#wait(task, 'last', { wake: false })
+      if (task.dueAt !== undefined && task.dueAt <= now) this.#due(task, { wake: false })
     }
     return this.#waiting[0]
   }
@@ -386,13 +399,19 @@ export class MemoryStore {
     task.dueAt = dueAt
     this.#after(delayMs, () => {
       // The task may have been postponed in the meantime. If a consumer has already found it due, other consumers may still be idle.
-      if (task.place === 'delayed' && task.dueAt === dueAt) this.#wait(task, 'last')
+      if (task.place === 'delayed' && task.dueAt === dueAt) this.#due(task)
       else if (task.place === 'waiting') this.wake()
     })
   }
 
   #retryOf(id: string): StoredTask | undefined {
     return this.#tasks.find((task) => task.id === id && task.place === 'delayed')
+  }
+
+  #due(task: StoredTask, options?: { readonly wake: boolean }): void {
+    const where = task.returnsFirst ? 'first' : 'last'
+    task.returnsFirst = false
+    this.#wait(task, where, options)
   }
 
   #removeWaiting(task: StoredTask): void {

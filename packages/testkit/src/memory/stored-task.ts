@@ -61,8 +61,14 @@ export interface StoredTask {
   owner: Owner | undefined
   fencingToken: number
   attemptsMade: number
-  /** How many workers have died while running the task. */
+  /** How many times the task has lost its worker. */
+  losses: number
+  /** How many of its workers have died because of the task, as far as is known. */
   deaths: number
+  /** The fencing token of an attempt that runs alone in its worker's process. */
+  alone: number | undefined
+  /** Whether the task returns to the head of the queue when it is due. */
+  returnsFirst: boolean
   dueAt: number | undefined
   startedAt: number | undefined
   endedAt: number | undefined
@@ -103,7 +109,10 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     owner: undefined,
     fencingToken: 0,
     attemptsMade: 0,
+    losses: 0,
     deaths: 0,
+    alone: undefined,
+    returnsFirst: false,
     dueAt: undefined,
     startedAt: undefined,
     endedAt: undefined,

@@ -3,7 +3,14 @@ import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { Broker, EventSink, PayloadCodec } from '@bullpen/engine'
-import { type AsyncContext, createPool, type Pool, type Registry } from '@bullpen/engine/internal'
+import {
+  type AsyncContext,
+  createPool,
+  createQuarantine,
+  type Pool,
+  type ProcessCount,
+  type Registry,
+} from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 import { retentionOf } from './retention.ts'
 
@@ -20,15 +27,26 @@ export interface PoolFactoryOptions {
   readonly resources: Resources
   readonly tasks: Pick<Broker, 'enqueue'>
   readonly parent: AbortSignal | undefined
+  /** Counts the worker's child processes for quarantined tasks. Undefined if there are none. */
+  readonly countProcesses: (() => ProcessCount) | undefined
   readonly log: Log & { child(fields: object): Log }
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
   const { settings, catalogue, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
+  const { countProcesses } = options
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
+  const quarantine = createQuarantine({
+    clock: clockOf(clock),
+    random: Math.random,
+    maxDeaths: settings.maxDeaths,
+    maxProcesses: settings.quarantineProcesses,
+    ...(countProcesses !== undefined && { countProcesses }),
+  })
   return (queue, concurrency) =>
     createPool({
+      quarantine,
       queue,
       concurrency,
       maxStuckHandlers: settings.maxStuckHandlers,

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import type { WorkerConfig } from '@bullpen/config'
 import { ChildProcesses, type RunningProgram } from './child-process.ts'
-import type { WorkerArguments } from './worker-main.ts'
+import type { WorkerArguments } from './worker-arguments.ts'
 
 export type WorkerProcess = RunningProgram
 

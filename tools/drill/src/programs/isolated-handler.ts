@@ -3,13 +3,10 @@ import { defineHandler } from '@bullpen/contract'
 import { appendTo, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'
 import { isolated } from './catalogue.ts'
-import type { WorkerArguments } from './worker-main.ts'
-
-/** A thread inherits the environment of its process, but not its arguments. */
-export const ARGUMENTS_VARIABLE = 'BULLPEN_DRILL_ARGUMENTS'
+import { workerArguments } from './worker-arguments.ts'
 
 export const isolatedHandler = defineHandler(isolated, import.meta.url, async ({ id, input, fencingToken }) => {
-  const { name, ledger } = JSON.parse(process.env[ARGUMENTS_VARIABLE] ?? '') as WorkerArguments
+  const { name, ledger } = workerArguments()
   const append = appendTo(ledger)
   append({ what: 'start', id, fencingToken, worker: name, at: wallMs() })
   blockEventLoop(input.ms)

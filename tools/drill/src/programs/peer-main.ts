@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'bullmq'
 import { appendTo } from '../ledger/effects.ts'
 import { work } from './catalogue.ts'
-import type { WorkerArguments } from './worker-main.ts'
+import type { WorkerArguments } from './worker-arguments.ts'
 
 const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerArguments
 const append = appendTo(ledger)

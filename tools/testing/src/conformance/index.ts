@@ -8,6 +8,7 @@ import { drains } from './endings/drains.ts'
 import { faults } from './endings/faults.ts'
 import { filteredCancels } from './endings/filtered-cancels.ts'
 import { interruptions } from './endings/interruptions.ts'
+import { quarantine } from './endings/quarantine.ts'
 import { retention } from './endings/retention.ts'
 import { retryPolicies } from './endings/retry-policies.ts'
 import { verdicts } from './endings/verdicts.ts'
@@ -50,4 +51,5 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: pools`, () => pools(open))
   describe(`${name}: drains`, () => drains(open))
   describe(`${name}: faults`, () => faults(open))
+  describe(`${name}: quarantine`, () => quarantine(open))
 }

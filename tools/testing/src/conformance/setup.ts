@@ -17,7 +17,15 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
-import { createRegistry, DEFAULT_TIMEOUTS, newTask, type Pool, type Retention } from '@bullpen/engine/internal'
+import {
+  createQuarantine,
+  createRegistry,
+  DEFAULT_TIMEOUTS,
+  type Isolator,
+  newTask,
+  type Pool,
+  type Retention,
+} from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'
@@ -58,6 +66,8 @@ export interface SetupOptions {
   readonly locks?: 'quick' | 'usual'
   readonly codec?: PayloadCodec
   readonly retention?: Retention
+  /** Runs quarantined tasks in child processes, as many at once as `max`. By default, each of them runs alone. */
+  readonly processes?: { readonly max: number; readonly isolator: Isolator }
 }
 
 /** The maximum size of a task's stored data, in bytes. */
@@ -74,6 +84,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     locks = 'usual',
     codec,
     retention,
+    processes,
   } = options
   const clock = systemClock
   const expired: TaskId[] = []
@@ -94,6 +105,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   ) as unknown as Handlers<typeof catalogue>
   const registry = createRegistry(catalogue, handlers, {
     timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
+    quarantine: processes && { isolator: processes.isolator, fits: async () => true, memoryLimitBytes: 2 ** 30 },
   })
 
   const enqueueTask = async (task: NewTask): Promise<TaskId> => {
@@ -115,7 +127,8 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     const consumer = backend.consumer({ concurrency, worker })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
-    const pool = testPool(broker, registry, consumer, { ...settings, sink, maxOutputBytes: 1_000 })
+    const quarantine = createQuarantine({ clock, random: Math.random, maxProcesses: processes?.max ?? 0 })
+    const pool = testPool(broker, registry, consumer, { ...settings, quarantine, sink, maxOutputBytes: 1_000 })
     pools.push(pool)
     return pool
   }

@@ -39,7 +39,11 @@ export const IDLE_WAIT_SECONDS = 10
 export type ExtraValues = Readonly<Record<string, string>>
 
 /** The index of the job's id among the keys and arguments of each script that takes extra arguments for one job. */
-export const ID_AT: ReadonlyMap<string, number> = new Map([['moveJobFromActiveToWait', 9]])
+export const ID_AT: ReadonlyMap<string, number> = new Map([
+  ['moveJobFromActiveToWait', 9],
+  ['moveToDelayed', 13],
+  ['retryJob', 14],
+])
 
 interface Composed {
   /** The values for the next run of a script on a job. */

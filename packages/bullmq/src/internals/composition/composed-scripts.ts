@@ -20,6 +20,7 @@ import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
+import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { STATUS_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { ADD_ONE } from './add-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
@@ -95,22 +96,40 @@ ${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}`,
   },
 
   moveToDelayed: {
-    /** `budget`: see ../../retry-budget/retry-budget-steps.ts. */
-    extra: ['budget'],
-    // BullMQ's argument is "0" if the move counts an attempt.
-    before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'
+    /**
+     * `budget`: see ../../retry-budget/retry-budget-steps.ts. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
+     * not started because it has no place in quarantine.
+     */
+    extra: ['budget', 'survival', 'returns'],
+    // BullMQ's argument is "0" if the move counts an attempt. A task that has no place in quarantine keeps its kind of status.
+    before: `
+local is_retry = ARGV[6] == '0' or returns == '1' and (tonumber(call('HGET', KEYS[5], 'atm')) or 0) > 0
+index.into.delayed = is_retry and 'retrying' or 'scheduled'
 ${admitRetry({ id: 'ARGV[3]', now: 'ARGV[2]', delay: 'ARGV[5]', lock: `KEYS[5] .. ':lock'`, token: 'ARGV[4]' })}`,
-    after: `${confirmResentFields('KEYS[5]', 'ARGV[7]')}${noteReturnOf('ARGV[3]')}`,
+    after: `${confirmResentFields('KEYS[5]', 'ARGV[7]')}${noteReturnOf('ARGV[3]')}
+if ${SUCCEEDED} then
+  ${storeSurvival('KEYS[5]')}
+  ${POSTPONE}
+end`,
   },
 
   retryJob: {
-    extra: [],
-    after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}`,
+    /** `survival`: see ../quarantine-steps.ts. */
+    extra: ['survival'],
+    after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}
+if ${SUCCEEDED} then
+  ${storeSurvival('KEYS[4]')}
+end`,
   },
 
+  reprocessJob: { extra: [], after: `if answer == 1 then ${retryInQuarantine('KEYS[1]')} end` },
+
   moveJobFromActiveToWait: {
-    /** `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted. */
-    extra: ['stacks', 'uncount'],
+    /**
+     * `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted.
+     * `survival`: see ../quarantine-steps.ts.
+     */
+    extra: ['stacks', 'uncount', 'survival'],
     // If the job is not active, BullMQ does not move it, but replies as if it had. The composed script then returns -3, as
     // BullMQ's other transitions do.
     before: `local active = call('LLEN', KEYS[1])`,
@@ -124,6 +143,7 @@ if ${SUCCEEDED} then
   end
   ${NOTE_RETURN}
   ${MARK_PRIORITIZED}
+  ${storeSurvival('ARGV[3]')}
 end`,
   },
 
@@ -164,6 +184,7 @@ end`,
     after: `
 for _, id in ipairs(answer) do
   end_record(base .. id, at)
+  ${COUNT_DEATH}
   ${NOTE_RETURN}
 end`,
   },
@@ -196,7 +217,7 @@ export interface ComposedScript {
 export function compose(script: BullmqScript): ComposedScript {
   const { name, keys } = script
   const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
-  const text = adapt(withWatched(withLazyFunctions(script), unwatched))
+  const text = adapt(withWatched(withLazyFunctions({ name, content: withReturns(script.content) }), unwatched))
   const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
   const lua = `${shebang(kind)}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}

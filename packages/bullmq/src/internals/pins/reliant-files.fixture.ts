@@ -9,6 +9,7 @@ const CLOCK = 'internals/composition/scripts-clock.ts'
 const BACKEND = 'internals/composition/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
 const COMMITS = 'internals/composition/commits.ts'
+const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
@@ -18,6 +19,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addPrioritizedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
   addParentJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
   moveToActive: [
+    QUARANTINE,
     CLOCK,
     'scripts/queue/throttle.ts',
     'scripts/leader/survey-queue.ts',
@@ -25,6 +27,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   moveToFinished: [
     COMPOSED,
+    QUARANTINE,
     BACKEND,
     COMMITS,
     RESENT,
@@ -36,6 +39,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   moveToDelayed: [
     COMPOSED,
+    QUARANTINE,
     COMMITS,
     RESENT,
     CLOCK,
@@ -51,7 +55,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'scripts/includes/attempt-record.ts',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, COMMITS, RESENT, CLOCK],
+  retryJob: [COMPOSED, QUARANTINE, COMMITS, RESENT, CLOCK],
   reprocessJob: ['scripts/includes/retry-dead.ts'],
   updateData: [COMPOSED],
   extendLock: ['scripts/jobs/renew-locks.ts'],

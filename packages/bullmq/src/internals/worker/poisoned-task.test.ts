@@ -1,6 +1,6 @@
 // A task whose worker died too often: BullMQ fails the job instead of calling the processor, and the pool reports that end.
 import type { TaskEvent, TaskId } from '@bullpen/contract'
-import { MAX_DEATHS } from '@bullpen/engine/internal'
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
@@ -41,7 +41,7 @@ async function stage() {
     async poison(n = 0) {
       const id = await all.enqueue(long, { input: { n }, maxAttempts: 1 })
       await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
-      await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
+      await redis.hset(keys.job(id), { ats: MAX_LOSSES + 1, stc: MAX_LOSSES, processedOn: Date.now() })
       return id
     },
   }
@@ -53,7 +53,7 @@ it('the end of the task is reported, and its handler is not called', async () =>
   const { poison, startPool, settled, about, handled } = await stage()
   const id = await poison()
   await startPool()
-  expect(await settled(id)).toMatchObject({ status: 'dead', fencingToken: MAX_DEATHS + 1 })
+  expect(await settled(id)).toMatchObject({ status: 'dead', fencingToken: MAX_LOSSES + 1 })
   await eventually(() => about(id).length > 0)
   expect(about(id)).toEqual([dead(id)])
   expect(handled).toEqual([])
@@ -64,14 +64,14 @@ it('a task that is retried on request and fails has the record of that failure, 
   const id = await poison(1)
   await startPool()
   const lost = (await settled(id))?.attempts ?? []
-  expect(lost.at(-1)).toMatchObject({ fencingToken: MAX_DEATHS + 1, reason: 'process_lost' })
+  expect(lost.at(-1)).toMatchObject({ fencingToken: MAX_LOSSES + 1, reason: 'process_lost' })
   const [queue] = broker.boardQueues
   await (await queue?.getJob(id))?.retry('failed')
   await eventually(() => redis.zscore(keys.dead, id))
   // BullMQ counts its fetch in order to fail the task, too.
-  const failure = { fencingToken: MAX_DEATHS + 3, reason: 'unexpected_error', message: 'Error: broken' }
+  const failure = { fencingToken: MAX_LOSSES + 3, reason: 'unexpected_error', message: 'Error: broken' }
   const task = await broker.find(id)
-  expect(task).toMatchObject({ status: 'dead', fencingToken: MAX_DEATHS + 3 })
+  expect(task).toMatchObject({ status: 'dead', fencingToken: MAX_LOSSES + 3 })
   expect(task?.attempts.at(-1)).toMatchObject(failure)
   expect(task?.attempts).toHaveLength(2)
 })

@@ -2,9 +2,11 @@
 //
 // BullMQ itself moves the task: the pinned version's reprocessJob runs with the status index in place of Redis's `redis`. The
 // task's counted attempts are reset. The number of started attempts is kept, because it is the fencing token. Bullpen also resets
-// the number of the task's dead workers, because the task would otherwise be dead again as soon as a worker fetched it.
+// the number of the task's dead workers, because the task would otherwise be dead again as soon as a worker fetched it. A quarantined task runs in
+// quarantine again.
 import { MAX_RETRY_RECORDS } from '@bullpen/engine/internal'
 import { bullmqScripts } from '../../internals/composition/composed-scripts.ts'
+import { retryInQuarantine } from '../../internals/quarantine-steps.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../internals/status/status-index.ts'
 import { DECODE_JSON } from './decode-json.ts'
 
@@ -46,6 +48,7 @@ local function retries_dead(base)
     local stored = data ~= '' and data or call('HGET', job, 'data')
     call('HSET', job, 'retries', cjson.encode(retries), 'data', (with_time(stored, at)))
     call('HDEL', job, 'stc')
+    ${retryInQuarantine('job')}
     keys[1] = job
     reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' })
     if has_rules then call('SADD', base .. 'cancel-returned', id) end

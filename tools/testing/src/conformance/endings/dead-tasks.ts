@@ -1,6 +1,6 @@
 // Conformance: dead tasks are retried and deleted by request.
 import { type CallOptions, TaskError, type TaskId } from '@bullpen/contract'
-import { type DeadFilter, MAX_DEATHS } from '@bullpen/engine/internal'
+import { type DeadFilter, MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
@@ -79,7 +79,7 @@ export function deadTasks(open: OpenBackend): void {
     let isFixed = false
     const { backend, broker, die, settled } = await failingTasks(open, () => isFixed)
     const id = await die()
-    await backend.countDeaths?.(id, MAX_DEATHS + 1)
+    await backend.countDeaths?.(id, MAX_LOSSES + 1)
     isFixed = true
     expect(await broker.retry(id, ANN)).toBe('done')
     expect((await settled(id))?.status).toBe('completed')

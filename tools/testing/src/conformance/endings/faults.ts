@@ -4,10 +4,7 @@ import type { TaskEvent } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { gate, type Handle, long, openSetup, short } from '../setup.ts'
-
-/** The number of its workers' deaths that a task survives. After one more death, the task is dead. */
-const MAX_DEATHS = 10
+import { gate, long, openSetup, short } from '../setup.ts'
 
 /** Returns the record that is written by the process that finds a lost attempt. */
 const lostAttempt = (fencingToken: number) => ({
@@ -105,36 +102,5 @@ export function faults(open: OpenBackend): void {
         { fencingToken: 2, attempt: 1, worker: 'test:2', state: 'DONE_SUCCESS' },
       ],
     })
-  })
-
-  it('a task whose workers died eleven times is dead, with the reason process_lost', async () => {
-    const starts: number[] = []
-    const handle: Handle = ({ fencingToken: number }) => {
-      starts.push(number)
-      return new Promise(() => {})
-    }
-    const { enqueue, start, settled, find, backend, events } = await openSetup(open, {
-      handle,
-      concurrency: 20,
-      locks: 'quick',
-    })
-    const id = await enqueue(long, {})
-    await start()
-    await eventually(() => starts.length === 1)
-    await backend.countDeaths?.(id, MAX_DEATHS)
-    for (let died = backend.countDeaths === undefined ? 0 : MAX_DEATHS; died <= MAX_DEATHS; died++) {
-      const { fencingToken: before } = await find(id)
-      await backend.loseLock(id)
-      if (died < MAX_DEATHS) await eventually(async () => (await find(id)).fencingToken > before)
-    }
-    const record = await settled(id)
-    const last = starts.at(-1)
-    expect(record).toMatchObject({ status: 'dead', fencingToken: last })
-    expect(record?.attempts.at(-1)).toMatchObject(lostAttempt(last ?? 0))
-    expect(new Set(record?.attempts.map(({ reason }) => reason))).toEqual(new Set(['process_lost']))
-    await eventually(() => events.some(({ event }) => event === 'task.dead'))
-    expect(events.filter(({ event }) => event === 'task.dead')).toEqual([
-      { event: 'task.dead', queue: long.queue, task: long.name, id, reason: 'process_lost' },
-    ])
   })
 }

@@ -1,0 +1,48 @@
+// The steps in BullMQ's scripts that quarantine tasks whose process has died.
+//
+// Three fields of a job belong to the quarantine. A job that has never lost its process has none of them:
+//
+// - `deaths`: how many processes have died because of the task, as far as is known. BullMQ's own counter, `stc`, is never reset,
+//   and also counts deaths that another task has caused.
+// - `alone`: the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs in
+//   a child process, or waits in a worker. If the worker dies during such an attempt, the task has not caused that death.
+// - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
+//   of the queue, so that it keeps its turn.
+
+/** Counts a death of the lost task `id`, unless it was quarantined and did not run in the worker's process. */
+export const COUNT_DEATH = `local starts, deaths, alone = unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone'))
+  if not deaths or alone == starts then call('HINCRBY', base .. id, 'deaths', 1) end`
+
+/** Stores `survival`: 'lived' ends the quarantine, and 'died' is one more death. `job` is the key of the job. */
+export const storeSurvival = (job: string): string =>
+  `if survival == 'lived' then call('HDEL', ${job}, 'deaths', 'alone') elseif survival == 'died' then call('HINCRBY', ${job}, 'deaths', 1) end`
+
+/** Uncounts the start of a task that a worker has no place for, and marks the task, so that it returns to the head of the queue. */
+export const POSTPONE = `if returns == '1' then
+    call('HINCRBY', KEYS[5], 'ats', -1)
+    call('HSET', KEYS[5], 'waits', 1)
+  end`
+
+/**
+ * Lets a quarantined task that is dead and retried by request run in quarantine first, with one death, so that it is not poison at
+ * once. `job` is the key of the job.
+ */
+export const retryInQuarantine = (job: string): string =>
+  `if call('HEXISTS', ${job}, 'deaths') == 1 then call('HSET', ${job}, 'deaths', 1, 'stc', 1) end`
+
+/** How BullMQ promotes a due job to the end of the queue, or behind the jobs of its priority. */
+const PROMOTION =
+  /local priority =\s*tonumber\(rcall\("HGET", jobKey, "priority"\)\) or 0(\s*if priority == 0 then\s*(?:--.*\s*)?)rcall\("LPUSH", targetKey, jobId\)(\s*else\s*local score = )getPriorityScore\(priority, priorityCounterKey\)/g
+
+/**
+ * Returns the text with each promotion changed, so that a job with the field `waits` returns to the head of the queue, or before
+ * the jobs of its priority. Both fields are read at once, so that a promotion takes Redis no longer.
+ */
+export function withReturns(text: string): string {
+  return text.replaceAll(
+    PROMOTION,
+    (_, when: string, otherwise: string) => `local fields = rcall("HMGET", jobKey, "priority", "waits")
+            local priority, returns = tonumber(fields[1]) or 0, fields[2]
+            if returns then rcall("HDEL", jobKey, "waits") end${when}rcall(returns and "RPUSH" or "LPUSH", targetKey, jobId)${otherwise}returns and priority * 0x100000000 or getPriorityScore(priority, priorityCounterKey)`,
+  )
+}

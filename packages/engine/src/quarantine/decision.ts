@@ -1,0 +1,124 @@
+// Decides how a quarantined task runs, and what its attempt shows about it.
+//
+// A task is quarantined if a process that ran it has died since the task last ended an attempt by itself. Its death may have killed
+// the process, or it may only have run beside the task that did. It therefore runs apart from other tasks, so that its next death
+// shows that the task is the cause. The functions are pure, and the pool carries out what they decide.
+
+import type { Outcome } from '../ports/attempt-result.ts'
+import type { Random } from '../ports/clock.ts'
+
+/**
+ * Where a task can run apart from others:
+ *
+ * - `own_process`: its definition has `isolation: 'process'`, so that it always runs in a child process.
+ * - `process`: its handler can also run in a child process.
+ * - `alone`: its handler can run only in the worker's own thread. The worker must not run anything else meanwhile.
+ */
+export type Apart = 'own_process' | 'process' | 'alone'
+
+export interface ProcessCount {
+  readonly starting: number
+  readonly idle: number
+}
+
+/**
+ * How many child processes may start at once. Starting one takes the processor for several hundred milliseconds, and after a
+ * worker's death, each of the other workers has tasks to quarantine. If these are short, a few processes run them sooner than many
+ * could be started.
+ */
+const MAX_STARTING = 2
+
+/** The places that a worker has for quarantined tasks. */
+export interface Places {
+  /** How many quarantined tasks the worker runs in child processes. */
+  readonly inProcesses: number
+  readonly maxProcesses: number
+  /** The worker's child processes for quarantined tasks that have not begun their first task, and those that have no task. */
+  readonly processes: ProcessCount
+  /** The time since a quarantined task last got or left a child process, in ms. */
+  readonly unchangedMs: number
+  /** Whether a task has the worker to itself, or waits until it has. */
+  readonly isReserved: boolean
+  /** How long the worker does not run another task alone, in ms. */
+  readonly restMs: number
+}
+
+export type QuarantineDecision =
+  /** Too many processes have died while they ran the task, so that it is dead. */
+  | { readonly kind: 'poison' }
+  | { readonly kind: 'run'; readonly apart: Apart }
+  /** There is no place for the task. It waits in the store for `delayMs`. */
+  | { readonly kind: 'wait'; readonly delayMs: number }
+
+/** The shortest and longest time for which a task without a place waits in the store, in ms. */
+const WAIT_MS = { least: 200, most: 5_000 }
+
+/**
+ * Decides how a task runs that is quarantined after `deaths` deaths. After `maxDeaths` deaths, it is dead.
+ *
+ * The longer the child processes have been taken by the same tasks, the longer a task without a place waits, so that looking for a
+ * place costs little while the tasks before it run for long. The wait is random, so that tasks do not return all at once.
+ */
+export function decideQuarantine(
+  { deaths, maxDeaths, apart }: { readonly deaths: number; readonly maxDeaths: number; readonly apart: Apart },
+  places: Places,
+  random: Random,
+): QuarantineDecision {
+  const { unchangedMs, isReserved, restMs } = places
+  if (deaths >= maxDeaths) return { kind: 'poison' }
+  if (isReserved) return wait(WAIT_MS.least, random)
+  switch (apart) {
+    case 'own_process':
+      return { kind: 'run', apart }
+    case 'process':
+      return hasProcess(places) ? { kind: 'run', apart } : wait(unchangedMs, random)
+    case 'alone':
+      return restMs <= 0 ? { kind: 'run', apart } : wait(restMs, random)
+  }
+}
+
+function hasProcess({ inProcesses, maxProcesses, processes: { starting, idle } }: Places): boolean {
+  return inProcesses < maxProcesses && (idle > 0 || starting < MAX_STARTING)
+}
+
+function wait(ms: number, random: Random): QuarantineDecision {
+  const bounded = Math.min(Math.max(ms, WAIT_MS.least), WAIT_MS.most)
+  return { kind: 'wait', delayMs: Math.ceil(bounded * (0.5 + random() / 2)) }
+}
+
+/** The longest time for which a worker does not run another task alone, in ms. */
+const MAX_REST_MS = 30_000
+
+/**
+ * Returns how long a worker that has run a task alone runs other tasks before it runs another one alone, in ms. `tookMs` is how
+ * long the worker was reserved for the task. The other tasks thus get about half of the worker's time.
+ */
+export function restAfter(tookMs: number): number {
+  return Math.min(tookMs, MAX_REST_MS)
+}
+
+/**
+ * What an attempt of a quarantined task shows about the task. `lived` means that the handler ended by itself, so that the task is
+ * no longer quarantined. `died` means that it ended its child process, which is one more death. Otherwise, the attempt was ended
+ * from outside, which shows nothing.
+ */
+export type Survival = 'lived' | 'died' | undefined
+
+/** Returns what this outcome shows about a quarantined task that ran apart in this way. */
+export function survivalOf(outcome: Outcome, apart: Apart): Survival {
+  switch (outcome.kind) {
+    case 'returned':
+    case 'declared':
+    case 'snoozed':
+    case 'rate_limited':
+      return 'lived'
+    case 'panicked':
+      if (outcome.reason !== 'isolate_died' && outcome.reason !== 'out_of_memory') return 'lived'
+      // If the definition itself asks for a child process, the retry policy decides.
+      return apart === 'process' ? 'died' : undefined
+    case 'timed_out':
+    case 'closed':
+    case 'stopped':
+      return undefined
+  }
+}

@@ -1,0 +1,43 @@
+// Handles the drills' work, which writes each start, signal and end to the ledger. The handlers have a file of their own, so that
+// they can also run in child processes.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
+import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
+import { blockEventLoop } from './block-event-loop.ts'
+import { secondWork, thirdWork, work } from './catalogue.ts'
+import { isWorkerProcess, workerArguments } from './worker-arguments.ts'
+
+type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
+
+let append: ((effect: Effect) => void) | undefined
+/** Only the worker itself is blocked, and only once. */
+let hasBlocked = false
+
+async function doWork({ id, input, fencingToken, signal, snooze }: Context) {
+  const { name, ledger } = workerArguments()
+  append ??= appendTo(ledger)
+  const write = append
+  const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
+    write({ what, id, fencingToken, worker: name, at: wallMs(), ...more })
+  note('start')
+  const signalled = (): void => note('signal', { machineMs: machineMs() })
+  signal.addEventListener('abort', signalled, { once: true })
+  const { ms, againMs = ms, again, blocks, listens } = input
+  if (blocks?.worker === name && isWorkerProcess() && !hasBlocked) {
+    hasBlocked = true
+    blockEventLoop(blocks.ms)
+  } else if (blocks === undefined) {
+    await sleep(fencingToken === 1 ? ms : againMs, undefined, listens ? { signal } : {})
+  }
+  if (fencingToken === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
+  if (fencingToken === 1 && again?.by === 'retry') {
+    throw new TaskError('again', 'the input asks for a retry', { retryAfter: `${again.afterMs}ms` })
+  }
+  note('end')
+  signal.removeEventListener('abort', signalled)
+  return { fencingToken }
+}
+
+export const workHandler = defineHandler(work, import.meta.url, doWork)
+export const secondHandler = defineHandler(secondWork, import.meta.url, doWork)
+export const thirdHandler = defineHandler(thirdWork, import.meta.url, doWork)

@@ -1,0 +1,374 @@
+// Tests that every broker quarantines tasks whose process has died, and that a pool on it runs them apart from other tasks.
+import type { TaskEvent, TaskId } from '@bullpen/contract'
+import type { IsolatedTask, Isolator, Outcome } from '@bullpen/engine/internal'
+import { eventually } from '@bullpen/testkit'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from '../backend.ts'
+import { type Handle, long, openSetup, type SetupOptions, short } from '../setup.ts'
+
+/** Runs `run` in place of a child process. The attempts cannot be killed, because they end by themselves. */
+function childProcesses(run: (task: IsolatedTask) => Promise<Outcome>): Isolator {
+  return {
+    isolations: ['thread', 'process'],
+    run: (task) => ({ outcome: run(task), signal() {}, kill() {} }),
+    close: async () => {},
+  }
+}
+
+const returned = (n: number): Outcome => ({ kind: 'returned', output: { n } })
+const killed: Outcome = { kind: 'panicked', reason: 'isolate_died', error: new Error('exited with code 1') }
+
+/** A handler whose tasks run until the test ends them, by number. */
+function controlled() {
+  const running = new Map<number, () => void>()
+  const starts: number[] = []
+  let isOver = false
+  const handle: Handle = ({ input: { n }, signal }) => {
+    starts.push(n)
+    if (isOver) return { n }
+    return new Promise((resolve, reject) => {
+      running.set(n, () => running.delete(n) && resolve({ n }))
+      signal.addEventListener('abort', () => reject(signal.reason))
+    })
+  }
+  return {
+    handle,
+    starts,
+    running,
+    end: (n: number) => running.get(n)?.(),
+    /** Ends all tasks. Later ones end at once. */
+    finish(): void {
+      isOver = true
+      for (const end of [...running.values()]) end()
+    },
+  }
+}
+
+async function openQuarantine(open: OpenBackend, options: SetupOptions = {}) {
+  const setup = await openSetup(open, { locks: 'quick', ...options })
+  const { backend, find } = setup
+  return {
+    ...setup,
+    /** Kills the worker that runs these tasks. */
+    die: (worker: string, ...ids: readonly TaskId[]) => backend.kill(worker, ids),
+    lost: (id: TaskId, times = 1) =>
+      eventually(
+        async () => (await find(id)).attempts.filter(({ reason }) => reason === 'process_lost').length === times,
+      ),
+  }
+}
+
+export function quarantine(open: OpenBackend): void {
+  it('a task whose worker died runs when no other attempt is running, and nothing starts before it has ended', async () => {
+    const { handle, running, end } = controlled()
+    const { enqueue, start, settled, die } = await openQuarantine(open, { handle, concurrency: 3 })
+    const lost = await Promise.all([1, 2, 3].map((n) => enqueue(long, { n })))
+    await start('test:1')
+    await eventually(() => running.size === 3)
+    const pool = await start('test:2')
+    const others = [await enqueue(long, { n: 4 })]
+    await eventually(() => running.size === 4)
+    for (const n of [1, 2, 3]) running.delete(n)
+    await die('test:1', ...lost)
+    await eventually(() => pool.status().notReady === 'a quarantined task runs alone in this worker')
+    others.push(await enqueue(short, { n: 5 }))
+    expect([...running.keys()]).toEqual([4])
+    end(4)
+    const ended = new Set<number>()
+    while (ended.size < 4) {
+      await eventually(() => running.size > 0)
+      const now = [...running.keys()]
+      if (now.some((n) => n <= 3)) expect(now).toHaveLength(1)
+      for (const n of now) {
+        ended.add(n)
+        end(n)
+      }
+    }
+    for (const id of [...lost, ...others])
+      expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
+  })
+
+  it('a task that ends an attempt by itself is no longer quarantined', async () => {
+    const { handle, running, end } = controlled()
+    const failing: Handle = (context) => {
+      if (context.input.n === 1 && context.fencingToken === 2) throw new Error('lived, but failed')
+      return handle(context)
+    }
+    const { enqueue, start, settled, die } = await openQuarantine(open, { handle: failing })
+    const suspect = await enqueue(long, { n: 1 })
+    await start('test:1')
+    await eventually(() => running.has(1))
+    await die('test:1', suspect)
+    running.clear()
+    await start('test:2')
+    await eventually(() => running.has(1))
+    // The retry runs beside another task.
+    const other = await enqueue(long, { n: 2 })
+    await eventually(() => running.size === 2)
+    end(1)
+    end(2)
+    expect(await settled(suspect)).toMatchObject({
+      status: 'completed',
+      fencingToken: 3,
+      attemptsMade: 2,
+      attempts: [
+        { reason: 'process_lost', counted: false, attempt: 1 },
+        { reason: 'unexpected_error', counted: true, attempt: 1 },
+        { state: 'DONE_SUCCESS', attempt: 2 },
+      ],
+    })
+    expect(await settled(other)).toMatchObject({ status: 'completed' })
+  })
+
+  it('a task that dies alone as often as allowed is dead as poison, and its handler is not called again', async () => {
+    const { handle, starts, running } = controlled()
+    const { enqueue, start, settled, die, lost, events } = await openQuarantine(open, { handle })
+    const id = await enqueue(long, { n: 1 })
+    for (let deaths = 1; deaths <= 3; deaths++) {
+      const worker = `test:${deaths}`
+      await start(worker)
+      await eventually(() => running.has(1))
+      running.clear()
+      await die(worker, id)
+      await lost(id, deaths)
+    }
+    await start('test:4')
+    const record = await settled(id)
+    expect(record).toMatchObject({ status: 'dead', fencingToken: 3, attemptsMade: 0 })
+    expect(record?.attempts.map(({ fencingToken, reason, counted }) => [fencingToken, reason, counted])).toEqual([
+      [1, 'process_lost', false],
+      [2, 'process_lost', false],
+      [3, 'process_lost', false],
+      [0, 'poison', false],
+    ])
+    expect(starts).toHaveLength(3)
+    const isEnd = (event: TaskEvent): boolean => event.event === 'attempt.ended' && event.id === id
+    await eventually(() => events.some(isEnd))
+    expect(events.filter(isEnd)).toMatchObject([{ verdict: 'dead', state: 'RECOVER_ERR', reason: 'poison' }])
+  })
+
+  it('a task that kills its child process in quarantine uses no attempt, and is dead as poison after three deaths', async () => {
+    const { handle, running } = controlled()
+    const isolator = childProcesses(async () => killed)
+    const { enqueue, start, settled, die } = await openQuarantine(open, { handle, processes: { max: 8, isolator } })
+    const id = await enqueue(short, { n: 1 })
+    await start('test:1')
+    await eventually(() => running.has(1))
+    await die('test:1', id)
+    await start('test:2')
+    const record = await settled(id)
+    expect(record).toMatchObject({ status: 'dead', fencingToken: 3, attemptsMade: 0 })
+    expect(record?.attempts.map(({ reason, counted }) => [reason, counted])).toEqual([
+      ['process_lost', false],
+      ['isolate_died', false],
+      ['isolate_died', false],
+      ['poison', false],
+    ])
+  })
+
+  it('tasks in quarantine run in as many processes as there are, beside other tasks; the rest waits and holds no slot', async () => {
+    const { handle, running, end } = controlled()
+    const gates = new Map<TaskId, PromiseWithResolvers<Outcome>>()
+    const isolator = childProcesses(({ id }) => {
+      const gate = Promise.withResolvers<Outcome>()
+      gates.set(id, gate)
+      return gate.promise
+    })
+    const { enqueue, start, settled, die, find } = await openQuarantine(open, {
+      handle,
+      processes: { max: 2, isolator },
+    })
+    const suspects = [1, 2, 3, 4].map((n) => enqueue(long, { n }))
+    const ids = await Promise.all(suspects)
+    await start('test:1')
+    await eventually(() => running.size === 4)
+    running.clear()
+    await die('test:1', ...ids)
+    const pool = await start('test:2')
+    await eventually(() => gates.size === 2)
+    const other = await enqueue(long, { n: 5 })
+    await eventually(() => running.has(5))
+    expect(pool.busy()).toBe(3)
+    const waiting = ids.filter((id) => !gates.has(id))
+    for (const id of waiting) {
+      await eventually(async () => (await find(id)).status === 'scheduled')
+      expect(await find(id)).toMatchObject({ fencingToken: 1, attemptsMade: 0 })
+    }
+    // A task that waits for a place starts before a task that was enqueued earlier than its return.
+    for (const gate of gates.values()) gate.resolve(returned(0))
+    await eventually(() => gates.size === 4)
+    for (const gate of gates.values()) gate.resolve(returned(0))
+    end(5)
+    for (const id of [...ids, other]) expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
+  })
+
+  it('a task without a place returns to the head of the queue', async () => {
+    const { handle, running, end, starts, finish } = controlled()
+    const first = Promise.withResolvers<Outcome>()
+    const inProcess: TaskId[] = []
+    const isolator = childProcesses(({ id }) => {
+      inProcess.push(id)
+      return inProcess.length === 1 ? first.promise : Promise.resolve(returned(0))
+    })
+    const setup = await openQuarantine(open, { handle, concurrency: 2, processes: { max: 1, isolator } })
+    const { enqueue, start, settled, die, find } = setup
+    const ids = await Promise.all([1, 2].map((n) => enqueue(long, { n })))
+    await start('test:1')
+    await eventually(() => running.size === 2)
+    running.clear()
+    await die('test:1', ...ids)
+    await start('test:2')
+    await eventually(() => inProcess.length === 1)
+    const waiting = ids.find((id) => !inProcess.includes(id)) ?? inProcess[0]
+    if (waiting === undefined) throw new Error('no task runs in a process')
+    await eventually(async () => (await find(waiting)).status === 'scheduled')
+    const others = await Promise.all(Array.from({ length: 10 }, (_, i) => enqueue(long, { n: 3 + i })))
+    await eventually(() => running.size === 1)
+    first.resolve(returned(0))
+    // Another task may get the slot before the waiting one is due.
+    await eventually(() => inProcess.length === 2 || running.size === 2)
+    await eventually(async () => inProcess.length === 2 || ((await find(waiting)).dueAt ?? 0) < Date.now())
+    end(starts.at(-1) ?? 0)
+    await eventually(() => inProcess.length === 2)
+    expect(starts.slice(2).length).toBeLessThan(5)
+    finish()
+    for (const id of [...ids, ...others]) expect(await settled(id)).toMatchObject({ status: 'completed' })
+  })
+
+  it('the death of a worker is not a death of a task that runs in a child process of that worker', async () => {
+    const { handle, running } = controlled()
+    let deaths = 0
+    const isolator = childProcesses(() => (deaths < 5 ? new Promise(() => {}) : Promise.resolve(returned(1))))
+    const setup = await openQuarantine(open, { handle, processes: { max: 8, isolator } })
+    const { enqueue, start, settled, die, lost, find } = setup
+    const id = await enqueue(long, { n: 1 })
+    await start('test:0')
+    await eventually(() => running.has(1))
+    for (; deaths < 5; deaths++) {
+      await eventually(async () => {
+        const { status, fencingToken } = await find(id)
+        return status === 'active' && fencingToken === deaths + 1
+      })
+      await die(`test:${deaths}`, id)
+      await lost(id, deaths + 1)
+      await start(`test:${deaths + 1}`)
+    }
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 6, attemptsMade: 1 })
+  })
+
+  it('a task that waits to run alone can be cancelled, and a drain returns it to its queue', async () => {
+    const { handle, running, end } = controlled()
+    const { enqueue, start, settled, die, find, broker } = await openQuarantine(open, { handle, concurrency: 2 })
+    const ids = [await enqueue(long, { n: 1 }), await enqueue(long, { n: 2 })]
+    await start('test:1')
+    await eventually(() => running.size === 2)
+    running.clear()
+    const pool = await start('test:2')
+    const busy = await enqueue(long, { n: 3 })
+    await eventually(() => running.has(3))
+    await die('test:1', ...ids)
+    const held = await eventually(async () => {
+      const found = await Promise.all(ids.map(find))
+      return found.find(({ status, fencingToken }) => status === 'active' && fencingToken === 2)
+    })
+    await broker.cancel(held.id, { stoppable: true, by: 'me' })
+    expect(await settled(held.id)).toMatchObject({ status: 'cancelled' })
+    const other = ids.find((id) => id !== held.id) ?? held.id
+    await eventually(async () => (await find(other)).status === 'active')
+    const drained = pool.drain({ drainMs: 5_000, graceMs: 1_000 })
+    await eventually(async () => (await find(other)).status === 'waiting')
+    end(3)
+    expect(await drained).toMatchObject({ finished: 1, requeued: 1, abandoned: [], unconfirmed: [] })
+    expect(await settled(busy)).toMatchObject({ status: 'completed' })
+    expect(await find(other)).toMatchObject({ status: 'waiting', fencingToken: 1, attemptsMade: 0 })
+  })
+
+  it.each([true, false])(
+    'whatever kills workers, no innocent task dies, and each pill is dead as poison (child processes: %s)',
+    async (hasProcesses) => {
+      const kinds = fc.array(fc.constantFrom('innocent', 'pill', 'failing'), { minLength: 3, maxLength: 5 })
+      const chances = fc.infiniteStream(fc.nat({ max: 9 }))
+      const property = fc.asyncProperty(kinds, chances, (tasks, stream) =>
+        runPills(open, tasks, hasProcesses, () => stream.next().value),
+      )
+      await fc.assert(property, { numRuns: 2, endOnFailure: true })
+    },
+    60_000,
+  )
+}
+
+type Kind = 'innocent' | 'pill' | 'failing'
+
+/**
+ * Runs tasks of these kinds in two workers. A pill kills whatever runs it: its worker, or its child process. Now and then, a worker
+ * is also killed for no reason while it runs something in child processes.
+ */
+async function runPills(
+  open: OpenBackend,
+  kinds: readonly Kind[],
+  hasProcesses: boolean,
+  chance: () => number,
+): Promise<void> {
+  const kindOf = (n: number): Kind => kinds[n] ?? 'innocent'
+  const pills: TaskId[] = []
+  const handle: Handle = ({ input: { n }, id }) => {
+    const kind = kindOf(n)
+    if (kind === 'pill') {
+      pills.push(id)
+      return new Promise(() => {})
+    }
+    if (kind === 'failing' && chance() < 3) throw new Error('failed by itself')
+    return new Promise((resolve) => setTimeout(() => resolve({ n }), 10 * chance()))
+  }
+  const isolator = childProcesses(async ({ input }) => {
+    const { n } = input as { readonly n: number }
+    if (kindOf(n) === 'pill') return killed
+    await new Promise((resolve) => setTimeout(resolve, 10 * chance()))
+    return returned(n)
+  })
+  const setup = await openQuarantine(open, {
+    handle,
+    concurrency: 6,
+    ...(hasProcesses && { processes: { max: 3, isolator } }),
+  })
+  const { enqueue, pool, find, die, drain } = setup
+  let started = 0
+  const workers = new Map<string, ReturnType<typeof pool>>()
+  const startWorker = async (): Promise<void> => {
+    const name = `w:${started++}`
+    const created = pool(name)
+    workers.set(name, created)
+    await created.start()
+  }
+  const tasksOf = (worker: string): readonly TaskId[] =>
+    workers
+      .get(worker)
+      ?.slots()
+      .flatMap(({ task }) => (task === undefined ? [] : [task.id as TaskId])) ?? []
+  const kill = async (worker: string): Promise<void> => {
+    const lost = tasksOf(worker)
+    workers.delete(worker)
+    await die(worker, ...lost)
+    await startWorker()
+  }
+  await startWorker()
+  await startWorker()
+  const ids = await Promise.all(kinds.map((kind, n) => enqueue(kind === 'pill' ? short : long, { n })))
+  await eventually(async () => {
+    const pill = pills.pop()
+    const worker = [...workers.keys()].find((each) => pill !== undefined && tasksOf(each).includes(pill))
+    if (worker !== undefined) await kill(worker)
+    else if (hasProcesses && chance() === 0) await kill([...workers.keys()][0] ?? '')
+    const records = await Promise.all(ids.map(find))
+    return records.every(({ status }) => status === 'completed' || status === 'dead')
+  }, 30_000)
+  await drain()
+  for (const [n, id] of ids.entries()) {
+    const { status, attempts, attemptsMade } = await find(id)
+    const last = attempts.at(-1)
+    if (kindOf(n) === 'pill') expect([status, last?.reason, attemptsMade]).toEqual(['dead', 'poison', 0])
+    else if (kindOf(n) === 'innocent') expect([status, attemptsMade]).toEqual(['completed', 1])
+    else expect(last?.reason).not.toBe('poison')
+  }
+}
