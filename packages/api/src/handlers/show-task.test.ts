@@ -100,7 +100,9 @@ describe('a wait for the end of a task', () => {
 
   test('with a misspelt parameter is rejected', async () => {
     const { get } = await testApi()
-    expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([{ parameter: 'wiat', message: 'unknown parameter' }])
+    expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([
+      { parameter: 'wiat', message: 'unknown parameter; did you mean wait?' },
+    ])
   })
 })
 

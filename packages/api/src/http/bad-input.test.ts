@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { KEY, problemIn, testApi } from '../api.fixture.ts'
+import { anId, KEY, problemIn, testApi } from '../api.fixture.ts'
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
@@ -146,6 +146,53 @@ describe('a request', () => {
       { numRuns: 300 },
     )
   })
+})
+
+describe('a request with a wrong body', () => {
+  test.each([
+    ['text/plain', "the Content-Type is 'text/plain'; expected a body with Content-Type: application/json"],
+    ['', 'expected a body with Content-Type: application/json'],
+  ])('of the Content-Type %j is answered with the one that is accepted', async (type, detail) => {
+    const { post, broker } = await testApi()
+    const answer = await post('{"task":"math.square","input":{"n":4}}', { 'content-type': type })
+    expect(problemIn(answer)).toMatchObject({ status: 415, code: 'unsupported_media_type', detail })
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('without a Content-Type is answered with the one that is accepted', async () => {
+    const { app } = await testApi()
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    const body = new TextEncoder().encode('{}')
+    const response = await fetch(`${url}/v1/tasks`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${KEY}` },
+      body,
+    })
+    expect(await response.json()).toMatchObject({
+      code: 'unsupported_media_type',
+      detail: 'the request has a body without a Content-Type; expected a body with Content-Type: application/json',
+    })
+  })
+
+  test('that is not JSON is answered with the reason', async () => {
+    const { post } = await testApi()
+    expect(problemIn(await post('nonsense')).detail).toBe(
+      'the body is not valid JSON: Unexpected token \'o\', "nonsense"',
+    )
+  })
+
+  test.each(['DELETE', 'POST'] as const)('%s without a body may have the Content-Type of JSON', async (method) => {
+    const { ask } = await testApi()
+    const url = `/v1/tasks/${anId}${method === 'POST' ? '/cancel' : ''}`
+    const answer = await ask({ method, url, headers: { 'content-type': 'application/json' } })
+    expect(problemIn(answer)).toMatchObject({ status: 404, code: 'task_not_found' })
+  })
+})
+
+test('a parameter that is given twice is rejected', async () => {
+  const { get } = await testApi()
+  const problem = problemIn(await get('/v1/tasks?queue=cpu&queue=mail&status=dead'))
+  expect(problem.errors).toEqual([{ parameter: 'queue', message: 'given 2 times; expected it once' }])
 })
 
 describe('an unexpected error', () => {

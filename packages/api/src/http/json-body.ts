@@ -2,7 +2,8 @@
 // numbers.
 import { isUtf8 } from 'node:buffer'
 import { BullpenError } from '@bullpen/contract'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 
 /** JSON.parse accepts any depth, but writing and validating are recursive, and 30,000 levels overflow the stack. */
 const MAX_DEPTH = 100
@@ -17,11 +18,22 @@ export function acceptOnlyJson(app: FastifyInstance): void {
         const detail = 'the body has a Content-Encoding; send the body uncompressed and without that header'
         throw new BullpenError('unsupported_media_type', detail)
       }
-      done(null, parseJsonBody(body))
+      done(null, body.length === 0 && mayBeAbsent(request) ? undefined : parseJsonBody(body))
     } catch (error) {
       done(error as Error)
     }
   })
+  app.addContentTypeParser('*', ({ headers }, _payload, done) => {
+    const type = headers['content-type']
+    const found = type === undefined ? 'the request has a body without a Content-Type' : `the Content-Type is '${type}'`
+    done(new BullpenError('unsupported_media_type', `${found}; expected a body with Content-Type: application/json`))
+  })
+}
+
+/** Many clients send the header Content-Type with every request, even if it has no body. */
+function mayBeAbsent({ routeOptions }: FastifyRequest): boolean {
+  const schema: unknown = routeOptions.schema?.body
+  return schema === undefined || (schema instanceof z.ZodType && schema.safeParse(undefined).success)
 }
 
 /** @throws BullpenError `malformed_json` or `invalid_request`. */
@@ -37,8 +49,13 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new BullpenError('malformed_json', `the body is not valid JSON: ${(cause as SyntaxError).message}`, { cause })
+    throw new BullpenError('malformed_json', `the body is not valid JSON: ${reasonOf(cause)}`, { cause })
   }
+}
+
+/** Returns Node's message, which contains either the position or the text around it. */
+function reasonOf(cause: unknown): string {
+  return (cause as SyntaxError).message.replace(/ is not valid JSON$/, '')
 }
 
 /** Rejects harmful content. The recursion ends at {@link MAX_DEPTH}, so a deeply nested body cannot overflow the call stack. */

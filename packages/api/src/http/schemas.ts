@@ -4,6 +4,7 @@ import { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from '@bullpe
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
 import { describeIssue } from './problems/issue-messages.ts'
+import { withAcceptedNames } from './problems/unknown-names.ts'
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent
@@ -17,11 +18,22 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
         const error = bodyError(catalogue, schema, data)
         return error === undefined ? { value: data } : { error }
       }
+      const repeated = repeatedParameters(data)
+      if (repeated.length > 0) return { error: validationError('invalid_request', repeated) }
       const result = schema.safeParse(data, { error: describeIssue })
       return result.success
         ? { value: result.data }
-        : { error: validationError('invalid_request', parameterErrors(result.error)) }
+        : {
+            error: validationError('invalid_request', withAcceptedNames(schema, parameterErrors(result.error))),
+          }
     }
+}
+
+/** No route accepts a parameter more than once. */
+function repeatedParameters(data: unknown): readonly FieldError[] {
+  return Object.entries(data ?? {}).flatMap(([parameter, value]) =>
+    Array.isArray(value) ? [{ parameter, message: `given ${value.length} times; expected it once` }] : [],
+  )
 }
 
 /** Returns what is wrong with a body, or undefined if it matches the schema. */
@@ -46,20 +58,31 @@ function mismatch(catalogue: Catalogue, schema: z.ZodType, body: unknown, error:
     return new BullpenError('invalid_request', 'the body must be a JSON object; /openapi.json lists its fields')
   }
   const ofTask = schema instanceof z.ZodDiscriminatedUnion && schema.def.discriminator === 'task'
-  return ofTask ? taskBodyError(catalogue, body, error) : validationError('invalid_request', bodyErrors(error))
+  if (ofTask) return taskBodyError(catalogue, schema, body, error)
+  return validationError('invalid_request', withAcceptedNames(schema, bodyErrors(error)))
 }
 
 /** Checks the name of the task first, because there is no schema for the input without it. */
-function taskBodyError(catalogue: Catalogue, body: object, error: z.core.$ZodError): BullpenError {
+function taskBodyError(
+  catalogue: Catalogue,
+  schema: z.ZodDiscriminatedUnion,
+  body: object,
+  error: z.core.$ZodError,
+): BullpenError {
   const { task } = body as { readonly task?: unknown }
   if (typeof task !== 'string') {
     const known = catalogue.definitions.map(({ name }) => name).join(', ')
     return validationError('invalid_request', [{ pointer: '/task', message: `expected the name of a task: ${known}` }])
   }
   if (!catalogue.has(task)) return unknownTask(catalogue, task)
-  const errors = bodyErrors(error)
+  const ofTask = schema.options.find((option) => option instanceof z.ZodObject && isLiteral(option.shape['task'], task))
+  const errors = ofTask === undefined ? bodyErrors(error) : withAcceptedNames(ofTask as z.ZodType, bodyErrors(error))
   const onlyInput = error.issues.every(({ path }) => path[0] === 'input')
   return validationError(onlyInput ? 'invalid_input' : 'invalid_request', errors)
+}
+
+function isLiteral(schema: unknown, value: string): boolean {
+  return schema instanceof z.ZodLiteral && schema.value === value
 }
 
 function unknownTask(catalogue: Catalogue, name: string): BullpenError {

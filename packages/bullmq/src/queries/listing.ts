@@ -115,6 +115,6 @@ function decodeCursor(query: ListQuery): Cursor {
 function invalidCursor({ queue, status }: ListQuery): BullpenError {
   return new BullpenError(
     'invalid_cursor',
-    `the cursor does not belong to a listing of queue '${queue}', status '${status}'`,
+    `the cursor does not belong to a listing of queue '${queue}' with status '${status}'; send the \`next\` of the previous page, or no cursor to start again`,
   )
 }

@@ -4,20 +4,24 @@ import { BullpenError } from '../errors/errors.ts'
 import { bytes } from './bytes.ts'
 import { limitMs, milliseconds } from './duration.ts'
 
-export const durationText = textThat((text) => milliseconds(text))
+const DURATION = "a duration with a unit, such as '5s'"
+
+export const durationText = textThat(DURATION, (text) => milliseconds(text))
 
 /** A duration, or `'none'` for no limit. */
-export const limitText = z.union([z.literal('none'), textThat((text) => limitMs(text, 'duration'))], {
+export const limitText = z.union([z.literal('none'), textThat(DURATION, (text) => limitMs(text, 'duration'))], {
   error: "expected a duration such as '30s', or 'none' for no limit",
 })
 
 /** An amount of memory, or a number of bytes. */
-export const bytesOrAmount = z.union([textThat((text) => bytes(text, 'the amount')), z.int().min(1)], {
+export const bytesOrAmount = z.union([textThat('an amount', (text) => bytes(text, 'the amount')), z.int().min(1)], {
   error: "expected an amount such as '64MiB', or a number of bytes",
 })
 
-function textThat(parse: (text: string) => unknown): z.ZodString {
-  return z.string().superRefine((text, context) => {
+/** `expected` describes what is accepted. */
+function textThat(expected: string, parse: (text: string) => unknown): z.ZodString {
+  const error: z.core.$ZodErrorMap = ({ input }) => `${input === undefined ? 'missing; ' : ''}expected ${expected}`
+  return z.string({ error }).superRefine((text, context) => {
     try {
       parse(text)
     } catch (error) {

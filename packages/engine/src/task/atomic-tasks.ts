@@ -32,8 +32,7 @@ export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
 /** Checks the options of one task. @throws BullpenError `invalid_request` if the task has a policy for a full queue. */
 export function checkAtomic({ whenFull = 'reject' }: ProducerOptions): void {
   if (whenFull === 'reject') return
-  const message = 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull'
-  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/whenFull', message }] })
+  refuse('/whenFull', 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull')
 }
 
 /** Returns one error for all invalid tasks of an atomic request, with the first task's code. `errors` is not empty. */

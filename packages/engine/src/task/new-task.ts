@@ -137,5 +137,5 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
 }
 
 function refuse(pointer: string, message: string): never {
-  throw new BullpenError('invalid_request', message, { errors: [{ pointer, message }] })
+  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
 }

@@ -71,7 +71,7 @@ function decode({ queue, status }: ListQuery, cursor: string): Position {
   if (ofQueue !== queue || ofStatus !== status || typeof last !== 'string' || typeof at !== 'number') {
     throw new BullpenError(
       'invalid_cursor',
-      `the cursor does not belong to a listing of queue '${queue}' with status '${status}'`,
+      `the cursor does not belong to a listing of queue '${queue}' with status '${status}'; send the \`next\` of the previous page, or no cursor to start again`,
     )
   }
   return { last, at }

@@ -80,7 +80,14 @@ test('an invalid task does not affect the others, and its errors point into the 
     },
     { error: { code: 'invalid_request', errors: [{ pointer: '/tasks/3' }] } },
     { error: { code: 'invalid_request', errors: [{ pointer: '/tasks/4/retry/maxAttempts' }] } },
-    { error: { code: 'invalid_request', errors: [{ pointer: '/tasks/5/colour', message: 'unknown field' }] } },
+    {
+      error: {
+        code: 'invalid_request',
+        errors: [
+          { pointer: '/tasks/5/colour', message: expect.stringContaining('unknown field; expected task, input') },
+        ],
+      },
+    },
   ])
 })
 
@@ -158,7 +165,7 @@ test.each([
   ['no tasks', { tasks: [] }, '/tasks', 'expected at least 1 item'],
   ['1,001 tasks', { tasks: Array.from({ length: 1_001 }, () => SQUARE) }, '/tasks', 'expected at most 1000 items'],
   ['no list', { tasks: SQUARE }, '/tasks', 'expected an array, got an object'],
-  ['an unknown field', { tasks: [SQUARE], wait: '10s' }, '/wait', 'unknown field'],
+  ['an unknown field', { tasks: [SQUARE], wait: '10s' }, '/wait', 'unknown field; expected tasks, atomic'],
 ])('a body with %s is rejected', async (_name, body, pointer, message) => {
   const { send, broker } = await bulkApi()
   expect(problemIn(await send(body))).toMatchObject({ code: 'invalid_request', errors: [{ pointer, message }] })

@@ -134,7 +134,10 @@ describe('a rejected task', () => {
     const problem = problemIn(await post({ task: 'email.welcome', input }))
     expect(problem).toMatchObject({ status: 422, code: 'invalid_input' })
     expect(problem.errors).toHaveLength(3)
-    expect(problem.errors).toContainEqual({ pointer: '/input/colour', message: 'unknown field' })
+    expect(problem.errors).toContainEqual({
+      pointer: '/input/colour',
+      message: 'unknown field; expected to, lines, extra, tree',
+    })
     expect(problem.errors).toContainEqual({ pointer: '/input/lines/1/text', message: expect.any(String) })
     expect(problem.errors).toContainEqual({ pointer: '/input/to', message: expect.any(String) })
   })
@@ -172,7 +175,9 @@ describe('a rejected task', () => {
 
   test('with a timeout for a short task is answered with the reason', async () => {
     const { post } = await testApi()
-    expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toMatch(/^math\.square is a short task/)
+    expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toMatch(
+      /^\/timeout: math\.square is a short task/,
+    )
   })
 })
 

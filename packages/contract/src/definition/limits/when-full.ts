@@ -15,12 +15,15 @@ export type WhenFull = 'reject' | 'drop' | { readonly block: Duration }
 
 const LONGEST = `${MAX_WAIT_S}s` as const
 
-export const whenFullSchema = z.union([
-  z.enum(['reject', 'drop']),
-  z.strictObject({
-    block: durationText.refine((text) => !isDuration(text) || isShortEnough(text), `the longest is '${LONGEST}'`),
-  }),
-])
+export const whenFullSchema = z.union(
+  [
+    z.enum(['reject', 'drop']),
+    z.strictObject({
+      block: durationText.refine((text) => !isDuration(text) || isShortEnough(text), `the longest is '${LONGEST}'`),
+    }),
+  ],
+  { error: `expected "reject", "drop", or an object such as {"block":"10s"}, with at most '${LONGEST}'` },
+)
 
 /** Returns the policy unchanged. `fail` throws an error that names the queue. */
 export function checkedWhenFull(given: WhenFull, fail: (problem: string) => never): WhenFull {
