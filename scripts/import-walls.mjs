@@ -15,7 +15,7 @@ const PORTS_ONLY = 'The engine must not use a clock or randomness of its own; us
  * must not use.
  */
 export const ROOMS = [
-  { room: 'packages/contract', allow: ['zod'], noNode: true },
+  { room: 'packages/contract', allow: ['croner', 'zod'], noNode: true },
   { room: 'packages/config', allow: [...CONTRACT, 'zod', ...NODE] },
   { room: 'packages/tasks', allow: ['@bullpen/contract', 'zod', ...NODE] },
   {

@@ -74,6 +74,14 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'Another command already has this id.',
     action: 'Choose a new id, or omit `id`.',
   },
+  schedule_not_found: {
+    meaning: 'There is no schedule with this name in the queues of the catalogue.',
+    action: 'List the schedules with `bullpen schedules list`.',
+  },
+  schedule_name_taken: {
+    meaning: "A schedule with this name exists for a task of another queue. A schedule's queue cannot be changed.",
+    action: 'Delete the other schedule first, or choose another name.',
+  },
   route_not_found: { meaning: 'The API does not have this path.', action: 'Look up the path in `/reference`.' },
   method_not_allowed: {
     meaning: 'The path exists but does not accept this method.',

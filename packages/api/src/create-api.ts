@@ -86,6 +86,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       log: logger,
       onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
+      onScheduled: (scheduled) => telemetry.sink({ event: 'task.enqueued', ...scheduled }),
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,

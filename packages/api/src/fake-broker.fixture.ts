@@ -20,6 +20,8 @@ import {
   queueOfAll,
   type RetryOptions,
 } from '@bullpen/engine/internal'
+import { fakeClock } from '@bullpen/testkit'
+import { memorySchedules } from '@bullpen/testkit/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
@@ -72,6 +74,16 @@ export function fakeBroker(): FakeBroker {
     act()
     return 'done'
   }
+
+  const { schedules, close: closeSchedules } = memorySchedules({
+    clock: fakeClock(Date.now()),
+    check() {
+      if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
+    },
+    statusOf: (id) => records.get(id)?.status,
+    enqueue: (task) => void broker.enqueue(task),
+    cancel: async () => {},
+  })
 
   const broker: FakeBroker = {
     enqueued: [],
@@ -190,8 +202,9 @@ export function fakeBroker(): FakeBroker {
       }),
     counts: () => answer(() => ({}) as Record<TaskStatus, number>),
     totals: () => answer(() => ({ bytes: 0, accepted: 0, removed: 0, drift: 0, unaccounted: 0 })),
+    schedules,
     ping: () => answer(() => undefined),
-    close: async () => {},
+    close: async () => closeSchedules(),
   }
   return broker
 }

@@ -1,6 +1,7 @@
 // Tests the program in a separate process, against a fake API: every command's requests, output and exit codes.
 import { userInfo } from 'node:os'
 import { Readable } from 'node:stream'
+import type { ScheduleView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { run } from './capture.fixture.ts'
 import { COMMAND_NAMES, commandOf } from './commands/command-table.ts'
@@ -38,6 +39,22 @@ const KIND_COUNT = {
   ...{ queue: 'cpu', fingerprint: '0123456789abcdef', state: 'DONE_ERROR', code: 'gone', message: 'no customer #' },
   ...{ count: 3, oldestAt: pending.requestedAt, newestAt: pending.requestedAt, newestId: ID },
 }
+const SCHEDULE: ScheduleView = {
+  ...{ name: 'nightly-report', task: 'report.create', queue: 'reports', input: {}, cron: '0 3 * * *', timeZone: 'UTC' },
+  ...{
+    source: 'catalogue',
+    status: 'active',
+    changedBy: 'ann',
+    runs: 3,
+    skipped: 0,
+    nextTicks: [],
+    waiting: [],
+    trouble: [],
+  },
+  ...{ createdAt: '2026-01-01T00:00:00.000Z', changedAt: '2026-01-01T00:00:00.000Z' },
+  links: { self: '/v1/schedules/nightly-report' },
+}
+const CREATED = { name: 'nightly-report', queue: 'reports', action: 'created', fields: [] }
 
 const jsonLines = (text: string): unknown[] =>
   text
@@ -482,6 +499,10 @@ describe('help', () => {
       'GET /v1/dead-tasks/fingerprints': [200, { fingerprints: [KIND_COUNT] }],
       [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
       [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
+      'GET /v1/schedules?trouble=true': [200, { schedules: [SCHEDULE] }],
+      'GET /v1/schedules/nightly-report?next=10': [200, SCHEDULE],
+      'POST /v1/schedules': [201, { action: 'created', schedule: SCHEDULE }],
+      'POST /v1/schedules/sync?dryRun=false': [200, { dryRun: false, changes: [CREATED] }],
       ...FLEET,
     })
     const ended = await runShell(api, line.replace(/<receipts?\.(nd)?json/, '<<<"{}"'))

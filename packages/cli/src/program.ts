@@ -12,6 +12,7 @@ import { enqueue } from './commands/enqueue.ts'
 import { fleet } from './commands/fleet.ts'
 import { limit, pause, resize, resume, stop } from './commands/fleet-control.ts'
 import { list } from './commands/list.ts'
+import { schedules } from './commands/schedules.ts'
 import { show } from './commands/show.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
@@ -39,6 +40,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   list,
   cancel,
   dead,
+  schedules,
   fleet,
   pause,
   resume,

@@ -8,6 +8,7 @@ import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
 import { type QueueCalls, queueCalls } from './queue-calls.ts'
 import { createRepeat, type SendRequest } from './repetition.ts'
+import { type ScheduleCalls, scheduleCalls } from './schedule-calls.ts'
 import { type TaskCalls, taskCalls } from './task-calls.ts'
 
 export interface ClientOptions<Transport extends TaskTransport = TaskTransport> {
@@ -29,9 +30,12 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
 export interface TaskClient extends TaskCalls, BulkCalls {}
 
 /**
- * A client over HTTP, which can also list tasks, cancel them by filter, retry and delete dead ones, and control the fleet.
+ * A client over HTTP, which can also list tasks, cancel them by filter, retry and delete dead ones, and control the fleet and the
+ * schedules.
  */
-export interface Client extends TaskClient, QueueCalls, DeadTaskCalls, FleetCalls {}
+export interface Client extends TaskClient, QueueCalls, DeadTaskCalls, FleetCalls {
+  readonly schedules: ScheduleCalls
+}
 
 /**
  * Creates a client.
@@ -57,5 +61,12 @@ export function createClient({
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
     repeat(repeatability, (current) => transport.send(request, current), signal)
-  return { ...tasks, ...queueCalls(send), ...deadTaskCalls(send), ...fleetCalls(send) } satisfies Client
+  const client: Client = {
+    ...tasks,
+    ...queueCalls(send),
+    ...deadTaskCalls(send),
+    ...fleetCalls(send),
+    schedules: scheduleCalls(send),
+  }
+  return client
 }

@@ -12,6 +12,7 @@ export type { BulkEnqueued } from '@bullpen/contract/internal'
 export type { BulkOptions, EnqueueBulkOptions } from './bulk-calls.ts'
 export type { FleetOrder } from './fleet-calls.ts'
 export type { IdempotencyOptions } from './idempotency-key.ts'
+export type { ScheduleCalls, ScheduleSettings } from './schedule-calls.ts'
 export type { EnqueueOptions } from './task-calls.ts'
 export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
 

@@ -22,6 +22,16 @@ export {
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
 
+export type { Cadence, CadenceOptions } from './schedule/cadence.ts'
+export {
+  defineSchedule,
+  type ScheduleDefinition,
+  type ScheduledTaskOptions,
+  type ScheduleOptions,
+  type SchedulePolicies,
+} from './schedule/schedule-definition.ts'
+export type { CatchUp, Overlap } from './schedule/schedule-policies.ts'
+
 // Write handlers:
 
 export type { ChildOptions, Handler, Handlers, Resources, StepResult, TaskContext } from './definition/handler.ts'
@@ -57,6 +67,19 @@ export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from 
 export type { Problem } from './http/problem.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
 export type { OnConflict, UniqueOptions } from './http/unique.ts'
+
+// Schedules over HTTP:
+
+export type {
+  ScheduleAction,
+  ScheduleDeleted,
+  ScheduleRequest,
+  ScheduleSource,
+  ScheduleStored,
+  ScheduleSync,
+  ScheduleTrouble,
+  ScheduleView,
+} from './http/schedules.ts'
 
 // The fleet over HTTP:
 

@@ -99,10 +99,30 @@ export { taskLinks, taskPath } from './http/links.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export { taskView } from './http/record-view.ts'
+export {
+  MAX_NEXT_RUNS,
+  SCHEDULE_NAME,
+  type ScheduleList,
+  scheduleChangeSchema,
+  scheduleDeletedSchema,
+  scheduleListSchema,
+  schedulePath,
+  schedulePutSchema,
+  scheduleQuerySchema,
+  scheduleRequestSchema,
+  scheduleStoredSchema,
+  scheduleSyncSchema,
+  schedulesQuerySchema,
+  scheduleViewSchema,
+  syncQuerySchema,
+} from './http/schedules.ts'
 export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
 export { optionalTime, timeText } from './http/times.ts'
 export { KEY_RELEASES, ON_CONFLICT } from './http/unique.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
+export { scheduleFrom } from './schedule/schedule-definition.ts'
+export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-policies.ts'
+export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
 export { ENQUEUE_ACTIONS, isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'

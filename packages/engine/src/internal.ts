@@ -68,10 +68,26 @@ export type {
 } from './ports/fleet.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
 export type { KeptTasks, Retention } from './ports/retention.ts'
+export {
+  newToken,
+  type PutOptions,
+  type ScheduleState,
+  type ScheduleStore,
+  type Schedules,
+  type ScheduleWrite,
+  type StoredSchedule,
+  type WriteResult,
+} from './ports/schedules.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export type { ProcessCount, Survival } from './quarantine/decision.ts'
 export { createQuarantine, DEFAULT_MAX_DEATHS, type Quarantine } from './quarantine/quarantine.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
+export { type DueSchedulesOptions, runDueSchedules } from './schedule/due-schedules.ts'
+export { nextStep } from './schedule/next-step.ts'
+export type { ScheduleChange } from './schedule/schedule-diff.ts'
+export { SCHEDULE_LABELS, type ScheduleRecord, scheduleTag, settingsOf } from './schedule/schedule-record.ts'
+export { createSchedules } from './schedule/schedules.ts'
+export { type Trouble, troublesOf } from './schedule/trouble.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'

@@ -156,6 +156,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       admission: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
+      onScheduled: (scheduled) => sink({ event: 'task.enqueued', ...scheduled }),
       onHousekeepingFailed: telemetry.housekeepingFailed,
     })
     opening.owns(broker.close)

@@ -90,6 +90,8 @@ export interface BrokerOptions {
    * after all. The callback must not throw or block.
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  /** Called for each task that this process, as the leader, enqueued for a schedule. The callback must not throw or block. */
+  readonly onScheduled?: (scheduled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
    * Called for each task that `enqueue` refused because of the state of the queue or of Redis, unless the queue was full. `code`
    * is the error's code. The callback must not throw or block.

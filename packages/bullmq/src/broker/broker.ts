@@ -1,8 +1,9 @@
 // The broker on Redis: stores tasks as BullMQ jobs (./enqueueing.ts), reads and lists them (./task-queries.ts), cancels them
-// (./cancelling.ts), and retries and deletes dead ones (./dead-tasks.ts). Every process with a broker may become the leader of its namespace, which does the housekeeping
-// (../leader/leader.ts).
+// (./cancelling.ts), and retries and deletes dead ones (./dead-tasks.ts). Every process with a broker may become the leader of its
+// namespace, which does the housekeeping (../leader/leader.ts) and runs the schedules (../schedules).
 
-import type { EnqueueRates } from '@bullpen/engine/internal'
+import { randomBytes } from 'node:crypto'
+import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
@@ -11,9 +12,11 @@ import { commandTimeout, producerConnection } from '../connection.ts'
 import { createEnqueueRates, type EnqueueRatesOptions } from '../enqueue-rates/enqueue-rates.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
-import { LEADER_TIMES, type Leader, openLeader } from '../leader/leader.ts'
+import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
 import { openRegistration } from '../leader/registration.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server-monitor.ts'
+import { scheduleRunner } from '../schedules/schedule-runner.ts'
+import { openScheduleStore, type RedisScheduleStore } from '../schedules/schedule-store.ts'
 import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
@@ -37,9 +40,14 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
   const { admission, memory, records, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
-  const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName })
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
+  const store = openScheduleStore({ redis, namespace, queues: options.queues, now, codec, call })
+  const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName, store })
+  const onChanged = (queue: string): void => {
+    // If this message is lost, the leader notices the schedule in its next round.
+    wakeLeader(redis, namespace, queue).catch(() => {})
+  }
 
   return {
     ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
@@ -48,6 +56,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createDeadTasks({ redis, queues, call, sizeLimit, codec }),
 
     rates: openRates(options, redis, call),
+    schedules: createSchedules({ store, randomBytes, onChanged }),
     boardQueues: queues.all.map(({ queue }) => queue),
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {
@@ -68,6 +77,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       records?.close()
       starts?.close()
       server?.close()
+      await store.close()
       await queues.close()
       redis.disconnect()
     },
@@ -112,9 +122,15 @@ function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuar
 /** Lets this process become the leader of the namespace. */
 function standForLeader(
   options: BrokerOptions,
-  { redis, schema, processName }: { redis: Commander; schema: SchemaGuard; processName: string },
+  {
+    redis,
+    schema,
+    processName,
+    store,
+  }: { redis: Commander; schema: SchemaGuard; processName: string; store: RedisScheduleStore },
 ): Leader {
   const { redisUrl, namespace, log, now = Date.now, onExpired = () => {}, onCancelled = () => {} } = options
+  const { onScheduled: onEnqueued = () => {} } = options
   const housekeeping = createHousekeeping({
     redis,
     namespace,
@@ -122,6 +138,7 @@ function standForLeader(
     process: processName,
     onExpired,
     onCancelled,
+    runDueSchedules: scheduleRunner({ redis, namespace, store, now, process: processName, onEnqueued, onCancelled }),
     onRepaired(queue, entries) {
       if (entries > 0) log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
     },

@@ -59,8 +59,11 @@ export function openQueueTable(options: QueueTableOptions): QueueTable {
   }
 }
 
-function openQueueHandles(name: string, { redis, redisUrl, namespace, now, log }: QueueTableOptions): QueueHandles {
-  const keys = queueKeys(namespace, name)
+/** Opens BullMQ's object for a queue, without waiting for Redis or writing to it. The object uses the connection `redis`. */
+export function openQueue(
+  name: string,
+  { redis, namespace, now }: Pick<QueueTableOptions, 'redis' | 'namespace' | 'now'>,
+): Queue {
   const queueOptions = {
     connection: redis,
     prefix: prefixOf(namespace, name),
@@ -72,6 +75,13 @@ function openQueueHandles(name: string, { redis, redisUrl, namespace, now, log }
   }
   const queue = new Queue(name, queueOptions, backendFactory({ now }))
   queue.on('error', () => {}) // The outage reporter watches this connection and logs its errors.
+  return queue
+}
+
+function openQueueHandles(name: string, options: QueueTableOptions): QueueHandles {
+  const { redis, redisUrl, namespace, log } = options
+  const keys = queueKeys(namespace, name)
+  const queue = openQueue(name, options)
   return {
     name,
     queue,

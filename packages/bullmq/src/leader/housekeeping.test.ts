@@ -36,6 +36,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),
     onNewFingerprint: () => {},
+    runDueSchedules: async () => undefined,
     onFailed: (failure) => failures.push(failure),
     ...options,
   })

@@ -7,6 +7,7 @@
 // cancellation, and the script that repairs an entry compares the entry again first. If the leader is lost, these duties may
 // therefore be delayed. If there are briefly two leaders, no harm is done.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
@@ -15,7 +16,7 @@ import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
-import { type Duty, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
+import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
@@ -40,6 +41,11 @@ export interface HousekeepingOptions {
   readonly onRepaired: (queue: string, entries: number) => void
   /** Called for each kind of error that has appeared among a queue's dead tasks. The callback must not throw or block. */
   readonly onNewFingerprint: (queue: string, found: NewFingerprint) => void
+  /**
+   * Takes one step for each schedule of a queue that is due, and returns how long to wait for the next one, in ms. Returns undefined if
+   * nothing is due within `withinMs`.
+   */
+  readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
   readonly onFailed: (failure: HousekeepingFailure) => void
   /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
@@ -67,6 +73,12 @@ export interface Housekeeping {
  * therefore does not notice a part that lacks one task but holds another by mistake.
  */
 const COMPARE_EVERY_MS = 600_000
+
+/**
+ * How long the leader waits at most before it looks for due schedules again, in ms, because a request may have changed them. It is also
+ * how soon the wait ends when the leader is closed.
+ */
+const SCHEDULE_WAIT_MS = 250
 
 /** The maximum number of tasks that one script removes. 100 tasks take Redis about 1 ms. */
 const REMOVE_AT_ONCE = 100
@@ -109,6 +121,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           isOver,
           onExpired: (expired) => onExpired({ queue, ...expired }),
         }),
+      async runSchedules() {
+        for (;;) {
+          const waitMs = await options.runDueSchedules(queue, SCHEDULE_HORIZON_MS)
+          if (waitMs === undefined || waitMs > SCHEDULE_HORIZON_MS || isOver()) return
+          if (waitMs > 0) await sleep(Math.min(waitMs, SCHEDULE_WAIT_MS), undefined, { ref: false })
+          if (isOver()) return
+        }
+      },
       repeatCancels: () =>
         repeatCancels(redis, keys, {
           now: now(),

@@ -39,6 +39,7 @@ it('only a script that adds something new is refused by a full Redis', () => {
     'add-all',
     ...['addDelayedJob', 'addJobScheduler', 'addLog', 'addParentJob', 'addPrioritizedJob', 'addStandardJob'],
     'claim-namespace',
+    'run-schedule',
   ])
 })
 
@@ -53,6 +54,8 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       // cancel and expire
       ...['cancel-task', 'cancel-page', 'begin-pass', 'store-rule', 'read-rules', 'acknowledge-rule', 'forget-rules'],
       ...['expire-tasks'],
+      // create, change, pause and delete schedules
+      ...['write-schedule'],
       // retry, start early, delete
       ...['reprocessJob', 'moveJobsToWait', 'promote', 'changeDelay', 'changePriority', 'removeJob', 'cleanJobsInSet'],
       ...['drain', 'obliterate', 'pause', 'remove-old'],

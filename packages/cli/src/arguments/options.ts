@@ -112,6 +112,31 @@ export const OPTIONS = {
   text: { type: 'string', value: 'TEXT', help: 'include only tasks whose error message contains this text' },
   limit: { type: 'string', value: 'N', help: 'show at most N tasks (default: 50)' },
   all: { type: 'boolean', help: 'show all tasks, page by page' },
+  cron: {
+    type: 'string',
+    value: 'EXPRESSION',
+    help: "the times as a cron expression with 5 fields, or with 6 to begin with the second, such as '0 3 * * *'",
+  },
+  'time-zone': { type: 'string', value: 'ZONE', help: 'the time zone of --cron, such as Europe/Berlin (default: UTC)' },
+  every: { type: 'string', value: 'DURATION', help: 'the interval between two ticks, at least 1s, instead of --cron' },
+  offset: { type: 'string', value: 'DURATION', help: 'with --every, how much later each tick is' },
+  overlap: {
+    type: 'string',
+    value: 'POLICY',
+    help: 'what happens if the previous run has not ended: skip (default), allow, queue or cancel',
+  },
+  'catch-up': {
+    type: 'string',
+    value: 'POLICY',
+    help: 'how many missed ticks are enqueued: skip, one (default), or the newest N, up to 100',
+  },
+  jitter: { type: 'string', value: 'DURATION', help: 'enqueue each task up to this much later than its tick' },
+  next: {
+    type: 'string',
+    value: 'N',
+    help: 'show the next N ticks, up to 100 (default: 1, or 5 for a single schedule)',
+  },
+  trouble: { type: 'boolean', help: 'list only the schedules that are in trouble' },
   worker: { type: 'string', value: 'WORKER', help: 'the worker, or a unique prefix of its name' },
   slots: { type: 'boolean', help: 'also show every slot and the task that it is running' },
   mode: {

@@ -20,6 +20,8 @@ export const ERROR_CODES = [
   'queue_not_found',
   'worker_not_found',
   'command_not_found',
+  'schedule_not_found',
+  'schedule_name_taken',
   'command_id_reused',
   'idempotency_key_reused',
   'unique_key_taken',

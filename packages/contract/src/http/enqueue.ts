@@ -95,6 +95,11 @@ const callOptions = {
     ),
 }
 
+const { delay: _, runAt: _runAt, unique: _unique, ...scheduledTask } = callOptions
+
+/** What a schedule may set for each of its tasks. */
+export const scheduledTaskFields = scheduledTask
+
 /** The options that do not exist for child tasks. */
 const producerOptions = {
   whenFull: whenFullSchema

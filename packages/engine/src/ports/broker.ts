@@ -10,6 +10,7 @@ import type {
   TaskStatus,
 } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
+import type { Schedules } from './schedules.ts'
 
 /**
  * Which calls can enqueue a task with a given id. If the reply to a call was lost, the broker uses this information to recognise
@@ -341,6 +342,8 @@ export interface Broker {
    * @throws BullpenError `queue_not_found`.
    */
   totals(queue: string): Promise<QueueTotals>
+  /** Enqueues tasks at regular times. */
+  readonly schedules: Schedules
   /** Checks the connection. Rejects if the store does not respond. Takes one round trip. */
   ping(): Promise<void>
   close(): Promise<void>

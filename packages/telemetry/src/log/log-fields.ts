@@ -47,6 +47,7 @@ export const LOG_FIELDS = {
   unconfirmed: 'the number of tasks whose end Redis had not confirmed',
   slowestTaskMs: 'time from the start of the drain to the end of its last task',
   command: 'the id of a fleet command',
+  schedule: "the schedule's name",
   by: "who sent the command or request: the name that the sender gave, and the API key's fingerprint",
   spec: 'what the command requests',
   fingerprint: 'the kind of error that made tasks dead',

@@ -33,6 +33,7 @@ import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countDead, searchDead } from './memory-dead-tasks.ts'
 import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
+import { memorySchedules } from './memory-schedules.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
 import { RemovedTasks } from './removed-tasks.ts'
@@ -218,6 +219,20 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return prepare(task).store()
   }
 
+  const { schedules, close: closeSchedules } = memorySchedules({
+    clock,
+    check: () => outage.check(),
+    statusOf(id) {
+      const task = tasks.get(id)
+      return task && statusOf(task)
+    },
+    enqueue: (task) => void prepare(task).store(),
+    async cancel({ queue, id, stoppable }) {
+      const task = tasks.get(id)
+      if (task !== undefined) storeOf(queue).cancel(task, { stoppable, by: 'schedule' })
+    },
+  })
+
   /** Resolves a conflict over a unique key in favour of the other task, and returns the result of the call. */
   const keepOther = (task: NewTask, { id, decided }: FoundConflict, other: StoredTask | undefined): Enqueued => {
     if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
@@ -343,11 +358,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return { bytes, accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
     },
 
+    schedules,
+
     async ping() {
       outage.check()
     },
 
     async close() {
+      closeSchedules()
       stopSweep?.()
       for (const store of stores.values()) store.close()
     },

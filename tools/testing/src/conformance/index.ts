@@ -25,6 +25,7 @@ import { uniqueKeysModel } from './enqueueing/unique-keys-model.ts'
 import { listings } from './listings.ts'
 import { pools } from './pools.ts'
 import { records } from './records.ts'
+import { schedules } from './schedules.ts'
 import { steps } from './steps.ts'
 
 export function brokerConformance(name: string, open: OpenBackend): void {
@@ -45,6 +46,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: dead tasks`, () => deadTasks(open))
   describe(`${name}: interruptions`, () => interruptions(open))
   describe(`${name}: steps`, () => steps(open))
+  describe(`${name}: schedules`, () => schedules(open))
   describe(`${name}: payloads`, () => payloads(open))
   describe(`${name}: listing and waiting`, () => listings(open))
   describe(`${name}: retention`, () => retention(open))

@@ -4,8 +4,15 @@ import { deadTaskRoutes } from './dead-task-routes.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { probeRoutes } from './probe-routes.ts'
 import type { Route } from './route.ts'
+import { scheduleRoutes } from './schedule-routes.ts'
 import { taskRoutes } from './task-routes.ts'
 
 export function routeTable(context: ApiContext): readonly Route[] {
-  return [...taskRoutes(context), ...deadTaskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
+  return [
+    ...taskRoutes(context),
+    ...deadTaskRoutes(context),
+    ...scheduleRoutes(context),
+    ...fleetRoutes(context),
+    ...probeRoutes(context),
+  ]
 }

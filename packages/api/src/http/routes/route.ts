@@ -30,7 +30,7 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly path: string
   readonly access: Access
   /** The section of the reference that contains the route. */
-  readonly tag: 'Tasks' | 'Fleet' | 'Probes'
+  readonly tag: 'Tasks' | 'Schedules' | 'Fleet' | 'Probes'
   readonly operationId: string
   readonly summary: string
   readonly description?: string

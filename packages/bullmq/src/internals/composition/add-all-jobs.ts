@@ -10,7 +10,7 @@ import { ADD } from './add-steps.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
 /** The arguments that an `AddJob` takes. */
-interface NewJob {
+export interface NewJob {
   readonly task: NewTask
   readonly data: string
   readonly admitted: Admitted
@@ -39,8 +39,8 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
   }
 }
 
-/** One run of a BullMQ script, which becomes a part of the script that adds all jobs. */
-interface Add {
+/** One run of a BullMQ script, which becomes a part of one of Bullpen's scripts. */
+export interface Add {
   readonly script: string
   readonly keys: readonly string[]
   readonly args: readonly (string | Buffer)[]
@@ -48,7 +48,7 @@ interface Add {
 }
 
 /** Returns what BullMQ's backend would send to add this task. The task is encoded as if it were added alone. */
-function collectAdds(backend: RedisQueueBackend, { task, data, admitted }: NewJob): readonly Add[] {
+export function collectAdds(backend: RedisQueueBackend, { task, data, admitted }: NewJob): readonly Add[] {
   const adds: Add[] = []
   const collector = {
     runCommand(name: string, args: readonly (string | Buffer)[]) {

@@ -42,6 +42,24 @@ end`
 const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
 
 /**
+ * Lua functions: `prepare.<script>(KEYS, ARGV)` prepares one add with the BullMQ script of that name. If the task is refused or nothing
+ * needs to be added, it returns the reply, and otherwise the function that adds the task and returns the reply. `base` is the prefix of
+ * the queue's keys.
+ */
+export const PREPARE_ADDS = `
+local call = redis.call
+${STATUS_INDEX}
+local index = status_index(base)
+local watch = index.watch
+local prepare = {}
+-- The queue needs room for each task in addition to the tasks before it.
+local pending_tasks, pending_bytes = 0, 0
+-- ioredis may send this script twice.
+local may_be_resent = call('EXISTS', base .. '${RECENTLY_REMOVED}') == 1
+${ADDS.map(preparation).join('\n')}
+`
+
+/**
  * - KEYS: any key of the queue.
  * - ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script that is used, by its name, and for each
  *   task, the name of its BullMQ script and the script's arguments.
@@ -54,17 +72,7 @@ export const addAll = defineScript({
   kind: 'adds',
   keys: ['any'],
   args: ['base', 'keys'],
-  lua: `
-local call = redis.call
-${STATUS_INDEX}
-local index = status_index(base)
-local watch = index.watch
-local prepare = {}
--- The queue needs room for each task in addition to the tasks before it.
-local pending_tasks, pending_bytes = 0, 0
--- ioredis may send this script twice.
-local may_be_resent = call('EXISTS', base .. '${RECENTLY_REMOVED}') == 1
-${ADDS.map(preparation).join('\n')}
+  lua: `${PREPARE_ADDS}
 local keys_of = cjson.decode(keys)
 local adds, replies, refused = {}, {}, false
 for at = 3, #ARGV, ${ARGUMENTS_OF_ADD + 1} do

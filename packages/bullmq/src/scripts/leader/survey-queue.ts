@@ -7,12 +7,16 @@ import { defineScript } from '../script.ts'
 export type Duty =
   | 'requeueLost'
   | 'expire'
+  | 'runSchedules'
   | 'repeatCancels'
   | 'cancelByRules'
   | 'removeOld'
   | 'removeUniqueKeys'
   | 'reportFingerprints'
   | 'repairIndex'
+
+/** How long before a schedule is due the leader begins to wait for it, in ms. It is longer than a round of the leader. */
+export const SCHEDULE_HORIZON_MS = 2_000
 
 export interface Survey {
   /** The highest fencing number of any leader that has worked on the queue. If it is above the caller's, nothing was written. */
@@ -63,6 +67,7 @@ export const surveyQueueScript = defineScript({
     'cancelled',
     'expired',
     'expiries',
+    'scheduleTimes',
     'cancelling',
     'cancelRules',
     'uniqueKeys',
@@ -85,6 +90,9 @@ end
 local function needs(duty) found[#found + 1] = duty end
 if running > 0 then needs('requeueLost') end
 if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then needs('expire') end
+if #redis.call('ZRANGEBYSCORE', scheduleTimes, '-inf', whole(millis() + ${SCHEDULE_HORIZON_MS}), 'LIMIT', 0, 1) > 0 then
+  needs('runSchedules')
+end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end

@@ -1,0 +1,71 @@
+// Defines the command that lists and controls schedules.
+import type { OptionName } from '../arguments/options.ts'
+import type { Command } from './command-table.ts'
+
+export const SCHEDULE_ACTIONS = ['list', 'show', 'put', 'pause', 'resume', 'run', 'delete', 'sync'] as const
+
+export type ScheduleActionName = (typeof SCHEDULE_ACTIONS)[number]
+
+/** The options of a schedule's tasks. */
+export const TASK_OPTIONS = [
+  'meta',
+  'tag',
+  'priority',
+  'concurrency-key',
+  'max-attempts',
+  'timeout',
+  'heartbeat-timeout',
+  'queue-timeout',
+  'total-timeout',
+] as const satisfies readonly OptionName[]
+
+export const SCHEDULES_COMMAND = {
+  usage: '[ACTION] [NAME]',
+  summary: 'List schedules, and store, pause, resume, run, delete or sync them',
+  description: [
+    'ACTION is one of:',
+    '  list         list the schedules with their next tick, last run and problems (default)',
+    '  show NAME    show a schedule, its settings and its next ticks',
+    '  put NAME     create a schedule, or replace all settings of an existing one',
+    '  pause NAME   stop the ticks until the schedule is resumed',
+    '  resume NAME  continue with the next tick',
+    "  run NAME     enqueue the schedule's task now, and print its id",
+    '  delete NAME  delete a schedule; the tasks that it has enqueued are not affected',
+    "  sync         make the stored schedules match those of the API's catalogue",
+    '',
+    "With 'put', specify --task and either --cron or --every. --input is JSON, defaults to {}, and - reads standard input. The",
+    'options of the task apply to each task that the schedule enqueues.',
+    "With 'sync', print each difference. With --dry-run, do not change anything; the exit code is then 1 if there are differences.",
+  ],
+  arguments: { min: 0, max: 2 },
+  options: [
+    'task',
+    'input',
+    'cron',
+    'time-zone',
+    'every',
+    'offset',
+    'overlap',
+    'catch-up',
+    'jitter',
+    ...TASK_OPTIONS,
+    'next',
+    'trouble',
+    'dry-run',
+    'by',
+  ],
+  optionHelp: {
+    task: { value: 'TASK', help: 'the name of the task to enqueue' },
+    input: { value: 'INPUT', help: "the task's input as JSON, or - to read it from standard input (default: {})" },
+    meta: { value: 'KEY=VALUE', help: 'attach a label to each task; can be repeated' },
+    tag: { value: 'TAG', help: 'attach a tag to each task; can be repeated up to 9 times' },
+    by: { value: 'NAME', help: 'your name, stored with the schedule (default: BULLPEN_BY, then your user name)' },
+  },
+  examples: [
+    'bullpen schedules list --trouble',
+    "bullpen schedules put nightly-report --task report.create --input '{}' --cron '0 3 * * *' --time-zone Europe/Berlin",
+    'bullpen schedules put poll --task mail.poll --every 30s --overlap skip --jitter 5s',
+    'bullpen schedules show nightly-report --next 10',
+    'bullpen schedules sync',
+  ],
+} as const satisfies Command

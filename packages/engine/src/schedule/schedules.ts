@@ -1,0 +1,212 @@
+// Implements the requests that list, store and control schedules, on any broker's store.
+//
+// Each request reads the schedule, decides, and writes it if nobody has written it since. Otherwise, the request starts again, so that
+// concurrent requests and ticks never overwrite each other.
+import { BullpenError, type ScheduleDefinition, type TaskId } from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES, suggestion } from '@bullpen/contract/internal'
+import type { NewTask } from '../ports/broker.ts'
+import {
+  newToken,
+  type ScheduleState,
+  type ScheduleStore,
+  type Schedules,
+  type ScheduleWrite,
+  type StoredSchedule,
+} from '../ports/schedules.ts'
+import { wakeTime } from './next-step.ts'
+import { changedFields, scheduleChanges } from './schedule-diff.ts'
+import {
+  changedRecord,
+  createdRecord,
+  pausedRecord,
+  resumedRecord,
+  type ScheduleRecord,
+  type ScheduleSettings,
+  scheduledTask,
+  settingsOf,
+} from './schedule-record.ts'
+
+export interface SchedulesOptions {
+  readonly store: ScheduleStore
+  readonly randomBytes: (size: number) => Uint8Array
+  /** Called after each change that may make a schedule due earlier. The callback must not throw or block. */
+  readonly onChanged: (queue: string) => void
+}
+
+/** What a request does to a schedule. Undefined deletes it. */
+interface Change {
+  readonly record: ScheduleRecord | undefined
+  readonly add?: NewTask
+}
+
+export function createSchedules({ store, randomBytes, onChanged }: SchedulesOptions): Schedules {
+  const stored = async (name: string): Promise<StoredSchedule | undefined> =>
+    (await store.all()).find(({ record }) => record.name === name)
+
+  /** Changes an existing schedule, and returns it as it is afterwards. */
+  const change = async (name: string, decide: (found: StoredSchedule) => Change): Promise<ScheduleState> => {
+    for (;;) {
+      const all = await store.all()
+      const found = all.find(({ record }) => record.name === name)
+      if (found === undefined) throw notFound(name, all)
+      const { record, add } = decide(found)
+      if (record === found.record) return found
+      const { queue } = found.record
+      const write = {
+        queue,
+        name,
+        expected: found.token,
+        token: newToken(randomBytes),
+        record,
+        wakeAt: record && wakeTime(record, found.lastStatus, found.now),
+      }
+      const result = await store.write({ ...write, add })
+      if (result === 'draining') {
+        throw new BullpenError('queue_draining', `queue '${queue}' is draining; resume it before you run the schedule`)
+      }
+      if (result !== 'written') continue
+      onChanged(queue)
+      return {
+        record: record ?? found.record,
+        now: found.now,
+        lastStatus: add === undefined ? found.lastStatus : 'waiting',
+      }
+    }
+  }
+
+  const put = async (
+    settings: ScheduleSettings,
+    options: { readonly source: ScheduleRecord['source']; readonly by: string },
+  ): ReturnType<Schedules['put']> => {
+    const { name, queue } = settings
+    for (;;) {
+      const all = await store.all()
+      const other = all.find(({ record }) => record.name === name && record.queue !== queue)
+      if (other !== undefined) throw nameTaken(name, other.record.queue)
+      const found = all.find(({ record }) => record.name === name)
+      const now = found?.now ?? (await store.now(queue))
+      const author = { ...options, now }
+      if (found !== undefined && changedFields(found.record, settings).length === 0) {
+        const isAdopted = found.record.source !== 'catalogue' && options.source === 'catalogue'
+        if (!isAdopted) return { action: 'unchanged', state: found }
+      }
+      const record =
+        found === undefined ? createdRecord(settings, author) : changedRecord(found.record, settings, author)
+      const state = { record, now, lastStatus: found?.lastStatus }
+      const written = {
+        queue,
+        name,
+        token: newToken(randomBytes),
+        record,
+        wakeAt: wakeTime(record, state.lastStatus, now),
+      }
+      if ((await store.write({ ...written, expected: found?.token })) !== 'written') continue
+      if (found === undefined) await refuseIfTaken(written)
+      onChanged(queue)
+      return { action: found === undefined ? 'created' : 'changed', state }
+    }
+  }
+
+  /**
+   * Deletes a schedule that was just created if another queue has one with the same name. Queues may be on different servers, so that
+   * no single script could create a schedule only if its name is free in all queues.
+   */
+  const refuseIfTaken = async ({
+    queue,
+    name,
+    token,
+  }: Pick<ScheduleWrite, 'queue' | 'name' | 'token'>): Promise<void> => {
+    const other = (await store.all()).find(({ record }) => record.name === name && record.queue !== queue)
+    if (other === undefined) return
+    await store.write({
+      queue,
+      name,
+      expected: token,
+      token: newToken(randomBytes),
+      record: undefined,
+      wakeAt: undefined,
+    })
+    throw nameTaken(name, other.record.queue)
+  }
+
+  const remove = async (name: string, inQueue?: string): Promise<boolean> => {
+    for (let tries = 0; ; tries++) {
+      const found = (await store.all()).filter(({ record }) => record.name === name)
+      const target = found.find(({ record }) => inQueue === undefined || record.queue === inQueue)
+      if (target === undefined) return tries > 0
+      const { queue } = target.record
+      await store.write({
+        queue,
+        name,
+        expected: target.token,
+        token: newToken(randomBytes),
+        record: undefined,
+        wakeAt: undefined,
+      })
+    }
+  }
+
+  return {
+    async list() {
+      return (await store.all()).toSorted((a, b) => (a.record.name < b.record.name ? -1 : 1))
+    },
+
+    async find(name) {
+      const found = await stored(name)
+      if (found !== undefined) return found
+      throw notFound(name, await store.all())
+    },
+
+    put: (definition, options) => put(settingsOf(definition), options),
+
+    pause: (name, by) => change(name, ({ record, now }) => ({ record: pausedRecord(record, { by, now }) })),
+
+    resume: (name, by) => change(name, ({ record, now }) => ({ record: resumedRecord(record, { by, now }) })),
+
+    async run(name) {
+      let id: TaskId | undefined
+      const state = await change(name, ({ record, now }) => {
+        const created = createTaskId(record.queue, now, randomBytes(ID_RANDOM_BYTES))
+        id = created
+        const lastRun = { id: created, tick: now, at: now }
+        return {
+          record: { ...record, lastRun, runs: record.runs + 1 },
+          add: scheduledTask(record, created, now, now),
+        }
+      })
+      // `change` has called the function above at least once.
+      return { id: id as TaskId, state }
+    },
+
+    remove,
+
+    async sync(definitions: readonly ScheduleDefinition[], { by, dryRun }) {
+      const wanted = definitions.map(settingsOf)
+      const changes = scheduleChanges(
+        wanted,
+        (await store.all()).map(({ record }) => record),
+      )
+      if (dryRun) return changes
+      for (const { name, queue, action } of changes) {
+        if (action === 'deleted') await remove(name, queue)
+        const settings = wanted.find((each) => each.name === name && each.queue === queue)
+        if (settings !== undefined && (action === 'created' || action === 'changed')) {
+          await put(settings, { source: 'catalogue', by })
+        }
+      }
+      return changes
+    },
+  }
+}
+
+function notFound(name: string, all: readonly StoredSchedule[]): BullpenError {
+  const known = all.map(({ record }) => record.name)
+  return new BullpenError('schedule_not_found', `schedule ${JSON.stringify(name)} not found${suggestion(name, known)}`)
+}
+
+function nameTaken(name: string, queue: string): BullpenError {
+  return new BullpenError(
+    'schedule_name_taken',
+    `queue '${queue}' has a schedule named '${name}'; delete that schedule first, or use another name`,
+  )
+}
