@@ -1,5 +1,5 @@
 // Calls of one script: how they are encoded, how many commands they take, and what happens if Redis does not have the script.
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
@@ -34,6 +34,33 @@ it('a repeat is encoded as if its mark had been encoded with the other arguments
       // A repeat may be sent again.
       expect(markedAt(markAt, marked)).toEqual(marked)
       expect(markedCommand(encodeCommand(marked), markAt)).toEqual(encodeCommand(marked))
+    }),
+  )
+})
+
+it('every call is encoded with its own keys, whatever it has in common with earlier calls', () => {
+  const key = fc.constantFrom('a', 'b', 'c')
+  const calls = fc.array(fc.tuple(key, key, key, text), { minLength: 1, maxLength: 20 })
+  fc.assert(
+    fc.property(calls, (given) => {
+      const sent: Command[] = []
+      const script = { name: 'test:none', numberOfKeys: 3, lua: '#!lua' }
+      const client = {
+        stream: {},
+        'test:none': () => Promise.resolve(),
+        sendCommand(command: Command) {
+          sent.push(command)
+          return Promise.resolve()
+        },
+      }
+      // A real connection would not show the bytes that are written.
+      const call = scriptCall(client as unknown as Redis, script)
+      void call(['', '', '', ''])
+      for (const args of given) void call(args)
+      const sha = hash('sha1', script.lua)
+      expect(sent.map((command) => command.toWritable({}))).toEqual(
+        given.map((args) => encodeCommand(['EVALSHA', sha, 3, ...args])),
+      )
     }),
   )
 })

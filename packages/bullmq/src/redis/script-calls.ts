@@ -1,7 +1,8 @@
 // Runs one script many times on a producer's or a consumer's connection, and encodes each call in less time than ioredis does.
 //
 // If any argument of a command is binary, ioredis encodes each argument separately. The scripts that add a task or end an attempt
-// take more than twenty arguments, some of which are binary. This module encodes everything between two binary arguments at once.
+// take more than twenty arguments, some of which are binary. This module encodes everything between two binary arguments at once,
+// and encodes the keys that all calls for a queue have in common only once.
 import { hash } from 'node:crypto'
 import { Command, type Redis } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
@@ -40,7 +41,7 @@ export type ScriptCall = (args: readonly ScriptArgument[]) => Promise<unknown>
 export function scriptCall(client: Commander, script: CalledScript): ScriptCall {
   const callWithText = withText(client, script)
   if (isCluster(client)) return callWithText
-  const head = ['EVALSHA', hash('sha1', script.lua), script.numberOfKeys]
+  const beginningOf = commonBeginnings(['EVALSHA', hash('sha1', script.lua), script.numberOfKeys])
   const { markAt } = script
   let known: Redis['stream'] | undefined
   return (args) => {
@@ -48,7 +49,8 @@ export function scriptCall(client: Commander, script: CalledScript): ScriptCall 
       known = client.stream
       return callWithText(args)
     }
-    const bytes = encodeCommand([...head, ...args])
+    const { text, keys } = beginningOf(args, script.numberOfKeys)
+    const bytes = encodeArguments(`*${HEAD_LENGTH + args.length}${END}${text}`, args, keys.length)
     const command = markAt === undefined ? new EncodedCommand(bytes) : new MarkedCommand(bytes, markAt + HEAD_LENGTH)
     const reply = client.sendCommand(command) as Promise<unknown>
     return reply.catch((error: Error) => {
@@ -104,19 +106,59 @@ const END = '\r\n'
 
 /** Encodes a command in Redis's protocol: the number of arguments, and each argument with its length in bytes. */
 export function encodeCommand(args: readonly ScriptArgument[]): Buffer {
+  return encodeArguments(`*${args.length}${END}`, args, 0)
+}
+
+/** Appends the encoded arguments, beginning with the one at `from`, to text that is already encoded. */
+function encodeArguments(before: string, args: readonly ScriptArgument[], from: number): Buffer {
   const parts: (string | Buffer)[] = []
-  let text = `*${args.length}${END}`
-  for (const arg of args) {
+  let text = before
+  for (let i = from; i < args.length; i++) {
+    const arg = args[i]
     if (Buffer.isBuffer(arg)) {
       parts.push(`${text}$${arg.length}${END}`, arg)
       text = END
     } else {
-      const plain = String(arg ?? '')
-      text += `$${Buffer.byteLength(plain)}${END}${plain}${END}`
+      text += encodeText(arg)
     }
   }
   parts.push(text)
   return join(parts)
+}
+
+function encodeText(arg: Exclude<ScriptArgument, Buffer>): string {
+  const plain = String(arg ?? '')
+  return `$${Buffer.byteLength(plain)}${END}${plain}${END}`
+}
+
+/** The keys with which all calls so far have begun, and the text that encodes them after the head. */
+interface Beginning {
+  readonly keys: readonly ScriptArgument[]
+  readonly text: string
+}
+
+/**
+ * Returns a function that returns what a call has in common with all earlier calls for the same queue. The first key identifies
+ * the queue. A script whose keys include a job's key has only the keys before it in common.
+ */
+function commonBeginnings(head: readonly (string | number)[]) {
+  const start = head.map(encodeText).join('')
+  const byFirstKey = new Map<ScriptArgument, Beginning>()
+  return (args: readonly ScriptArgument[], numberOfKeys: number): Beginning => {
+    const known = byFirstKey.get(args[0])
+    const common = known === undefined ? numberOfKeys : commonLength(known.keys, args)
+    if (known !== undefined && common === known.keys.length) return known
+    const keys = args.slice(0, common)
+    const beginning = { keys, text: start + keys.map((key) => encodeText(key as string)).join('') }
+    byFirstKey.set(args[0], beginning)
+    return beginning
+  }
+}
+
+function commonLength(keys: readonly ScriptArgument[], args: readonly ScriptArgument[]): number {
+  let length = 0
+  while (length < keys.length && keys[length] === args[length]) length++
+  return length
 }
 
 /** Returns a script's keys and arguments with the mark of a possible repeat, unless its calls are not marked or this one already is. */
