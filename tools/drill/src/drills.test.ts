@@ -14,7 +14,7 @@ describe.each([
   { pair: ['cancel', 'receipts'] },
   { pair: ['kill-cluster', 'leader'] },
   { pair: ['idempotent', 'full'] },
-  { pair: ['limit'] },
+  { pair: ['limit', 'outage'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -43,5 +43,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'receipts',
     'full',
     'limit',
+    'outage',
   ])
 })

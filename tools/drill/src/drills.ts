@@ -11,6 +11,7 @@ import { idempotent } from './drills/idempotent.ts'
 import { kill, killCluster } from './drills/kill.ts'
 import { leader } from './drills/leader.ts'
 import { limit } from './drills/limit.ts'
+import { outage } from './drills/outage.ts'
 import { receipts } from './drills/receipts.ts'
 import { deploy, long } from './drills/rolling.ts'
 
@@ -31,6 +32,7 @@ export const DRILLS = named([
   receipts,
   full,
   limit,
+  outage,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -8,7 +8,7 @@
 // The attempts that the ratio refers to are counted in the worker (attempt-counts.ts). The worker sends its counts with the
 // next step, so that an attempt that succeeds costs nothing. Attempts of workers without any failures are missing, which makes
 // the ratio stricter.
-import { BUDGET_WINDOW_S, MAX_RELEASED } from '@bullpen/engine/internal'
+import { BUDGET_WINDOW_S, GAP, MAX_RELEASED, MOVED_UP } from '@bullpen/engine/internal'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 
 /** How many held retries one step looks at. Most of them are still held, unless many tasks were cancelled at once. */
@@ -19,7 +19,7 @@ const MAX_EXAMINED = 1_000
  * returns a table with two functions:
  *
  * - `admit(id, backoff_ends_at)` returns when the retry of the task `id` starts.
- * - `finish(is_completed)` takes the end of a retry into account. It returns how many held retries it has released.
+ * - `finish(is_completed)` takes the end of a retry into account. It returns how many held retries now start earlier.
  *
  * Two keys are stored for each definition. The hash `retry-budget:…` contains `tokens` and `at` as in {@link BudgetUse}, and
  * for each second the number of attempts that ended (`a` and the second) and of retries that the ratio allowed (`r` and the
@@ -58,22 +58,52 @@ local function open_budget(packed, now)
     if ratio_allows() then allowed = allowed + 1 else tokens = tokens - 1 end
   end
 
+  -- Returns the end of the backoff, the time at which the task is due, and its id, or nothing if the task is no longer held.
+  local function held(member)
+    local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
+    local score = call('ZSCORE', base .. 'retrying', id)
+    if score and math.floor(score / ${DELAYED_SCORE_STEP}) == tonumber(due) then return tonumber(backoff_ends_at), tonumber(due), id end
+  end
+  local moved = 0
+  local function move(id, due, starts_at)
+    if starts_at == due then return end
+    watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
+    moved = moved + 1
+  end
+  local function add(backoff_ends_at, starts_at, id, slot_at)
+    call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
+  end
+  local function next_token_at() return now + (tokens < 1 and 1 - tokens or 1) * interval end
+
+  local function move_up()
+    local from, slot_at = next_token_at(), call('ZRANGE', line, 0, 0, 'WITHSCORES')[2]
+    if not slot_at or slot_at - from < ${GAP} * interval then return end
+    for _, member in ipairs(call('ZRANGE', line, 0, ${MOVED_UP - 1})) do
+      local backoff_ends_at, due, id = held(member)
+      call('ZREM', line, member)
+      if id then
+        local starts_at = math.max(backoff_ends_at, math.min(math.ceil(from), due))
+        add(backoff_ends_at, starts_at, id, from)
+        move(id, due, starts_at)
+        from = from + interval
+      end
+    end
+  end
+
   local function release_held()
     local released, examined = 0, 0
     while released < ${MAX_RELEASED} and examined < ${MAX_EXAMINED} and may_start() do
       local first = call('ZPOPMIN', line)[1]
       if not first then break end
       examined = examined + 1
-      local backoff_ends_at, due, id = string.match(first, '^(%d+) (%d+) (.*)$')
-      local score = call('ZSCORE', base .. 'retrying', id)
-      if score and math.floor(score / ${DELAYED_SCORE_STEP}) == tonumber(due) then
+      local backoff_ends_at, due, id = held(first)
+      if id then
         spend()
         released = released + 1
-        local starts_at = math.max(now, backoff_ends_at)
-        if starts_at < tonumber(due) then watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id) end
+        move(id, due, math.max(now, backoff_ends_at))
       end
     end
-    return released
+    move_up()
   end
 
   local function store()
@@ -94,18 +124,18 @@ local function open_budget(packed, now)
     if not last and may_start() then
       spend()
     else
-      local slot_at = math.max(now, last or 0) + interval
+      local slot_at = last and last + interval or next_token_at()
       starts_at = math.max(backoff_ends_at, math.min(math.ceil(slot_at), latest))
-      call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
+      add(backoff_ends_at, starts_at, id, slot_at)
     end
     store()
     return starts_at
   end
   function budget.finish(is_completed)
     if is_completed then tokens = math.min(max, tokens + 1) end
-    local released = release_held()
+    release_held()
     store()
-    return released
+    return moved
   end
   return budget
 end`
@@ -133,7 +163,7 @@ if budget ~= '' and call('GET', ${move.lock}) ~= ${move.token} then budget = '' 
 ${withBudget(move.now, `  ${move.delay} = string.format('%.0f', opened.admit(${move.id}, now + ${move.delay}) - now)`)}`
 
 /**
- * Lua lines for the end of a task that was retried. If held retries are released, an idle Worker is woken when the first one is
+ * Lua lines for the end of a task that was retried. If held retries move, an idle Worker is woken when the first one is
  * due.
  */
 export const finishRetry = (end: { readonly now: string; readonly isCompleted: string }): string =>

@@ -8,7 +8,7 @@ import {
   countAttempt,
   endRetry,
   MAX_RELEASED,
-  type Released,
+  type MovedRetry,
   unusedBudget,
 } from './retry-budget.ts'
 
@@ -19,11 +19,11 @@ const BACKOFF_MS = 100
 function trial(budget: RetryBudget) {
   let use: BudgetUse = unusedBudget(START, budget)
   const dueAt = new Map<string, number>()
-  const isHeld = ({ id, startsAt }: Released) => dueAt.get(id) === startsAt - START
-  const carryOut = ({ use: next, released }: { readonly use: BudgetUse; readonly released: readonly Released[] }) => {
+  const isHeld = ({ id, startsAt }: MovedRetry) => dueAt.get(id) === startsAt - START
+  const carryOut = ({ use: next, moved }: { readonly use: BudgetUse; readonly moved: readonly MovedRetry[] }) => {
     use = next
-    for (const { id, startsAt } of released) dueAt.set(id, startsAt - START)
-    return released.length
+    for (const { id, startsAt } of moved) dueAt.set(id, startsAt - START)
+    return moved.length
   }
   return {
     dueAt,
@@ -80,7 +80,8 @@ describe('a retry budget', () => {
     fail(1_000, 'd')
     // With ten attempts, the ratio allows two retries: those of b and c, which are released.
     expect([dueAt.get('b'), dueAt.get('c')]).toEqual([1_000, 1_000])
-    expect(dueAt.get('d')).toBe(1_000 + 10_000)
+    // The token for d has been growing since the first failure.
+    expect(dueAt.get('d')).toBe(10_000)
   })
 
   it('releases held retries when a retry succeeds, but not when it is dead', () => {
@@ -90,6 +91,17 @@ describe('a retry budget', () => {
     expect(endRetry(200, 'a', 'dead')).toBe(0)
     expect(endRetry(300, 'a')).toBe(1)
     expect(held()).toBe(1)
+  })
+
+  it('lets held retries move up when the release of others has left a gap', () => {
+    const { fail, succeed, endRetry, dueAt, held } = trial({ ratio: 0.2, minRetriesPerSecond: 1 })
+    for (let i = 0; i < 60; i++) fail(0, `t${i}`)
+    const before = held()
+    succeed(1_000, 50)
+    endRetry(1_000, 't0', 'dead')
+    expect(held()).toBeLessThanOrEqual(before - 10)
+    const slots = [...dueAt.values()].filter((at) => at > 1_000).toSorted((a, b) => a - b)
+    expect(slots.slice(0, 3)).toEqual([2_000, 3_000, 4_000])
   })
 
   it('never starts a released retry before its backoff ends', () => {

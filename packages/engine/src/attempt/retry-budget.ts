@@ -10,7 +10,8 @@
 // Without either, the retry is held. Held retries form a line: each one has a time at which it starts in any case, one interval
 // of the minimum rate after the time of the one before it. While there is a line, every further retry joins its end. Otherwise,
 // a task that happens to fail at the right moment could use up its attempts while others wait. The end of a retry, or of any
-// failed attempt, releases held retries as far as the ratio and the tokens allow, the first one first.
+// failed attempt, releases held retries as far as the ratio and the tokens allow, the first one first. If that leaves a gap
+// before the first retry that is still held, the next ones move up.
 //
 // A retry that succeeds has not added to the load of an outage, so it returns a token, as in the AWS SDKs. Therefore, a backlog
 // is retried at the minimum rate during an outage, and faster and faster once it is over.
@@ -21,6 +22,10 @@ export const BUDGET_WINDOW_S = 10
 
 /** How many held retries one failed attempt or one end of a retry releases at most. */
 export const MAX_RELEASED = 100
+
+/** The shortest gap, in intervals, that retries move up to fill, and how many of them do so at once. */
+export const GAP = 5
+export const MOVED_UP = 20
 
 /** All times are in ms since 1970. */
 export interface HeldRetry {
@@ -46,12 +51,13 @@ export interface BudgetUse {
   readonly held: readonly HeldRetry[]
 }
 
-/** A retry that is no longer held, and when it starts. */
-export type Released = Pick<HeldRetry, 'id' | 'startsAt'>
+/** A retry that starts earlier than was decided before, and when it starts. */
+export type MovedRetry = Pick<HeldRetry, 'id' | 'startsAt'>
 
 export interface BudgetDecision {
   readonly use: BudgetUse
-  readonly released: readonly Released[]
+  /** The retries that were released or have moved up. */
+  readonly moved: readonly MovedRetry[]
 }
 
 export interface FailedAttempt {
@@ -87,7 +93,8 @@ export function admitRetry(
   if (held.length === 0 && mayStart(decision.use, now, budget)) {
     return { ...decision, use: spend(decision.use, now, budget), startsAt: backoffEndsAt }
   }
-  const slotAt = Math.max(now, held.at(-1)?.slotAt ?? 0) + intervalMs(budget)
+  const last = held.at(-1)
+  const slotAt = last === undefined ? nextTokenAt(decision.use, now, budget) : last.slotAt + intervalMs(budget)
   const latest = totalTimeoutAt === 'none' ? Number.POSITIVE_INFINITY : totalTimeoutAt
   const startsAt = Math.max(backoffEndsAt, Math.min(Math.ceil(slotAt), latest))
   return { ...decision, use: { ...decision.use, held: [...held, { id, backoffEndsAt, slotAt, startsAt }] }, startsAt }
@@ -114,7 +121,7 @@ function advance(use: BudgetUse, now: number, budget: RetryBudget): BudgetUse {
 }
 
 function release(use: BudgetUse, now: number, budget: RetryBudget, isHeld: IsHeld): BudgetDecision {
-  const released: Released[] = []
+  const released: MovedRetry[] = []
   let left = use
   while (released.length < MAX_RELEASED && mayStart(left, now, budget)) {
     const [first, ...held] = left.held
@@ -124,7 +131,29 @@ function release(use: BudgetUse, now: number, budget: RetryBudget, isHeld: IsHel
     left = spend(left, now, budget)
     released.push({ id: first.id, startsAt: Math.max(now, first.backoffEndsAt) })
   }
-  return { use: left, released }
+  const { held, moved } = moveUp(left, now, budget, isHeld)
+  return { use: { ...left, held }, moved: [...released, ...moved] }
+}
+
+/** Fills a gap before the first held retry, which the release of others has left. */
+function moveUp(use: BudgetUse, now: number, budget: RetryBudget, isHeld: IsHeld) {
+  const { held } = use
+  const [first] = held
+  const interval = intervalMs(budget)
+  const from = nextTokenAt(use, now, budget)
+  if (first === undefined || first.slotAt - from < GAP * interval) return { held, moved: [] }
+  const before = held.slice(0, MOVED_UP).filter(isHeld)
+  const after = before.map((each, i) => {
+    const slotAt = from + i * interval
+    return { ...each, slotAt, startsAt: Math.max(each.backoffEndsAt, Math.min(Math.ceil(slotAt), each.startsAt)) }
+  })
+  const moved = after.filter(({ startsAt }, i) => startsAt !== before[i]?.startsAt)
+  return { held: [...after, ...held.slice(MOVED_UP)], moved: moved.map(({ id, startsAt }) => ({ id, startsAt })) }
+}
+
+/** Returns when there will be a token for the first held retry. */
+function nextTokenAt({ tokens }: BudgetUse, now: number, budget: RetryBudget): number {
+  return now + (tokens < 1 ? 1 - tokens : 1) * intervalMs(budget)
 }
 
 function mayStart(use: BudgetUse, now: number, budget: RetryBudget): boolean {

@@ -7,19 +7,19 @@ import {
   countAttempt,
   endRetry,
   type HeldRetry,
-  type Released,
+  type MovedRetry,
   unusedBudget,
 } from '@bullpen/engine/internal'
 
 export class RetryBudgets {
   readonly #uses = new Map<string, BudgetUse>()
   readonly #isHeld: (retry: HeldRetry) => boolean
-  readonly #release: (retry: Released) => void
+  readonly #move: (retry: MovedRetry) => void
 
-  /** `isHeld` returns whether a task still waits for its slot. `release` makes a task due earlier. */
-  constructor(isHeld: (retry: HeldRetry) => boolean, release: (retry: Released) => void) {
+  /** `isHeld` returns whether a task still waits for its slot. `move` makes a task due earlier. */
+  constructor(isHeld: (retry: HeldRetry) => boolean, move: (retry: MovedRetry) => void) {
     this.#isHeld = isHeld
-    this.#release = release
+    this.#move = move
   }
 
   /** Takes the end of an attempt into account. Returns when its task is retried, or undefined if it is not. */
@@ -39,8 +39,8 @@ export class RetryBudgets {
     return undefined
   }
 
-  #carryOut(task: string, { use, released }: BudgetDecision): void {
+  #carryOut(task: string, { use, moved }: BudgetDecision): void {
     this.#uses.set(task, use)
-    for (const each of released) this.#release(each)
+    for (const each of moved) this.#move(each)
   }
 }

@@ -132,6 +132,13 @@ export interface Figures {
   readonly refusedByRedis?: number
   /** Time from the moment when Redis's memory was freed until every accepted task had ended. */
   readonly doneAfterRoomMs?: number
+  /** Calls that a provider got, and those of them that failed because it was down. */
+  readonly calls?: number
+  readonly callsWhileDown?: number
+  /** The highest number of attempts of one task. */
+  readonly mostAttempts?: number
+  /** Time from the provider's recovery until every task had ended. */
+  readonly drainedMs?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }

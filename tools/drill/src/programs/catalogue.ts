@@ -39,4 +39,14 @@ export const isolated = defineTask({
   output,
 })
 
-export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated)
+/** Calls a provider that may be down. It has enough attempts for plain BullMQ to survive the longest outage. */
+export const call = defineTask({
+  name: 'drill.call',
+  queue,
+  timeout,
+  input: z.object({ url: z.url() }),
+  output,
+  retry: { maxAttempts: 10, backoff: { type: 'exponential', initialDelay: '1s' } },
+})
+
+export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call)

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'bullmq'
 import { appendTo } from '../ledger/effects.ts'
+import { callProvider } from '../outage/provider.ts'
 import { work } from './catalogue.ts'
 import type { WorkerArguments } from './worker-arguments.ts'
 
@@ -9,13 +10,14 @@ const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerArgu
 const append = appendTo(ledger)
 const { hostname, port } = new URL(config.redisUrl ?? '')
 
-type Data = { readonly input: { readonly ms: number } }
+type Data = { readonly input: { readonly ms?: number; readonly url?: string } }
 
 const worker = new Worker<Data>(
   work.queue,
   async ({ id = '', attemptsStarted: fencingToken, data }) => {
     append({ what: 'start', id, fencingToken, worker: name, at: Date.now() })
-    await sleep(data.input.ms)
+    const { ms = 0, url } = data.input
+    await (url === undefined ? sleep(ms) : callProvider(url))
     append({ what: 'end', id, fencingToken, worker: name, at: Date.now() })
     return { output: { fencingToken }, process: name }
   },

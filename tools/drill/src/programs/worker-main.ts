@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
+import { callHandler } from '../outage/call-handler.ts'
 import { catalogue } from './catalogue.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
@@ -26,6 +27,7 @@ const worker = createWorker({
     'drill.second-work': secondHandler,
     'drill.third-work': thirdHandler,
     'drill.isolated': isolatedHandler,
+    'drill.call': callHandler,
   },
   config,
   resources: { lastScrape },
