@@ -58,6 +58,14 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'Only a dead task can be retried or deleted, and the task has another status.',
     action: 'Read `detail`, which names the status. Somebody may have retried the task already.',
   },
+  dead_task_request_not_found: {
+    meaning: 'There is no request for dead tasks with this id, or the request was completed more than 24 hours ago.',
+    action: 'Check the id.',
+  },
+  too_many_dead_task_requests: {
+    meaning: 'The queue has 100 unfinished requests that retry or delete dead tasks by filter.',
+    action: 'Wait until one of them is done, or combine several into one with a broader filter.',
+  },
   queue_not_found: {
     meaning: 'No task in the catalogue uses this queue.',
     action: 'Look up the names of the queues with `GET /v1/fleet`.',

@@ -14,6 +14,8 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
 import {
   type CancelProgress,
+  type DeadMatches,
+  type DeadProgress,
   type DeadQuery,
   type DeadTaskAnswer,
   type FingerprintCount,
@@ -28,6 +30,10 @@ export interface FakeBroker extends Broker {
   readonly cancels: CancelProgress[]
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
+  /** The result of each count of matching dead tasks. */
+  deadMatches: DeadMatches
+  /** The requests to change dead tasks. */
+  readonly deadRequests: DeadProgress[]
   /** The query of each search for dead tasks. */
   readonly searches: DeadQuery[]
   /** The counts of dead tasks, by queue. */
@@ -89,6 +95,8 @@ export function fakeBroker(): FakeBroker {
     enqueued: [],
     cancels: [],
     cancelledBy: [],
+    deadMatches: { matching: 7, exact: true },
+    deadRequests: [],
     searches: [],
     fingerprints: new Map(),
     retries: [],
@@ -168,6 +176,14 @@ export function fakeBroker(): FakeBroker {
           next: 'more',
         }
       }),
+    countMatchingDead: () => answer(() => broker.deadMatches),
+    changeDead: (change) =>
+      answer(() => {
+        const request = { ...change, id: createTaskId(change.filter.queue, 0, new Uint8Array(10)), at: 0 }
+        broker.deadRequests.push({ request, changed: 0, doneAt: undefined })
+        return request
+      }),
+    deadProgress: (id) => answer(() => broker.deadRequests.find(({ request }) => request.id === id)),
     countDead: (queue) => answer(() => broker.fingerprints.get(queue) ?? []),
     deleteDead: (id) => answer(() => onDead(id, () => records.delete(id))),
     cancel: (id, { stoppable, by }) =>

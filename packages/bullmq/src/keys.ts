@@ -71,6 +71,10 @@ export function queueKeys(namespace: string, queue: string) {
     fingerprints: `${base}:fingerprints`,
     /** Sorted set: the dead tasks with this fingerprint, with the same scores as in `dead`. */
     fingerprint: (fingerprint: string) => `${base}:fingerprint:${fingerprint}`,
+    /** Hash: the requests to retry or delete dead tasks by filter that are not done, by id. */
+    deadRequests: `${base}:dead-requests`,
+    /** Hash: a request for dead tasks with its progress, which is kept for a day after the request is done. */
+    deadProgress: (id: string) => `${base}:dead-progress:${id}`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**

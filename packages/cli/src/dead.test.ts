@@ -129,3 +129,78 @@ test('dead counts prints a line for each kind of error', async () => {
   expect(JSON.parse((await run(api, ['dead', 'counts', '--json'])).out)).toEqual({ fingerprints })
   expect(await run(api, ['dead', 'counts', '--queue', 'mail'])).toEqual({ code: 0, out: '', err: 'no dead tasks\n' })
 })
+
+describe.each([
+  ['retry', 'Retry', 'retried'],
+  ['delete', 'Delete', 'deleted'],
+] as const)('dead %s by filter', (action, title, done) => {
+  const SEND = `POST /v1/dead-tasks/${action}`
+  const PREVIEW = 'POST /v1/dead-tasks/retry?dryRun=true'
+  const preview = { queue: 'cpu', matching: 7, exact: true }
+  const pending = {
+    ...{
+      id: 'cpu-1',
+      action,
+      queue: 'cpu',
+      rate: 500,
+      by: 'ann',
+      status: 'pending',
+      matching: 7,
+      exact: true,
+      changed: 0,
+    },
+    ...{ requestedAt: '2026-01-01T00:00:00.000Z', links: { self: '/v1/dead-tasks/requests/cpu-1' } },
+  }
+  const filter = ['dead', action, '--queue', 'cpu', '--code', 'gone', '--tag', 'x']
+
+  test('sends the filter and the rate with --yes, and prints the request', async () => {
+    await using api = await fakeApi({ [SEND]: [202, pending] })
+    expect(await run(api, [...filter, '--rate', '2000', '--yes'])).toEqual({
+      code: 0,
+      out: `cpu-1  pending: ${done} 0 of 7 tasks so far\n`,
+      err: '',
+    })
+    expect(api.seen).toEqual([{ request: SEND, body: { queue: 'cpu', code: 'gone', tag: 'x', rate: 2000, by: 'ann' } }])
+  })
+
+  test('with --dry-run prints how many tasks match, and changes nothing', async () => {
+    await using api = await fakeApi({ [PREVIEW]: [200, preview] })
+    const expected = { code: 0, out: `would ${action} 7 dead tasks of cpu\n`, err: '' }
+    expect(await run(api, [...filter, '--dry-run'])).toEqual(expected)
+    expect(api.seen.map(({ request }) => request)).toEqual([PREVIEW])
+  })
+
+  test.each([
+    ['y', 0],
+    ['n', 1],
+  ])('asks for confirmation on a terminal, and the answer %s ends with exit code %i', async (answer, code) => {
+    await using api = await fakeApi({ [PREVIEW]: [200, preview], [SEND]: [202, pending] })
+    const stdin = Object.assign(Readable.from([`${answer}\n`]), { isTTY: true })
+    const ended = await run(api, filter, { stdin })
+    expect(ended.code).toBe(code)
+    expect(ended.err).toContain(`${title} 7 dead tasks of cpu?`)
+    expect(api.seen.filter(({ request }) => request === SEND)).toHaveLength(code === 0 ? 1 : 0)
+  })
+
+  test.each([
+    ['done', 0, `cpu-1  done: ${done} 7 tasks`],
+    ['pending', 1, `cpu-1  pending: ${done} 7 of 7 tasks so far`],
+  ])('with --wait prints the progress, and %s ends with exit code %i', async (status, code, line) => {
+    const last = { ...pending, status, changed: 7 }
+    await using api = await fakeApi({ [SEND]: [202, pending], 'GET /v1/dead-tasks/requests/cpu-1': [200, last] })
+    const ended = await run(api, [...filter, '--yes', '--wait', '1ms'])
+    expect({ code: ended.code, last: ended.out.split('\n').at(-2) }).toEqual({ code, last: line })
+  })
+
+  test.each([
+    [[ID, '--queue', 'cpu'], 'IDs and --queue cannot be combined'],
+    [['--code', 'gone', '--yes'], 'missing option --queue QUEUE'],
+    [['--queue', 'cpu'], 'add --yes to confirm'],
+    [['--queue', 'cpu', '--yes', '--rate', '0'], '--rate'],
+    [['--queue', 'cpu', '--yes', '--input', '{}'], '--input'],
+  ])('%j is refused before anything is sent', async (args, message) => {
+    await using api = await fakeApi()
+    expect(await run(api, ['dead', action, ...args])).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    expect(api.seen).toEqual([])
+  })
+})

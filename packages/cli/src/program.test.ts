@@ -35,6 +35,10 @@ const pending = {
   links: { self: '/v1/cancels/cpu-1' },
 }
 
+const DEAD_REQUEST = {
+  ...{ id: 'cpu-1', action: 'retry', queue: 'cpu', rate: 500, by: 'ann', status: 'pending', matching: 7, exact: true },
+  ...{ changed: 0, requestedAt: pending.requestedAt, links: { self: '/v1/dead-tasks/requests/cpu-1' } },
+}
 const KIND_COUNT = {
   ...{ queue: 'cpu', fingerprint: '0123456789abcdef', state: 'DONE_ERROR', code: 'gone', message: 'no customer #' },
   ...{ count: 3, oldestAt: pending.requestedAt, newestAt: pending.requestedAt, newestId: ID },
@@ -497,6 +501,8 @@ describe('help', () => {
       'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
       'GET /v1/dead-tasks?queue=cpu&code=http_503&limit=10': [200, { tasks }],
       'GET /v1/dead-tasks/fingerprints': [200, { fingerprints: [KIND_COUNT] }],
+      'POST /v1/dead-tasks/retry': [202, DEAD_REQUEST],
+      'POST /v1/dead-tasks/retry?dryRun=true': [200, { queue: 'cpu', matching: 7, exact: true }],
       [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
       [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
       'GET /v1/schedules?trouble=true': [200, { schedules: [SCHEDULE] }],

@@ -59,3 +59,44 @@ test('countDead returns the counts of all queues or of one', async () => {
   expect(await client.countDead({ queue: 'cpu' })).toEqual([count])
   expect(seen.map(({ url }) => url)).toEqual(['/v1/dead-tasks/fingerprints', '/v1/dead-tasks/fingerprints?queue=cpu'])
 })
+
+const REQUEST = {
+  ...{
+    id: 'cpu-1',
+    action: 'retry',
+    queue: 'cpu',
+    code: 'gone',
+    rate: 500,
+    by: 'key 1',
+    status: 'pending',
+    matching: 7,
+    exact: true,
+  },
+  ...{ changed: 0, requestedAt: '2026-01-01T00:00:00.000Z', links: { self: '/v1/dead-tasks/requests/cpu-1' } },
+}
+
+test('retryDead, deleteDead and deadTaskRequest send the filter and report the progress', async () => {
+  const { client, seen } = await api([
+    [202, REQUEST],
+    [202, { ...REQUEST, action: 'delete' }],
+    [200, { ...REQUEST, status: 'done', changed: 7 }],
+  ])
+  expect(await client.retryDead({ queue: 'cpu', code: 'gone', rate: 2_000, by: 'ann' })).toEqual(REQUEST)
+  expect(await client.deleteDead({ queue: 'cpu' })).toMatchObject({ action: 'delete' })
+  expect(await client.deadTaskRequest('cpu-1')).toMatchObject({ status: 'done', changed: 7 })
+  expect(seen.map(({ method, url, body }) => [`${method} ${url}`, body])).toEqual([
+    ['POST /v1/dead-tasks/retry', { queue: 'cpu', code: 'gone', rate: 2_000, by: 'ann' }],
+    ['POST /v1/dead-tasks/delete', { queue: 'cpu' }],
+    ['GET /v1/dead-tasks/requests/cpu-1', undefined],
+  ])
+})
+
+test('a request by filter whose response is lost is not repeated, and a preview is', async () => {
+  const lost = await api(['break', [202, REQUEST]])
+  await expect(lost.client.retryDead({ queue: 'cpu' })).rejects.toMatchObject({ outcome: 'unknown' })
+  expect(lost.seen).toHaveLength(1)
+  const preview = { queue: 'cpu', matching: 7, exact: true }
+  const { client, seen } = await api(['break', [200, preview]])
+  expect(await client.previewDead({ queue: 'cpu' })).toEqual(preview)
+  expect(seen.map(({ url }) => url)).toEqual(Array(2).fill('/v1/dead-tasks/retry?dryRun=true'))
+})

@@ -1,6 +1,24 @@
 // Implements the client's methods that search, count, retry and delete dead tasks. They need the HTTP API.
-import type { DeadTaskFilter, Deleted, FingerprintCounts, Retried, RetryOneRequest, TaskView } from '@bullpen/contract'
-import { isDeleted, isFingerprintCounts, isRetried, isTaskPage } from './http/responses.ts'
+import type {
+  ChangeDeadRequest,
+  DeadTaskAction,
+  DeadTaskFilter,
+  DeadTaskPreview,
+  DeadTaskRequest,
+  Deleted,
+  FingerprintCounts,
+  Retried,
+  RetryOneRequest,
+  TaskView,
+} from '@bullpen/contract'
+import {
+  isDeadPreview,
+  isDeadRequest,
+  isDeleted,
+  isFingerprintCounts,
+  isRetried,
+  isTaskPage,
+} from './http/responses.ts'
 import { randomId } from './random-id.ts'
 import type { SendRequest } from './repetition.ts'
 import type { Abortable } from './task-handle.ts'
@@ -15,6 +33,18 @@ export interface DeadTaskCalls {
   deadTasks(options: SearchOptions): AsyncGenerator<TaskView, void, void>
   /** Counts dead tasks by kind of error, in one queue or in all of them. The largest count comes first. */
   countDead(options?: Abortable & { readonly queue?: string }): Promise<FingerprintCounts['fingerprints']>
+  /**
+   * Retries the dead tasks of a queue that match every field and have died so far, at a limited rate. The call only stores the
+   * request; {@link deadTaskRequest} reports its progress. The client does not repeat a call whose outcome is unknown, because a
+   * repeat would also retry tasks that have died since.
+   */
+  retryDead(filter: ChangeDeadRequest, options?: Abortable): Promise<DeadTaskRequest>
+  /** Deletes the dead tasks of a queue that match every field, in the same way as {@link retryDead} retries them. */
+  deleteDead(filter: ChangeDeadRequest, options?: Abortable): Promise<DeadTaskRequest>
+  /** Returns how many tasks {@link retryDead} or {@link deleteDead} would change now, without changing any. */
+  previewDead(filter: DeadTaskFilter, options?: Abortable): Promise<DeadTaskPreview>
+  /** Returns the progress of a request, which is available for 24 hours after the request is done. */
+  deadTaskRequest(id: string, options?: Abortable): Promise<DeadTaskRequest>
   /**
    * Runs a dead task again. The task keeps its id, gets all attempts of its retry policy again, and waits behind the other tasks of
    * its queue. The client repeats a call that got no response, because its id makes it idempotent.
@@ -31,6 +61,11 @@ export interface DeadTaskCalls {
 }
 
 export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
+  const change = (action: DeadTaskAction, filter: ChangeDeadRequest, { signal }: Abortable = {}) => {
+    const body = JSON.stringify(filter)
+    return send('once', { method: 'POST', path: `v1/dead-tasks/${action}`, body, isExpected: isDeadRequest }, signal)
+  }
+
   return {
     async *deadTasks({ pageSize, signal, ...filter }) {
       let cursor: string | undefined
@@ -62,6 +97,20 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
       const query = by === undefined ? '' : `?${new URLSearchParams({ by })}`
       const path = `v1/tasks/${encodeURIComponent(id)}${query}`
       return send('idempotent', { method: 'DELETE', path, isExpected: isDeleted }, signal)
+    },
+
+    retryDead: (filter, options) => change('retry', filter, options),
+    deleteDead: (filter, options) => change('delete', filter, options),
+
+    async previewDead(filter, { signal } = {}) {
+      const body = JSON.stringify(filter)
+      const path = 'v1/dead-tasks/retry?dryRun=true'
+      return send('look-up', { method: 'POST', path, body, isExpected: isDeadPreview }, signal)
+    },
+
+    async deadTaskRequest(id, { signal } = {}) {
+      const path = `v1/dead-tasks/requests/${encodeURIComponent(id)}`
+      return send('look-up', { method: 'GET', path, isExpected: isDeadRequest }, signal)
     },
   }
 }

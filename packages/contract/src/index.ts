@@ -61,7 +61,17 @@ export type { Progress, TaskRecord, TaskRetry } from './task/task-record.ts'
 // Tasks over HTTP:
 
 export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
-export type { DeadTaskFilter, Deleted, FingerprintCounts, Retried, RetryOneRequest } from './http/dead-tasks.ts'
+export type {
+  ChangeDeadRequest,
+  DeadTaskAction,
+  DeadTaskFilter,
+  DeadTaskPreview,
+  DeadTaskRequest,
+  Deleted,
+  FingerprintCounts,
+  Retried,
+  RetryOneRequest,
+} from './http/dead-tasks.ts'
 export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
 export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/enqueue-bulk.ts'
 export type { Problem } from './http/problem.ts'

@@ -72,7 +72,13 @@ export {
   cancelPreviewSchema,
 } from './http/cancel.ts'
 export {
+  changeDeadQuerySchema,
+  changeDeadSchema,
+  DEAD_TASK_ACTIONS,
+  DEAD_TASK_RATE,
+  deadPreviewSchema,
   deadQuerySchema,
+  deadRequestSchema,
   deletedSchema,
   deleteOneQuerySchema,
   fingerprintCountsSchema,

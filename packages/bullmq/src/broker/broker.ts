@@ -53,7 +53,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
     ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
-    ...createDeadTasks({ redis, queues, call, sizeLimit, codec }),
+    ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
 
     rates: openRates(options, redis, call),
     schedules: createSchedules({ store, randomBytes, onChanged }),

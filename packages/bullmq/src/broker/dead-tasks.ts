@@ -1,26 +1,37 @@
-// Retries and deletes dead tasks for a broker.
+// Retries and deletes dead tasks for a broker: one by its id, or all those that match a filter.
+import { randomBytes } from 'node:crypto'
 import { BullpenError } from '@bullpen/contract'
-import { envelopeSchema } from '@bullpen/contract/internal'
+import { createTaskId, envelopeSchema, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { editedEnvelope, type InputEdit } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
+import { wakeLeader } from '../leader/leader.ts'
+import { countMatching, parseDeadRequest, readDeadProgress } from '../queries/dead-tasks.ts'
 import { deleteTask } from '../scripts/dead/delete-task.ts'
 import { retryTask } from '../scripts/dead/retry-task.ts'
+import { storeDeadRequest } from '../scripts/dead/store-dead-request.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 export interface DeadTasksOptions {
   readonly redis: Commander
+  readonly namespace: string
   readonly queues: QueueTable
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number
   readonly codec: PayloadCodec | undefined
+  readonly now: () => number
 }
 
-export function createDeadTasks(options: DeadTasksOptions): Pick<Broker, 'retry' | 'deleteDead'> {
-  const { redis, queues, call, sizeLimit, codec } = options
+/** How many requests a queue may have. The leader reads all of them in every turn. */
+const MAX_REQUESTS = 100
+
+export function createDeadTasks(
+  options: DeadTasksOptions,
+): Pick<Broker, 'retry' | 'deleteDead' | 'countMatchingDead' | 'changeDead' | 'deadProgress'> {
+  const { redis, namespace, queues, call, sizeLimit, codec, now } = options
 
   /**
    * Returns the string to store in place of the task's data, or undefined if the task does not exist.
@@ -63,6 +74,34 @@ export function createDeadTasks(options: DeadTasksOptions): Pick<Broker, 'retry'
       if (home === undefined) return 'not_found'
       const { base, dead, job } = home.keys
       return call(() => runScript(redis, deleteTask, { job: job(id), dead }, { base, id }))
+    },
+
+    async countMatchingDead(filter) {
+      const { keys } = queues.of(filter.queue)
+      return call(() => countMatching(redis, keys, filter))
+    },
+
+    async changeDead(change) {
+      const { queue } = change.filter
+      const { keys } = queues.of(queue)
+      const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+      const request = JSON.stringify({ id, ...change }).slice(0, -1)
+      const names = { deadRequests: keys.deadRequests, progress: keys.deadProgress(id) }
+      const text = await call(() => runScript(redis, storeDeadRequest, names, { id, request, limit: MAX_REQUESTS }))
+      if (text === undefined) {
+        throw new BullpenError(
+          'too_many_dead_task_requests',
+          `queue '${queue}' already has ${MAX_REQUESTS} unfinished requests for dead tasks, which is the maximum; retry when one has finished, or combine several into one with a broader filter`,
+        )
+      }
+      // If this message is lost, the leader notices the request in its next round.
+      wakeLeader(redis, namespace, queue).catch(() => {})
+      return parseDeadRequest(text) ?? { ...change, id, at: now() }
+    },
+
+    async deadProgress(id) {
+      const home = queues.ofTask(id)
+      return home && call(() => readDeadProgress(redis, home.keys, id))
     },
   }
 }

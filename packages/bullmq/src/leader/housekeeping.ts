@@ -19,6 +19,7 @@ import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { changeDeadTasks } from './dead-task-changer.ts'
 import { expireTasks } from './expirer.ts'
 import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
@@ -148,6 +149,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         }
       },
       removeUniqueKeys: () => keyRemover(queue)(term),
+      changeDead: () => changeDeadTasks(redis, keys, term),
       reportFingerprints: () => reportFingerprints(redis, keys, (found) => onNewFingerprint(queue, found)),
       async repairIndex() {
         onRepaired(queue, await repairIndex(redis, keys, isOver))

@@ -1,10 +1,20 @@
-// Searches a queue's dead tasks, page by page, and counts them by fingerprint.
+// Searches a queue's dead tasks, page by page, counts them by fingerprint or by filter, and reads the requests that change them.
 import { BullpenError, type TaskId } from '@bullpen/contract'
-import { type DeadFilter, type DeadQuery, type FingerprintCount, lowerAscii } from '@bullpen/engine/internal'
+import { ATTEMPT_END_STATES, DEAD_TASK_ACTIONS } from '@bullpen/contract/internal'
+import {
+  type DeadFilter,
+  type DeadMatches,
+  type DeadProgress,
+  type DeadQuery,
+  type DeadRequest,
+  type FingerprintCount,
+  lowerAscii,
+} from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countFingerprints } from '../scripts/dead/count-fingerprints.ts'
+import { countMatchingDead } from '../scripts/dead/count-matching-dead.ts'
 import { searchDead } from '../scripts/dead/search-dead.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { IdPage } from './listing.ts'
@@ -68,4 +78,59 @@ export async function countByFingerprint(redis: Commander, keys: QueueKeys): Pro
   const { fingerprints } = keys
   const counts = await runScript(redis, countFingerprints, { fingerprints }, { prefix: keys.fingerprint('') })
   return counts.toSorted((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1))
+}
+
+/** How many pages a count reads at most. */
+const MAX_COUNTED_PAGES = 100
+
+/** Counts the dead tasks that match a filter. Takes one round trip for every 2,000 tasks, at most 100. */
+export async function countMatching(redis: Commander, keys: QueueKeys, filter: DeadFilter): Promise<DeadMatches> {
+  const set = searchedSet(keys, filter)
+  let matching = 0
+  let from = { id: '', score: '' }
+  for (let pages = 0; pages < MAX_COUNTED_PAGES; pages++) {
+    const position = { score: from.score, last: from.id, scan: SCAN }
+    const page = await runScript(redis, countMatchingDead, { set }, { ...rangeOf(keys, filter), ...position })
+    matching += page.matching
+    if (page.last === undefined) return { matching, exact: true }
+    from = page.last
+  }
+  return { matching, exact: false }
+}
+
+const requestSchema = z.object({
+  id: z.string(),
+  action: z.enum(DEAD_TASK_ACTIONS),
+  filter: z.object({
+    queue: z.string(),
+    task: z.string().optional(),
+    state: z.enum(ATTEMPT_END_STATES).optional(),
+    code: z.string().optional(),
+    tag: z.string().optional(),
+    fingerprint: z.string().optional(),
+    endedFrom: z.number().optional(),
+    endedUntil: z.number().optional(),
+    text: z.string().optional(),
+  }),
+  rate: z.number(),
+  by: z.string(),
+  counted: z.object({ matching: z.number(), exact: z.boolean() }),
+  at: z.number(),
+})
+
+/** Parses a stored request. Returns undefined if this version can't read it. */
+export function parseDeadRequest(text: string | undefined): DeadRequest | undefined {
+  return requestSchema.safeParse(parseJson(text)).data
+}
+
+/** Reads a request and its progress in one round trip. */
+export async function readDeadProgress(
+  redis: Commander,
+  keys: QueueKeys,
+  id: string,
+): Promise<DeadProgress | undefined> {
+  const [text, changed, doneAt] = await redis.hmget(keys.deadProgress(id), 'request', 'changed', 'doneAt')
+  const request = parseDeadRequest(text ?? undefined)
+  if (request === undefined) return undefined
+  return { request, changed: Number(changed ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
 }

@@ -5,6 +5,18 @@ import type { CommandLine } from './command-line.ts'
 import { parseChoice, parseDuration, requireValue } from './option-values.ts'
 import { UsageError } from './usage-error.ts'
 
+/** The options that select dead tasks, in addition to --queue. */
+export const DEAD_FILTER_OPTIONS = [
+  'task',
+  'state',
+  'code',
+  'tag',
+  'fingerprint',
+  'older-than',
+  'newer-than',
+  'text',
+] as const
+
 /** @throws UsageError if an option is invalid, or if --queue is missing. */
 export function deadFilter(values: CommandLine['values']): DeadTaskFilter {
   const { task, code, fingerprint, text, tag: tags = [] } = values

@@ -1,16 +1,20 @@
 // bullpen dead: searches, counts, retries and deletes dead tasks.
 import type { Client } from '@bullpen/client'
 import { PAGINATION } from '@bullpen/contract/internal'
-import { deadFilter } from '../arguments/dead-filter.ts'
+import { DEAD_FILTER_OPTIONS, deadFilter } from '../arguments/dead-filter.ts'
 import { readInput } from '../arguments/json-input.ts'
 import { parseChoice, parseCount } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { countLines, deadLine } from '../output/dead-text.ts'
 import { count, plain } from '../output/format.ts'
+import { changeByFilter } from './change-dead.ts'
 import type { CommandContext } from './command-context.ts'
 
-const ACTIONS = { list, counts, retry: retryByIds, delete: deleteByIds } as const
+/** The options that apply only to a retry or a delete by filter. */
+const FILTER_OPTIONS = ['queue', ...DEAD_FILTER_OPTIONS, 'rate', 'dry-run', 'yes', 'wait'] as const
+
+const ACTIONS = { list, counts, retry, delete: remove } as const
 
 export async function dead(context: CommandContext): Promise<ExitCode> {
   const [word = '', ...positionals] = context.positionals
@@ -50,10 +54,25 @@ async function counts({ positionals, values, connect, out }: CommandContext): Pr
   return EXIT.success
 }
 
+async function retry(context: CommandContext): Promise<ExitCode> {
+  return selectsByFilter(context) ? await changeByFilter(context, 'retry') : await retryByIds(context)
+}
+
+async function remove(context: CommandContext): Promise<ExitCode> {
+  return selectsByFilter(context) ? await changeByFilter(context, 'delete') : await deleteByIds(context)
+}
+
+/** @throws UsageError if both IDs and a filter are given. */
+function selectsByFilter({ positionals, values }: CommandContext): boolean {
+  const given = FILTER_OPTIONS.filter((name) => values[name] !== undefined).map((name) => `--${name}`)
+  if (positionals.length > 0 && given.length > 0) throw new UsageError(`IDs and ${given.join(', ')} cannot be combined`)
+  return given.length > 0
+}
+
 async function retryByIds(context: CommandContext): Promise<ExitCode> {
   const { positionals, values, stdin, by, out } = context
   const [first] = positionals
-  if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID…')
+  if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID… or --queue QUEUE')
   if (values.input !== undefined && positionals.length > 1) throw new UsageError('--input requires a single ID')
   const input = values.input === undefined ? undefined : await readInput(values.input, stdin)
   const options = { ...(by !== undefined && { by }), ...(values.input !== undefined && { input }) }
@@ -65,7 +84,8 @@ async function retryByIds(context: CommandContext): Promise<ExitCode> {
 
 async function deleteByIds(context: CommandContext): Promise<ExitCode> {
   const { positionals, values, by, out } = context
-  if (positionals.length === 0) throw new UsageError('missing argument; expected bullpen dead delete ID…')
+  if (positionals.length === 0)
+    throw new UsageError('missing argument; expected bullpen dead delete ID… or --queue QUEUE')
   if (values.input !== undefined) throw new UsageError("'bullpen dead delete' does not accept --input")
   return await forEachId(context, async (client, id) => {
     const deleted = await client.deleteTask(id, by === undefined ? {} : { by })

@@ -1,7 +1,7 @@
 // Formats dead tasks and their counts by kind of error as text.
-import type { FingerprintCounts, TaskView } from '@bullpen/contract'
+import type { DeadTaskRequest, FingerprintCounts, TaskView } from '@bullpen/contract'
 import { type Layout, tableLines } from './columns.ts'
-import { plain, relativeTime } from './format.ts'
+import { count as counted, plain, relativeTime } from './format.ts'
 
 const MAX_MESSAGE_LENGTH = 80
 const FINGERPRINT_LENGTH = 16
@@ -24,4 +24,11 @@ export function countLines(fingerprints: FingerprintCounts['fingerprints'], { no
     plain(message, MAX_MESSAGE_LENGTH),
   ])
   return tableLines(rows, { paint, indent: 0 })
+}
+
+/** Describes a request by filter, such as `ID  done: retried 12 tasks` or `ID  pending: retried 3 of 12 tasks so far`. */
+export function deadRequestLine({ id, action, status, changed, matching, exact }: DeadTaskRequest): string {
+  const done = action === 'retry' ? 'retried' : 'deleted'
+  if (status === 'done') return `${id}  done: ${done} ${counted(changed, 'task')}`
+  return `${id}  pending: ${done} ${changed} of ${exact ? '' : 'at least '}${counted(matching, 'task')} so far`
 }

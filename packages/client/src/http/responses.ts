@@ -10,6 +10,8 @@ import type {
   CancelPreview,
   CommandPage,
   CommandView,
+  DeadTaskPreview,
+  DeadTaskRequest,
   Deleted,
   Dropped,
   FingerprintCounts,
@@ -27,6 +29,7 @@ import {
   ATTEMPT_OUTCOMES,
   CANCEL_OUTCOMES,
   COMMAND_OUTCOMES,
+  DEAD_TASK_ACTIONS,
   ENQUEUE_ACTIONS,
   POOL_STATES,
   RESPONSE_OUTCOMES,
@@ -156,6 +159,17 @@ export const isFingerprintCounts = shape<FingerprintCounts>({
       newestId: text,
     }),
   ),
+})
+export const isDeadPreview = someOf<DeadTaskPreview>({ queue: text, matching: whole, exact: bool })
+export const isDeadRequest = someOf<DeadTaskRequest>({
+  id: text,
+  action: oneOf(DEAD_TASK_ACTIONS),
+  queue: text,
+  status: oneOf(['pending', 'done']),
+  matching: whole,
+  changed: whole,
+  requestedAt: time,
+  doneAt: optional(time),
 })
 export const isDeleted = shape<Deleted>({ id: text })
 

@@ -139,3 +139,77 @@ export const fingerprintCountsSchema = z
   .meta({ id: 'FingerprintCounts' })
 
 export type FingerprintCounts = z.infer<typeof fingerprintCountsSchema>
+
+/** The rate at which dead tasks are retried or deleted by filter, in tasks per second. */
+export const DEAD_TASK_RATE = { max: 10_000, default: 500 } as const
+
+/** What a request does with the dead tasks that match its filter. */
+export const DEAD_TASK_ACTIONS = ['retry', 'delete'] as const
+
+export type DeadTaskAction = (typeof DEAD_TASK_ACTIONS)[number]
+
+/** The body of POST /v1/dead-tasks/retry and POST /v1/dead-tasks/delete. A task must match every field that is given. */
+export const changeDeadSchema = z
+  .strictObject({
+    queue: z.string(),
+    ...filterFields,
+    rate: z
+      .int()
+      .min(1)
+      .max(DEAD_TASK_RATE.max)
+      .optional()
+      .describe(`How many tasks to change per second. Defaults to ${DEAD_TASK_RATE.default}.`),
+    by,
+  })
+  .meta({ id: 'ChangeDeadTasks' })
+
+/** Selects which dead tasks of a queue to retry or delete. */
+export interface ChangeDeadRequest extends DeadTaskFilter {
+  /** How many tasks to change per second, from 1 to 10,000. Defaults to 500. */
+  readonly rate?: number
+  /** Who sends the request, for the tasks' history and the audit log. */
+  readonly by?: string
+}
+
+export const changeDeadQuerySchema = z.strictObject({
+  dryRun: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
+    .pipe(z.boolean())
+    .describe('If `true`, the request changes nothing, and the response contains the number of tasks that match now.'),
+})
+
+const matching = z.int().describe('How many dead tasks matched when the request was received.')
+const exact = z
+  .boolean()
+  .describe('False if the queue has more dead tasks than were counted. In that case, `matching` is a lower bound.')
+
+export const deadPreviewSchema = z
+  .object({ queue: z.string(), ...filterFields, matching, exact })
+  .meta({ id: 'DeadTaskPreview', description: 'The dead tasks that a request would change.' })
+
+export type DeadTaskPreview = z.infer<typeof deadPreviewSchema>
+
+export const deadRequestSchema = z
+  .object({
+    id: z.string(),
+    action: z.enum(DEAD_TASK_ACTIONS),
+    queue: z.string(),
+    ...filterFields,
+    rate: z.int().describe('The maximum number of tasks that are changed per second.'),
+    by: z.string().describe('Who sent the request.'),
+    status: z.enum(['pending', 'done']),
+    matching,
+    exact,
+    changed: z.int().describe('How many tasks have been retried or deleted so far.'),
+    requestedAt: time.describe('Only tasks that died before this time are changed.'),
+    doneAt: time.optional(),
+    links: z.object({ self: z.string() }),
+  })
+  .meta({
+    id: 'DeadTaskRequest',
+    description: 'A request to retry or delete all dead tasks of a queue that match a filter.',
+  })
+
+export type DeadTaskRequest = z.infer<typeof deadRequestSchema>

@@ -2,6 +2,7 @@
 import type {
   AttemptEndState,
   CancelReason,
+  DeadTaskAction,
   Enqueued,
   OnConflict,
   QueueLimits,
@@ -190,6 +191,38 @@ export interface DeadFilter {
   readonly text?: string | undefined
 }
 
+/** A request to retry or delete the dead tasks that match a filter. */
+export interface DeadChange {
+  readonly action: DeadTaskAction
+  readonly filter: DeadFilter
+  /** The maximum number of tasks that are changed per second. */
+  readonly rate: number
+  /** Who sent the request, for the tasks' history. */
+  readonly by: string
+  /** How many tasks matched when the request was received. */
+  readonly counted: DeadMatches
+}
+
+export interface DeadMatches {
+  readonly matching: number
+  /** False if there are more tasks than were examined. `matching` is then a lower bound. */
+  readonly exact: boolean
+}
+
+export interface DeadRequest extends DeadChange {
+  readonly id: string
+  /** When the request was stored, in ms since 1970 on the store's clock. Only tasks that died by then are changed. */
+  readonly at: number
+}
+
+export interface DeadProgress {
+  readonly request: DeadRequest
+  /** How many tasks have been retried or deleted. */
+  readonly changed: number
+  /** When the request was completed, in ms since 1970. Undefined while there may be matching tasks left. */
+  readonly doneAt: number | undefined
+}
+
 export interface DeadQuery extends DeadFilter {
   /** A number from 1 to 200. */
   readonly limit: number
@@ -324,6 +357,26 @@ export interface Broker {
    * @throws BullpenError `queue_not_found`.
    */
   countDead(queue: string): Promise<readonly FingerprintCount[]>
+  /**
+   * Counts the dead tasks that match a filter. Examines at most 200,000 tasks, or any number if the filter selects only by
+   * fingerprint and time.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  countMatchingDead(filter: DeadFilter): Promise<DeadMatches>
+  /**
+   * Retries or deletes the dead tasks that match a filter and have died so far, oldest first, at a limited rate. The call only
+   * stores the request. Its tasks are changed afterwards, each of them once, even if processes are killed in the meantime; see
+   * {@link deadProgress}. Tasks that were cancelled or have expired are not dead, and never match.
+   *
+   * @throws BullpenError `queue_not_found`, or `too_many_dead_task_requests` if the queue has 100 requests that have not finished.
+   */
+  changeDead(change: DeadChange): Promise<DeadRequest>
+  /**
+   * Returns the progress of {@link changeDead}, or undefined if the id is unknown or the request was completed more than 24 hours
+   * ago. Takes one round trip.
+   */
+  deadProgress(id: string): Promise<DeadProgress | undefined>
   /**
    * Lists a queue's tasks in one status, one page at a time. @throws BullpenError `invalid_cursor` if the cursor comes from
    * another listing.

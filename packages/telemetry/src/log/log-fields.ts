@@ -54,6 +54,7 @@ export const LOG_FIELDS = {
   maskedMessage: "the error's message, with # in place of every word that contains a digit",
   action: 'what was requested for dead tasks: retry or delete',
   filter: 'which dead tasks the request selects: those that match every field',
+  deadTaskRequest: 'the id of a request that retries or deletes dead tasks by filter',
   matching: 'the number of dead tasks that matched the request',
   outcome: 'the result of the command: done, partly, refused or pending',
   limit: 'the limit of the queue or the API key that was reached',

@@ -28,9 +28,10 @@ import {
   uniqueKeyTaken,
 } from '@bullpen/engine/internal'
 import { ApiKeyBuckets } from './api-key-buckets.ts'
+import { DeadChanges } from './dead-changes.ts'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
-import { countDead, searchDead } from './memory-dead-tasks.ts'
+import { countDead, matchingDead, searchDead } from './memory-dead-tasks.ts'
 import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { memorySchedules } from './memory-schedules.ts'
@@ -105,6 +106,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const starts = new StartEstimates(clock)
   const buckets = new ApiKeyBuckets(clock)
   const removedTasks = new RemovedTasks(clock)
+  const deadChanges = new DeadChanges(clock)
   const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
@@ -334,6 +336,23 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return searchDead(storeOf(query.queue), query)
     },
 
+    async countMatchingDead(filter) {
+      outage.check()
+      return { matching: matchingDead(storeOf(filter.queue), filter).length, exact: true }
+    },
+
+    async changeDead(change) {
+      outage.check()
+      const { queue } = change.filter
+      const request = { ...change, id: createTaskId(queue, clock.now(), randomBytes(ID_RANDOM_BYTES)), at: clock.now() }
+      return deadChanges.start(storeOf(queue), request)
+    },
+
+    async deadProgress(id) {
+      outage.check()
+      return deadChanges.progressOf(id)
+    },
+
     async countDead(queue) {
       outage.check()
       return countDead(storeOf(queue))
@@ -367,6 +386,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     async close() {
       closeSchedules()
       stopSweep?.()
+      deadChanges.close()
       for (const store of stores.values()) store.close()
     },
 

@@ -1,11 +1,11 @@
 // GET /v1/dead-tasks returns the dead tasks of a queue that match a filter, newest first, page by page.
-import type { DeadTaskFilter, TaskPage } from '@bullpen/contract'
+import type { TaskPage } from '@bullpen/contract'
 import { type deadQuerySchema, taskView } from '@bullpen/contract/internal'
-import type { DeadFilter } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../../http/context.ts'
 import { queueNotFound } from '../../http/problems/queue-not-found.ts'
 import type { Call } from '../../http/routes/route.ts'
+import { deadFilter } from './dead-filter.ts'
 
 export function searchDeadTasks({ catalogue, broker }: ApiContext) {
   return async ({ query }: Call<unknown, z.output<typeof deadQuerySchema>>): Promise<TaskPage> => {
@@ -14,15 +14,4 @@ export function searchDeadTasks({ catalogue, broker }: ApiContext) {
     const { tasks, next } = await broker.searchDead({ ...deadFilter(filter), limit, cursor })
     return { tasks: tasks.map(taskView), ...(next === undefined ? {} : { next }) }
   }
-}
-
-type Given = { readonly [K in keyof DeadTaskFilter]: DeadTaskFilter[K] | undefined }
-
-/** Converts the times of a filter to milliseconds since 1970. */
-export function deadFilter({ endedFrom, endedUntil, ...filter }: Given): DeadFilter {
-  return {
-    ...filter,
-    endedFrom: endedFrom && Date.parse(endedFrom),
-    endedUntil: endedUntil && Date.parse(endedUntil),
-  } as DeadFilter
 }

@@ -1,6 +1,10 @@
 // Defines the routes that search, count, retry and delete dead tasks.
 import {
+  changeDeadQuerySchema,
+  changeDeadSchema,
+  deadPreviewSchema,
   deadQuerySchema,
+  deadRequestSchema,
   deletedSchema,
   deleteOneQuerySchema,
   fingerprintCountsSchema,
@@ -10,6 +14,7 @@ import {
   taskPageSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
+import { changeDeadTasks, showDeadRequest } from '../../handlers/dead-tasks/change-dead-tasks.ts'
 import { countFingerprints } from '../../handlers/dead-tasks/count-fingerprints.ts'
 import { deleteTask } from '../../handlers/dead-tasks/delete-task.ts'
 import { retryTask } from '../../handlers/dead-tasks/retry-task.ts'
@@ -25,6 +30,31 @@ const REQUEST_ID_HEADERS = [
     description: 'An id for the request. It is returned with the response and appears in the logs.',
   },
 ]
+
+/** What the routes have in common that retry or delete tasks by filter. */
+const CHANGE = {
+  query: changeDeadQuerySchema,
+  body: changeDeadSchema,
+  headers: REQUEST_ID_HEADERS,
+  responses: {
+    200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: deadPreviewSchema },
+    202: {
+      description: 'The request is stored and will be carried out.',
+      schema: deadRequestSchema,
+      headers: [{ name: 'Location', description: "The path that shows the request's progress." }],
+    },
+  },
+  problems: [
+    'malformed_json',
+    'invalid_request',
+    'unauthorized',
+    'queue_not_found',
+    'payload_too_large',
+    'unsupported_media_type',
+    'too_many_dead_task_requests',
+    'redis_unavailable',
+  ],
+} as const
 
 export function deadTaskRoutes(context: ApiContext): readonly Route[] {
   return [
@@ -114,6 +144,48 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
       problems: ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
       handle: countFingerprints(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/dead-tasks/retry',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'retryDeadTasks',
+      summary: 'Retry all dead tasks that match a filter',
+      description:
+        'Retries the dead tasks of a queue that match every field and have died before the request, oldest first, at `rate` tasks per ' +
+        'second. Each task is retried once, even if it dies again or processes are killed in the meantime. Tasks that were ' +
+        'cancelled or have expired are never retried. With `?dryRun=true`, the API returns the number of matching tasks without ' +
+        'retrying them.',
+      ...CHANGE,
+      handle: changeDeadTasks(context, 'retry'),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/dead-tasks/delete',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'deleteDeadTasks',
+      summary: 'Delete all dead tasks that match a filter',
+      description:
+        'Deletes the dead tasks of a queue that match every field and have died before the request, oldest first, at `rate` tasks per ' +
+        'second. With `?dryRun=true`, the API returns the number of matching tasks without deleting them.',
+      ...CHANGE,
+      handle: changeDeadTasks(context, 'delete'),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/dead-tasks/requests/:id',
+      access: 'browser',
+      tag: 'Tasks',
+      operationId: 'showDeadTaskRequest',
+      summary: 'Show the progress of a request for dead tasks',
+      description: 'The progress remains available for 24 hours after the request is done.',
+      params: z.object({ id: z.string().describe("The request's id.") }),
+      headers: REQUEST_ID_HEADERS,
+      responses: { 200: { description: 'The request.', schema: deadRequestSchema } },
+      problems: ['unauthorized', 'dead_task_request_not_found', 'redis_unavailable'],
+      handle: showDeadRequest(context),
     }),
   ]
 }

@@ -13,6 +13,7 @@ export type Duty =
   | 'removeOld'
   | 'removeUniqueKeys'
   | 'reportFingerprints'
+  | 'changeDead'
   | 'repairIndex'
 
 /** How long before a schedule is due the leader begins to wait for it, in ms. It is longer than a round of the leader. */
@@ -72,6 +73,7 @@ export const surveyQueueScript = defineScript({
     'cancelRules',
     'uniqueKeys',
     'newFingerprints',
+    'deadRequests',
     'apiKeyTasks',
   ],
   args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
@@ -97,6 +99,7 @@ if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
 if redis.call('EXISTS', newFingerprints) == 1 then needs('reportFingerprints') end
+if redis.call('EXISTS', deadRequests) == 1 then needs('changeDead') end
 
 local function has_old(set, kept)
   if kept.count and redis.call('ZCARD', set) > kept.count then return true end

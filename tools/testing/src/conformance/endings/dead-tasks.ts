@@ -1,5 +1,6 @@
 // Conformance: dead tasks are retried and deleted by request.
-import { type CallOptions, TaskError, type TaskId } from '@bullpen/contract'
+import { type CallOptions, type DeadTaskAction, TaskError, type TaskId } from '@bullpen/contract'
+import type { Broker } from '@bullpen/engine'
 import { type DeadFilter, MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
@@ -191,6 +192,8 @@ export function deadTasks(open: OpenBackend): void {
   })
 
   describe('a search', () => searches(open))
+
+  describe('a request by filter', () => requestsByFilter(open))
 }
 
 /** Fails with the message and the code that the tags of the task give. */
@@ -319,5 +322,94 @@ function searches(open: OpenBackend): void {
     for (let n = 0; n < 6; n++) await enqueue(short, {})
     await eventually(async () => (await broker.totals(QUEUE)).removed === 4)
     expect(await broker.countDead(QUEUE)).toMatchObject([{ code: 'gone', count: 2 }])
+  })
+}
+
+function requestsByFilter(open: OpenBackend): void {
+  const counted = { matching: 0, exact: true }
+  const change = (broker: Broker, action: DeadTaskAction, filter: Omit<DeadFilter, 'queue'>, rate = 10_000) =>
+    broker.changeDead({ action, filter: { queue: QUEUE, ...filter }, rate, by: 'ann', counted })
+  const done = (broker: Broker, id: string) =>
+    eventually(async () => {
+      const progress = await broker.deadProgress(id)
+      return progress?.doneAt !== undefined && progress
+    })
+
+  it('retries the matching tasks once each, even though they die again', async () => {
+    const { broker, die, find, reaches } = await tasksWithErrors(open)
+    const odd = [await die(1), await die(3), await die(5)]
+    const others = [await die(2), await die(104)]
+    const request = await change(broker, 'retry', { code: 'odd' })
+    expect(await done(broker, request.id)).toMatchObject({ request, changed: 3 })
+    for (const id of odd) {
+      await eventually(async () => (await find(id)).fencingToken === 2)
+      expect(await reaches(id, 'dead')).toMatchObject({ fencingToken: 2, retries: [{ by: 'ann' }] })
+    }
+    for (const id of others) expect(await find(id)).not.toHaveProperty('retries')
+    expect(await broker.deadProgress(request.id)).toMatchObject({ changed: 3 })
+  })
+
+  it('deletes the matching tasks, and no others', async () => {
+    const { broker, die } = await tasksWithErrors(open)
+    const odd = [await die(1), await die(3)]
+    const even = await die(2)
+    const [kind] = await broker.countDead(QUEUE)
+    const { id } = await change(broker, 'delete', { fingerprint: kind?.fingerprint })
+    expect(await done(broker, id)).toMatchObject({ changed: 2 })
+    for (const each of odd) expect(await broker.find(each)).toBeUndefined()
+    expect((await broker.find(even))?.status).toBe('dead')
+    expect(await broker.countDead(QUEUE)).toMatchObject([{ code: 'even', count: 1 }])
+    const { bytes: _, ...totals } = await broker.totals(QUEUE)
+    expect(totals).toEqual({ accepted: 3, removed: 2, drift: 0, unaccounted: 0 })
+  })
+
+  it('without a filter retries all dead tasks, and none that was cancelled or has expired', async () => {
+    const { broker, die, enqueue, create, enqueueTask, settled, find, drain } = await tasksWithErrors(open)
+    const dead = await die(1)
+    const cancelled = await enqueue(long, {}, { delay: '1h' })
+    await broker.cancel(cancelled, { stoppable: true })
+    const late = create(long, {}, { queueTimeout: '50ms' })
+    const expired = await enqueueTask({ ...late, enqueuedAt: late.enqueuedAt - 51, expiresAt: undefined })
+    await settled(expired)
+    await drain()
+    const { id } = await change(broker, 'retry', {})
+    expect(await done(broker, id)).toMatchObject({ changed: 1 })
+    expect((await find(dead)).status).toBe('waiting')
+    expect((await find(cancelled)).status).toBe('cancelled')
+    expect((await find(expired)).status).toBe('expired')
+  })
+
+  it('changes no more tasks per second than its rate', async () => {
+    const { broker, enqueue, start, drain } = await openSetup(open, {
+      handle: () => {
+        throw new TaskError('gone', '', { retryable: false })
+      },
+    })
+    for (let n = 0; n < 40; n++) await enqueue(short, {})
+    await start()
+    await eventually(async () => (await broker.counts(QUEUE)).dead === 40)
+    await drain()
+    // Up to half a second's tasks are changed at once.
+    const { id, at } = await change(broker, 'retry', {}, 40)
+    const { changed, doneAt = 0 } = await done(broker, id)
+    expect(changed).toBe(40)
+    expect(doneAt - at).toBeGreaterThanOrEqual(400)
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 40, dead: 0 })
+  })
+
+  it('can be counted beforehand, and an unknown request has no progress', async () => {
+    const { broker, die, create } = await tasksWithErrors(open)
+    const first = await die(1)
+    await die(3)
+    await die(2)
+    const matching = (filter: Omit<DeadFilter, 'queue'>) => broker.countMatchingDead({ queue: QUEUE, ...filter })
+    expect(await matching({})).toEqual({ matching: 3, exact: true })
+    expect(await matching({ code: 'odd' })).toEqual({ matching: 2, exact: true })
+    const { endedAt } = (await broker.find(first)) ?? {}
+    expect(await matching({ code: 'odd', endedUntil: endedAt })).toEqual({ matching: 1, exact: true })
+    expect(await matching({ endedUntil: endedAt })).toEqual({ matching: 1, exact: true })
+    const [kind] = await broker.countDead(QUEUE)
+    expect(await matching({ fingerprint: kind?.fingerprint })).toEqual({ matching: 2, exact: true })
+    expect(await broker.deadProgress(create(long, {}).id)).toBeUndefined()
   })
 }

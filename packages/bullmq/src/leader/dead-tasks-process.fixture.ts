@@ -1,0 +1,55 @@
+// A process that may lead its namespace and has a pool. A task fails permanently until it has been retried after its death. The
+// process prints a line for each task that it starts.
+import { writeSync } from 'node:fs'
+import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
+import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { z } from 'zod'
+import { openBroker } from '../broker/broker.ts'
+import { openConsumer } from '../consumer.ts'
+import { silent } from '../setup.fixture.ts'
+
+export const QUEUE = 'graves'
+export const KINDS = ['gone', 'refused', 'broken'] as const
+
+/** `kind` is the index of the error's kind, or -1 for a task that succeeds. */
+const input = z.object({ kind: z.int(), n: z.int() })
+export const task = defineTask({ name: 'graves.task', queue: QUEUE, kind: 'short', input, output: z.unknown() })
+
+if (process.argv[1] === import.meta.filename) {
+  const [redisUrl = '', namespace = ''] = process.argv.slice(2)
+  const common = { redisUrl, namespace, log: silent }
+  const leaderTimes = { leaseMs: 600, renewMs: 200, roundMs: 200 }
+  openBroker({ ...common, queues: [QUEUE], sizeLimit: 10_000, admission: 'open', leaderTimes })
+  // Writes synchronously, so that a process that is killed has printed every task that it started.
+  const handler = defineHandler(task, import.meta.url, ({ id, fencingToken, attempt, input: { kind, n } }) => {
+    writeSync(1, `${id} ${fencingToken} ${attempt}\n`)
+    const code = KINDS[kind]
+    if (code !== undefined && fencingToken === 1) {
+      throw new TaskError(code, `no customer ${n}`, { retryable: false })
+    }
+    return null
+  })
+  const pool = createPool({
+    queue: QUEUE,
+    concurrency: 4,
+    maxStuckHandlers: 10,
+    graceMs: 500,
+    consumer: (runTask, host) =>
+      openConsumer({ ...common, queue: QUEUE, concurrency: 4, retention: {} }, runTask, host),
+    host: {
+      registry: createRegistry(defineCatalogue(task), { 'graves.task': handler }, { timeouts: DEFAULT_TIMEOUTS }),
+      context: attemptContext(),
+      clock: systemClock,
+      random: Math.random,
+      sink: () => {},
+      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
+      sha256,
+      maxOutputBytes: 1_000,
+      worker: `test:${process.pid}`,
+      resources: {},
+      logFor: () => silent,
+    },
+  })
+  await pool.start()
+}

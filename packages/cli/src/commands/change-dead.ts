@@ -1,0 +1,69 @@
+// bullpen dead retry --queue and bullpen dead delete --queue: retry or delete all dead tasks of a queue that match a filter.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@bullpen/client'
+import { type DeadTaskAction, type DeadTaskPreview, type DeadTaskRequest, milliseconds } from '@bullpen/contract'
+import { DEAD_TASK_RATE } from '@bullpen/contract/internal'
+import { deadFilter } from '../arguments/dead-filter.ts'
+import { parseCount, parseDuration } from '../arguments/option-values.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { deadRequestLine } from '../output/dead-text.ts'
+import { count, plain } from '../output/format.ts'
+import type { CommandContext } from './command-context.ts'
+import { MAX_WAIT } from './wait-for-task.ts'
+
+const POLL_MS = 500
+
+export async function changeByFilter(context: CommandContext, action: DeadTaskAction): Promise<ExitCode> {
+  const { values, connect, out, by } = context
+  if (values.input !== undefined) throw new UsageError('--input requires an ID')
+  const filter = deadFilter(values)
+  const rate = values.rate === undefined ? undefined : parseCount('--rate', values.rate, DEAD_TASK_RATE.max)
+  const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  const mayAsk = context.isInteractive && !out.json
+  if (!values['dry-run'] && !values.yes && !mayAsk) {
+    throw new UsageError(
+      `dead ${action} --queue asks for confirmation, which requires a terminal; add --yes to confirm, or --dry-run to count the tasks`,
+    )
+  }
+  const client = connect()
+  if (values['dry-run']) {
+    const preview = await client.previewDead(filter)
+    await out.answer(preview, () => [`would ${action} ${matchText(preview)}`])
+    return EXIT.success
+  }
+  if (!values.yes) {
+    const preview = await client.previewDead(filter)
+    if (preview.exact && preview.matching === 0) {
+      out.remark(`nothing to ${action}: ${matchText(preview)}`)
+      return EXIT.success
+    }
+    const question = `${action === 'retry' ? 'Retry' : 'Delete'} ${matchText(preview)}?`
+    if (!(await context.confirm(question))) {
+      out.remark('nothing was changed')
+      return EXIT.incomplete
+    }
+  }
+  const request = { ...filter, ...(rate !== undefined && { rate }), ...(by !== undefined && { by }) }
+  const stored = await (action === 'retry' ? client.retryDead(request) : client.deleteDead(request))
+  await out.answer(stored, () => [deadRequestLine(stored)])
+  if (wait === undefined) return EXIT.success
+  const last = await waitUntilDone(client, stored, performance.now() + milliseconds(wait))
+  await out.answer(last, () => [deadRequestLine(last)])
+  return last.status === 'done' ? EXIT.success : EXIT.incomplete
+}
+
+/** Describes the matching tasks, such as `12 dead tasks of email`. */
+function matchText({ queue, matching, exact }: DeadTaskPreview): string {
+  return plain(`${exact ? '' : 'at least '}${count(matching, 'dead task')} of ${queue}`)
+}
+
+/** Returns the request once it is done or the time is up. `until` is in ms on the monotonic clock. */
+async function waitUntilDone(client: Client, { id }: DeadTaskRequest, until: number): Promise<DeadTaskRequest> {
+  for (;;) {
+    const request = await client.deadTaskRequest(id)
+    const remainingMs = until - performance.now()
+    if (request.status === 'done' || remainingMs <= 0) return request
+    await sleep(Math.min(POLL_MS, remainingMs))
+  }
+}

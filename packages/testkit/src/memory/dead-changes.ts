@@ -1,0 +1,64 @@
+// Retries and deletes the memory broker's dead tasks by filter, at a limited rate.
+import type { Clock, DeadProgress, DeadRequest } from '@bullpen/engine/internal'
+import { matchingDead } from './memory-dead-tasks.ts'
+import type { MemoryStore } from './memory-store.ts'
+
+/** How often tasks are changed, in ms, unless the rate is lower than one task in this time. */
+const STEP_MS = 100
+
+interface Running extends DeadProgress {
+  changed: number
+  doneAt: number | undefined
+}
+
+export class DeadChanges {
+  readonly #clock: Clock
+  readonly #requests = new Map<string, Running>()
+  readonly #timers = new Set<() => void>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Starts to carry out a request. The first tasks are changed at once. */
+  start(store: MemoryStore, request: DeadRequest): DeadRequest {
+    const running: Running = { request, changed: 0, doneAt: undefined }
+    this.#requests.set(request.id, running)
+    this.#step(store, running)
+    return request
+  }
+
+  progressOf(id: string): DeadProgress | undefined {
+    const found = this.#requests.get(id)
+    return found && { ...found }
+  }
+
+  #step(store: MemoryStore, running: Running): void {
+    const { request } = running
+    const { id, action, by, rate, filter, at } = request
+    const endedUntil = Math.min(filter.endedUntil ?? at, at)
+    const left = matchingDead(store, { ...filter, endedUntil }).filter(({ retries }) =>
+      retries.every((each) => each.request !== id),
+    )
+    const most = Math.max(1, Math.floor((rate * STEP_MS) / 1_000))
+    for (const task of left.slice(0, most)) {
+      if (action === 'retry') store.retry(task, { request: id, by }, task.envelope)
+      else store.deleteDead(task)
+      running.changed++
+    }
+    if (left.length <= most) {
+      running.doneAt = this.#clock.now()
+      return
+    }
+    const stop = this.#clock.after((most * 1_000) / rate, () => {
+      this.#timers.delete(stop)
+      this.#step(store, running)
+    })
+    this.#timers.add(stop)
+  }
+
+  close(): void {
+    for (const stop of this.#timers) stop()
+    this.#timers.clear()
+  }
+}
