@@ -21,7 +21,7 @@ import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
-import { STATUS_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { ADD_ONE } from './add-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
@@ -222,10 +222,8 @@ export function compose(script: BullmqScript): ComposedScript {
   const lua = `${shebang(kind)}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
-${STATUS_INDEX}
+${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
-local index = status_index(base)
-local watch = index.watch
 local function bullmq()
 ${text}
 end
@@ -254,9 +252,12 @@ local ${names.join(', ')} = ${taken}
 ${taken} = nil`
 }
 
-/** Returns a pattern that matches the beginning of a call to this command in a BullMQ script. */
+/**
+ * Returns a pattern that matches the beginning of a call to this command in a BullMQ script, unless the call concerns the marker.
+ * Nearly every script writes the marker, which is in no divided set.
+ */
 export function callOf(command: string): RegExp {
-  return new RegExp(`\\brcall\\(\\s*(["'])${command}\\1\\s*,`, 'gi')
+  return new RegExp(`\\brcall\\(\\s*(["'])${command}\\1\\s*,(?!\\s*markerKey\\b)`, 'gi')
 }
 
 /** Returns BullMQ's scripts. BullMQ exports them only from this file, which it loads itself. */

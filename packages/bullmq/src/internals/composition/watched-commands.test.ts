@@ -151,6 +151,15 @@ it('ZADD has a score and one member, and no options', () => {
   expect(scores.filter((score) => literal(score) !== undefined)).toEqual([])
 })
 
+it('markerKey is always the marker, which gets one of two members', () => {
+  const ofMarker = calls.filter(({ args }) => args[0] === 'markerKey')
+  expect(unique(ofMarker.map(({ command, args }) => [literal(command), ...args.slice(1)].join(' ')))).toEqual([
+    'DEL',
+    'ZADD 0 "0"',
+    'ZADD nextTimestamp "1"',
+  ])
+})
+
 it('ZREM has one member, or members that are no longer needed', () => {
   expect(of('ZREM').filter(({ args }) => args.length !== 2)).toEqual([])
 })
