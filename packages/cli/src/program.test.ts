@@ -533,7 +533,9 @@ describe('an error', () => {
     const { code, err } = await runBullpen(nowhere, ['show', ID])
     expect({ code, err }).toMatchObject({
       code: 4,
-      err: expect.stringMatching(/^bullpen: unreachable: .*127\.0\.0\.1:1/),
+      err: expect.stringMatching(
+        /^bullpen: unreachable: .*127\.0\.0\.1:1.*\ncheck that the API is running, and set its address/,
+      ),
     })
   })
 
@@ -559,7 +561,11 @@ describe('an error', () => {
   test('a wrong key is reported with the message of the API, and no key is printed', async () => {
     await using api = await fakeApi()
     const ended = await runBullpen(api, ['show', ID, '--key', 'wrong-secret'])
-    expect(ended).toMatchObject({ code: 3, out: '', err: `bullpen: unauthorized: ${WRONG_KEY}\n` })
+    expect(ended).toMatchObject({
+      code: 3,
+      out: '',
+      err: `bullpen: unauthorized: ${WRONG_KEY}\nset BULLPEN_KEY to one of the keys that the API accepts\n`,
+    })
     const invalid = await runBullpen(api, ['show', ID], { env: { BULLPEN_KEY: `${FAKE_KEY}\n` } })
     expect(invalid).toMatchObject({ code: 2, err: expect.not.stringContaining(FAKE_KEY) })
     expect(await runBullpen(api, ['show', ID], { env: { BULLPEN_KEY: '' } })).toMatchObject({ code: 2 })

@@ -1,6 +1,7 @@
 // Implements the client's methods that enqueue many tasks at once, on any transport.
 import type { EnqueueRequest, InputOf, ProducerOptions, TaskDefinition, WhenFull } from '@bullpen/contract'
 import { type BulkEnqueued, MAX_BULK_TASKS, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import { assertDefinition, assertList, assertTasks } from './arguments.ts'
 import { collectResults } from './bulk-results.ts'
 import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
 import type { Repeat } from './repetition.ts'
@@ -57,7 +58,10 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
   }
 
   return {
-    async enqueueBulk({ name, queueSettings }, inputs, options = {}) {
+    async enqueueBulk(definition, inputs, options = {}) {
+      assertDefinition('enqueueBulk', definition)
+      assertList('enqueueBulk', 'inputs', inputs)
+      const { name, queueSettings } = definition
       const { atomic, signal, idempotencyKey, idempotencyLife, ...call } = options
       const requests = inputs.map((input) => ({ task: name, input, ...call }))
       const queuePolicy = queueSettings.whenFull
@@ -65,6 +69,7 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     },
 
     async enqueueBulkNamed(tasks, { atomic, signal, idempotencyKey, idempotencyLife } = {}) {
+      assertTasks('enqueueBulkNamed', tasks)
       return enqueue(tasks, { atomic, signal, idempotencyKey, idempotencyLife, queuePolicy: UNKNOWN_POLICY })
     },
   }

@@ -44,14 +44,16 @@ export interface Client extends TaskClient, QueueCalls, DeadTaskCalls, FleetCall
  * const client = createClient({ transport: http('http://127.0.0.1:8080', process.env.BULLPEN_KEY) })
  * const task = await client.enqueue(welcome, { to: 'ann@example.com' })
  * const { greeting } = await task.result({ timeout: '10s' })
- * @throws BullpenError `invalid_duration`.
+ * @throws BullpenError `invalid_duration`, or TypeError if there is no transport.
  */
 export function createClient(options: ClientOptions<HttpTransport>): Client
 export function createClient(options: ClientOptions): TaskClient
-export function createClient({
-  transport,
-  retryFor = '10s',
-}: ClientOptions<TaskTransport | HttpTransport>): TaskClient {
+export function createClient(options: ClientOptions<TaskTransport | HttpTransport>): TaskClient {
+  // Plain JavaScript may pass anything.
+  if (typeof options?.transport !== 'object' || options.transport === null) {
+    throw new TypeError('createClient: expected a transport, as in createClient({ transport: http(url, apiKey) })')
+  }
+  const { transport, retryFor = '10s' } = options
   const retryForMs = milliseconds(retryFor, 'retryFor')
   const repeat = createRepeat(retryForMs)
   const tasks = {

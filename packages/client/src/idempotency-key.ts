@@ -32,7 +32,9 @@ export function checkedIdempotency(
 ): CheckedIdempotency {
   const lifeMs = idempotencyLife === undefined ? undefined : milliseconds(idempotencyLife, 'idempotencyLife')
   const idempotencyLifeS = lifeMs === undefined ? undefined : Math.max(1, Math.ceil(lifeMs / 1_000))
-  const isValid = idempotencyKey === undefined || /^[\x20-\x7e]+$/.test(idempotencyKey)
+  // Plain JavaScript may pass a number, which a transport could not send.
+  const isValid =
+    idempotencyKey === undefined || (typeof idempotencyKey === 'string' && /^[\x20-\x7e]+$/.test(idempotencyKey))
   if (isValid && (idempotencyKey?.length ?? 0) <= MAX_IDEMPOTENCY_KEY) return { idempotencyKey, idempotencyLifeS }
   const message = `expected 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters, got ${JSON.stringify(idempotencyKey)}`
   throw new ProblemError({

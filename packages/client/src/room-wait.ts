@@ -11,5 +11,5 @@ export const UNKNOWN_POLICY = 'unknown'
  */
 export function roomWaitMs(policy: WhenFull | typeof UNKNOWN_POLICY): number {
   if (policy === UNKNOWN_POLICY) return MAX_WAIT_S * 1_000
-  return typeof policy === 'object' ? milliseconds(policy.block, 'whenFull') : 0
+  return typeof policy === 'object' ? milliseconds(policy.block, 'whenFull.block') : 0
 }

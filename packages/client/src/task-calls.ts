@@ -11,6 +11,7 @@ import {
   type WhenFull,
 } from '@bullpen/contract'
 import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import { assertDefinition, assertText } from './arguments.ts'
 import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
 import type { Repeat } from './repetition.ts'
 import { ResultTimeoutError } from './result-timeout-error.ts'
@@ -97,12 +98,12 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
   }
 
   async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {
-    const { definition, id, options } = readArguments(args)
+    const { definition, id, options } = readArguments('task', args)
     return checked(definition, await lookUp(id, 0, options?.signal))
   }
 
   async function waitUntilFinished(...args: TaskArguments<WaitOptions>): Promise<TaskView> {
-    const { definition, id, options = {} } = readArguments(args)
+    const { definition, id, options = {} } = readArguments('waitUntilFinished', args)
     return checked(definition, await lookUpEnded(id, options))
   }
 
@@ -145,21 +146,27 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
 
   const client: TaskCalls = {
     // The task has this definition, so the handle has its types.
-    enqueue: ((definition: TaskDefinition, input: unknown, options: EnqueueOptions = {}) =>
-      enqueue(definition.name, input, options, definition.queueSettings.whenFull)) as TaskCalls['enqueue'],
+    enqueue: (async (definition: TaskDefinition, input: unknown, options: EnqueueOptions = {}) => {
+      assertDefinition('enqueue', definition)
+      return enqueue(definition.name, input, options, definition.queueSettings.whenFull)
+    }) as TaskCalls['enqueue'],
 
-    enqueueNamed: ((task: string, input: unknown, options: EnqueueOptions = {}) =>
-      enqueue(task, input, options, UNKNOWN_POLICY)) as TaskCalls['enqueueNamed'],
+    enqueueNamed: (async (task: string, input: unknown, options: EnqueueOptions = {}) => {
+      assertText('enqueueNamed', 'the name of a task', task)
+      return enqueue(task, input, options, UNKNOWN_POLICY)
+    }) as TaskCalls['enqueueNamed'],
 
     task: task as TaskCalls['task'],
 
     waitUntilFinished: waitUntilFinished as TaskCalls['waitUntilFinished'],
 
     async result(definition, id, options) {
+      assertText('result', 'a task id', id)
       return (await output(id, options, definition)) as OutputOf<typeof definition>
     },
 
     async cancel(id, { wait, by, signal } = {}) {
+      assertText('cancel', 'a task id', id)
       const waitMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
       return repeat('idempotent', transport.cancel(id, { waitMs, by }), signal)
     },
@@ -174,11 +181,11 @@ type TaskArguments<Options> =
   | readonly [definition: TaskDefinition, id: string, options?: Options | undefined]
   | readonly [id: string, options?: Options | undefined]
 
-function readArguments<Options>(args: TaskArguments<Options>) {
+function readArguments<Options>(method: string, args: TaskArguments<Options>) {
   const [first, second, third] = args
-  return typeof first === 'string'
-    ? { definition: undefined, id: first, options: second as Options | undefined }
-    : { definition: first, id: second as string, options: third }
+  if (typeof first === 'string') return { definition: undefined, id: first, options: second as Options | undefined }
+  assertText(method, 'a task id', second)
+  return { definition: first, id: second, options: third }
 }
 
 /** Returns the task unchanged. @throws TypeError if the task belongs to a different definition. */

@@ -51,7 +51,9 @@ export function sendCommand(context: ApiContext) {
 function assertKnown(apiKeyName: string | undefined, known: readonly string[]): void {
   if (apiKeyName === undefined || known.includes(apiKeyName)) return
   const message = `no API key has this name; expected one of ${known.join(', ')}`
-  throw new BullpenError('invalid_request', message, { errors: [{ pointer: '/apiKeyName', message }] })
+  throw new BullpenError('invalid_request', `/apiKeyName: ${message}`, {
+    errors: [{ pointer: '/apiKeyName', message }],
+  })
 }
 
 /**

@@ -303,6 +303,15 @@ describe('the error of an enqueue over Redis', () => {
   })
 })
 
+it('a closed transport refuses calls, and a transport is not opened without a catalogue', async () => {
+  const { transport } = await open()
+  await transport.close()
+  const refused = { code: 'wrong_state', outcome: 'refused', detail: expect.stringContaining('the client is closed') }
+  expect(await errorOf(transport, LONG)).toMatchObject(refused)
+  await expect(transport.task('rig-01jd3v7n8q0000000000000000', 0)(undefined)).rejects.toMatchObject(refused)
+  expect(() => redis(inject('redisUrl'), undefined as never)).toThrow('redis(url, { catalogue })')
+})
+
 describe('a task over Redis', () => {
   it('is shown, awaited for a time, and cancelled', async () => {
     const { transport } = await open()

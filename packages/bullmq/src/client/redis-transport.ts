@@ -10,6 +10,7 @@ import {
 } from '@bullpen/contract'
 import {
   type EnqueuedTask,
+  ProblemError,
   type TaskTransport,
   type TransportEnqueue,
   taskId,
@@ -75,9 +76,14 @@ const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
  * nothing is stored. After 20 s, this is no longer true of a task that has already ended and been removed. The connections keep the process alive until the client is closed. This process does not do any
  * housekeeping, so at least one worker or API must run.
  *
- * @throws BullpenError `invalid_configuration` if `url` is not a Redis URL, or `invalid_duration`.
+ * @throws BullpenError `invalid_configuration` if `url` is not a Redis URL, or `invalid_duration`, and TypeError if there is no
+ * catalogue.
  */
 export function redis(url: string, options: RedisOptions): TaskTransport {
+  // Plain JavaScript may omit the options.
+  if (options?.catalogue === undefined) {
+    throw new TypeError('redis: expected a catalogue, as in redis(url, { catalogue })')
+  }
   const { catalogue, namespace = 'bullpen', codec, sizeLimit = DEFAULT_SIZE_LIMIT, log = SILENT } = options
   const idempotencyLifeS = milliseconds(options.idempotencyLife ?? '24h', 'idempotencyLife') / 1_000
   const skew = openSkewMonitor({ redisUrl: url, namespace, log })
@@ -124,6 +130,7 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     signal: AbortSignal | undefined,
     mayBeStored: () => string | undefined = () => undefined,
   ): Promise<T> {
+    if (isClosed) throw closed()
     try {
       if (!isReady) await unlessAborted(connecting, signal)
       return await unlessAborted(run(), signal)
@@ -192,6 +199,11 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
       await broker.close()
     },
   }
+}
+
+function closed(): ProblemError {
+  const detail = 'the client is closed; create a new one with createClient'
+  return new ProblemError({ code: 'wrong_state', outcome: 'refused', detail })
 }
 
 function keyIn({ idempotencyKey: key, idempotencyLifeS: life }: TransportEnqueue): GivenKey | undefined {

@@ -55,7 +55,7 @@ test.each([
   ['a label without a key', () => parseMeta(['=a']), "--meta is '=a'"],
   ['an unknown status', () => parseStatus('daed'), "--status is 'daed'; expected one of scheduled, waiting"],
   ['an unknown choice', () => parseChoice('--mode', 'sotf', ['light', 'soft']), 'light, soft; did you mean soft?'],
-  ['no status', () => parseStatus(undefined), 'missing option --status STATUS'],
+  ['no status', () => parseStatus(undefined), 'missing option --status STATUS; expected one of scheduled'],
   ['a count of 0', () => parseCount('--limit', '0'), "--limit is '0'; expected a whole number from 1 to 999999999"],
   [
     'a count above the maximum',

@@ -76,7 +76,8 @@ export function parseMeta(texts: readonly string[] = []): Readonly<Record<string
 }
 
 export function parseStatus(text: string | undefined): TaskStatus {
-  return parseChoice('--status', requireValue('--status STATUS', text), TASK_STATUSES)
+  if (!text) throw new UsageError(`missing option --status STATUS; expected one of ${TASK_STATUSES.join(', ')}`)
+  return parseChoice('--status', text, TASK_STATUSES)
 }
 
 /** Returns the matching choice. If there is none, the error suggests the nearest one. */

@@ -55,9 +55,15 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   }
 }
 
+const HINTS: Readonly<Partial<Record<ClientErrorCode, string>>> = {
+  unreachable: "check that the API is running, and set its address with --api or BULLPEN_API; see 'bullpen help'",
+  unauthorized: 'set BULLPEN_KEY to one of the keys that the API accepts',
+}
+
 function hintOn(code: ClientErrorCode, outcome: CallOutcome, taskId: string | undefined): readonly string[] {
-  if (taskId !== undefined) return [`${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]
+  const hint = HINTS[code] === undefined ? [] : [HINTS[code]]
+  if (taskId !== undefined) return [...hint, `${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]
   return outcome === 'refused'
-    ? []
-    : ['the request may have taken effect, because it was sent and no valid response arrived']
+    ? hint
+    : [...hint, 'the request may have taken effect, because it was sent and no valid response arrived']
 }

@@ -1,6 +1,6 @@
 // The transport over Bullpen's HTTP API, for Node and browsers.
 import { BullpenError, type Duration, milliseconds } from '@bullpen/contract'
-import type { TaskTransport, TransportEnqueue } from '@bullpen/contract/internal'
+import { ProblemError, type TaskTransport, type TransportEnqueue } from '@bullpen/contract/internal'
 import { idempotencyHeader } from './idempotency-header.ts'
 import { errorOf } from './problem-response.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
@@ -30,10 +30,12 @@ export interface HttpTransport extends TaskTransport {
  * Creates the transport to the API at `url`, such as `'http://127.0.0.1:8080'`. If the address has a path, requests are sent to
  * `<url>/v1/…`. The API key is sent as `Authorization: Bearer`. Creating a transport does not open a connection.
  *
- * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL or contains a password, or `invalid_duration`.
+ * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL or contains a password, or if the key is missing or
+ * cannot be sent in a header, and `invalid_duration`.
  */
 export function http(url: string | URL, apiKey: string, options: HttpOptions = {}): HttpTransport {
   const { correlationId, requestTimeout = '10s', fetch = globalThis.fetch } = options
+  checkApiKey(apiKey)
   const settings = {
     baseUrl: parseUrl(url),
     fetch,
@@ -58,7 +60,7 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
       const request = {
         method: 'POST',
         path: 'v1/tasks',
-        body: JSON.stringify(task),
+        body: toJson(task),
         headers: idempotencyHeaders(options),
         waitMs: options.waitMs,
         isExpected: isEnqueueResponse,
@@ -71,7 +73,7 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
       const request = {
         method: 'POST',
         path: 'v1/tasks/bulk',
-        body: JSON.stringify(atomic ? { tasks, atomic } : { tasks }),
+        body: toJson(atomic ? { tasks, atomic } : { tasks }),
         headers: idempotencyHeaders(options),
         waitMs: options.waitMs,
         isExpected: isBulkResponseFor(tasks.length),
@@ -103,6 +105,28 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
     async close() {},
   }
   return transport
+}
+
+/** @throws BullpenError whose message does not contain the key. */
+function checkApiKey(apiKey: unknown): void {
+  if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return
+  const found =
+    typeof apiKey !== 'string' || apiKey === ''
+      ? 'the API key is missing'
+      : 'the API key contains a space, a line break or a character outside ASCII'
+  throw new BullpenError('invalid_configuration', `${found}; pass the key as the second argument of http()`)
+}
+
+/** @throws ProblemError `invalid_input` if JSON cannot represent the value. */
+function toJson(value: object): string {
+  try {
+    return JSON.stringify(value)
+  } catch (cause) {
+    // If an object contains itself, the other lines of the message show where.
+    const [reason] = String((cause as Error).message).split('\n')
+    const detail = `the input cannot be written as JSON: ${reason}`
+    throw new ProblemError({ code: 'invalid_input', outcome: 'refused', detail, cause })
+  }
 }
 
 function waitQuery(waitMs: number): string {

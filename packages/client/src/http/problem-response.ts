@@ -13,8 +13,8 @@ const REFUSED: readonly ErrorCode[] = [
 
 type ResultProblem = Extract<BulkResult, { readonly error: unknown }>['error']
 
-/** Creates the error for a response. `body` is the text of the response. */
-export function problemIn(response: Response, body: string): ProblemError {
+/** Creates the error for a response. `body` is the text of the response. `request` describes the request. */
+export function problemIn(response: Response, body: string, request: string): ProblemError {
   const { status, headers } = response
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const retryAfterMs = seconds >= 0 ? seconds * 1_000 : undefined
@@ -22,7 +22,7 @@ export function problemIn(response: Response, body: string): ProblemError {
   const problem = parsed(body)
   if (!isProblem(problem)) {
     const outcome = status < 500 ? 'refused' : 'unknown'
-    const detail = `the HTTP ${status} response is not a problem that a Bullpen API sends; it ${beginningOf(body)}; check the API's address and version, and any proxy in front of it`
+    const detail = `${request}: the HTTP ${status} response is not a problem that a Bullpen API sends; it ${beginningOf(body)}; check the API's address and version, and any proxy in front of it`
     return new ProblemError({ code: 'unexpected_response', outcome, status, detail, requestId, retryAfterMs })
   }
   const { code, detail, errors, taskId } = problem

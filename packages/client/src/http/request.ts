@@ -47,7 +47,7 @@ export async function sendRequest<T>(
       signal: limit.signal,
     })
     const text = await response.text()
-    if (!response.ok) throw problemIn(response, text)
+    if (!response.ok) throw problemIn(response, text, `${method} ${baseUrl.origin}`)
     const result = parsed(text)
     if (isExpected(result)) return result
     throw unexpected(`${method} ${baseUrl.origin}`, response.status, text)

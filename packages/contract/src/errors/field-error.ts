@@ -55,6 +55,9 @@ export function parameterErrors(error: z.core.$ZodError): readonly FieldError[] 
   )
 }
 
+/** The message of a union that does not define its own. */
+const ZOD_UNION_MESSAGE = 'Invalid input'
+
 interface Placed {
   readonly path: readonly PropertyKey[]
   /** Undefined if the schema does not have this field. */
@@ -65,8 +68,8 @@ interface Placed {
 function placed(issue: z.core.$ZodIssue): readonly Placed[] {
   const { path } = issue
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...path, key] }))
-  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    // zod's message is only 'Invalid input'. It is more useful to list what each alternative expects.
+  if (issue.code === 'invalid_union' && issue.errors.length > 0 && issue.message === ZOD_UNION_MESSAGE) {
+    // It is more useful to list what each alternative expects.
     const messages = issue.errors.map((branch) => branch.map((each) => each.message).join(' and '))
     return [{ path, message: [...new Set(messages)].join('; or ') }]
   }

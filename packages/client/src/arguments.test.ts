@@ -1,0 +1,74 @@
+// Tests what the client says about arguments that TypeScript would not have accepted.
+import { defineTask } from '@bullpen/contract'
+import { taskViewSchema } from '@bullpen/contract/internal'
+import { expect, test } from 'vitest'
+import { createClient, http } from './index.ts'
+import { api } from './server.fixture.ts'
+
+const count = defineTask({ name: 'task.count', queue: 'cpu', input: taskViewSchema.pick({ fencingToken: true }) })
+
+/** The client's methods, with any arguments. */
+type Untyped = Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>
+
+test.each<[method: string, args: readonly unknown[], message: string]>([
+  ['enqueue', [], 'client.enqueue: expected a task definition as the first argument, got undefined'],
+  ['enqueue', ['task.count', {}], "got a string; if you only have the task's name, use client.enqueueNamed"],
+  ['enqueueNamed', [count, {}], 'client.enqueueNamed: expected the name of a task, got an object'],
+  ['enqueueBulk', [null, []], 'client.enqueueBulk: expected a task definition as the first argument, got null'],
+  ['enqueueBulk', [count, { fencingToken: 1 }], 'client.enqueueBulk: expected an array of inputs, got an object'],
+  ['enqueueBulkNamed', ['task.count'], 'client.enqueueBulkNamed: expected an array of tasks, got a string'],
+  ['enqueueBulkNamed', [[{ task: 'a.b', input: 1 }, null]], 'element 1 is not a task; expected an object such as'],
+  ['task', [], 'client.task: expected a task id, got undefined'],
+  ['task', [count, 5], 'client.task: expected a task id, got a number'],
+  ['waitUntilFinished', [count], 'client.waitUntilFinished: expected a task id, got undefined'],
+  ['result', [count], 'client.result: expected a task id, got undefined'],
+  ['cancel', [['a']], 'client.cancel: expected a task id, got an array'],
+])('%s(%j) rejects and sends nothing', async (method, args, message) => {
+  const { client, seen } = await api([])
+  const error = await (client as unknown as Untyped)[method]?.(...args).catch((caught: unknown) => caught)
+  expect(error).toBeInstanceOf(TypeError)
+  expect(error).toHaveProperty('message', expect.stringContaining(message))
+  expect(seen).toEqual([])
+})
+
+test.each([
+  ['a BigInt', { fencingToken: 5n }, 'the input cannot be written as JSON: Do not know how to serialize a BigInt'],
+  [
+    'an object that contains itself',
+    circular(),
+    'the input cannot be written as JSON: Converting circular structure to JSON',
+  ],
+])('an input with %s is refused before it is sent', async (_, input, detail) => {
+  const { client, seen } = await api([])
+  const refused = { name: 'ProblemError', code: 'invalid_input', outcome: 'refused', detail }
+  await expect(client.enqueueNamed('task.count', input)).rejects.toMatchObject(refused)
+  await expect(client.enqueueBulkNamed([{ task: 'task.count', input }])).rejects.toMatchObject(refused)
+  expect(seen).toEqual([])
+})
+
+test('an idempotency key that is a number is refused before it is sent', async () => {
+  const { client, seen } = await api([])
+  const call = client.enqueue(count, { fencingToken: 1 }, { idempotencyKey: 5 as never })
+  await expect(call).rejects.toMatchObject({ code: 'invalid_request', errors: [{ parameter: 'idempotencyKey' }] })
+  expect(seen).toEqual([])
+})
+
+test.each([undefined, 'http://127.0.0.1:8080', {}, { transport: 'http://127.0.0.1:8080' }])(
+  'a client is not created from %j',
+  (options) => {
+    expect(() => createClient(options as never)).toThrow('createClient({ transport: http(url, apiKey) })')
+  },
+)
+
+test.each([undefined, '', 'a secret', 'a-secret\n', 'sécret'])('the API key %j is refused, and not repeated', (key) => {
+  const create = () => http('http://127.0.0.1:8080', key as never)
+  expect(create).toThrow(expect.objectContaining({ code: 'invalid_configuration' }))
+  expect(create).toThrow(/^(?!.*s[eé]cret)/s)
+  expect(create).toThrow('pass the key as the second argument of http()')
+})
+
+function circular(): object {
+  const input: { self?: object } = {}
+  input.self = input
+  return input
+}
