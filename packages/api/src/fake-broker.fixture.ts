@@ -163,6 +163,7 @@ export function fakeBroker(): FakeBroker {
       answer(() =>
         onDead(id, () => {
           broker.retries.push(options)
+          if (options.copy !== undefined) return
           const { status: _, ...record } = records.get(id) as TaskRecord
           const input = options.edit === undefined ? record.input : options.edit.input
           records.set(id, { ...record, status: 'waiting', input })

@@ -26,6 +26,14 @@ describe('dead retry', () => {
     expect(await run(api, ['dead', 'retry', ID, '--input', '{'])).toMatchObject({ code: 2 })
   })
 
+  test('enqueues the task in another queue, and prints the new id', async () => {
+    await using api = await fakeApi({ [RETRY]: [200, { ...retried, id: OTHER, retryOf: ID }] })
+    const { code, out } = await run(api, ['dead', 'retry', ID, '--to-queue', 'mail'])
+    expect({ code, out }).toEqual({ code: 0, out: `${ID}  enqueued as ${OTHER}, status waiting\n` })
+    expect(api.seen[0]?.body).toMatchObject({ queue: 'mail' })
+    expect(await run(api, ['dead', 'delete', ID, '--to-queue', 'mail'])).toMatchObject({ code: 2 })
+  })
+
   test('continues after a task that is not dead, and ends with exit code 3', async () => {
     const refused = problem('task_not_dead', 409, { detail: 'task x is waiting' })
     await using api = await fakeApi({ [`POST /v1/tasks/${OTHER}/retry`]: refused, [RETRY]: [200, retried] })

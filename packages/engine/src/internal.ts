@@ -103,6 +103,7 @@ export { keyReused } from './task/key-reused-error.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
+export { retryCopy, retryCopyId } from './task/retry-copy.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export {
   endWithoutStart,

@@ -58,14 +58,14 @@ export function createDeadTasks(
   }
 
   return {
-    async retry(id, { request, by, edit }) {
+    async retry(id, { request, by, edit, copy = '' }) {
       const home = queues.ofTask(id)
       if (home === undefined) return 'not_found'
       const { base, dead, job } = home.keys
       return call(async () => {
         const data = edit === undefined ? '' : await editedData(job(id), edit)
         if (data === undefined) return 'not_found'
-        return runScript(redis, retryTask, { job: job(id), dead }, { base, id, request, by, data })
+        return runScript(redis, retryTask, { job: job(id), dead }, { base, id, request, by, data, copy })
       })
     },
 
@@ -78,7 +78,7 @@ export function createDeadTasks(
 
     async countMatchingDead(filter) {
       const { keys } = queues.of(filter.queue)
-      return call(() => countMatching(redis, keys, filter))
+      return countMatching(redis, keys, filter, call)
     },
 
     async changeDead(change) {

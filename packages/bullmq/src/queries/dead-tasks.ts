@@ -83,14 +83,23 @@ export async function countByFingerprint(redis: Commander, keys: QueueKeys): Pro
 /** How many pages a count reads at most. */
 const MAX_COUNTED_PAGES = 100
 
-/** Counts the dead tasks that match a filter. Takes one round trip for every 2,000 tasks, at most 100. */
-export async function countMatching(redis: Commander, keys: QueueKeys, filter: DeadFilter): Promise<DeadMatches> {
+/**
+ * Counts the dead tasks that match a filter. Takes one round trip for every 2,000 tasks, at most 100. `call` limits how long each
+ * round trip may take.
+ */
+export async function countMatching(
+  redis: Commander,
+  keys: QueueKeys,
+  filter: DeadFilter,
+  call: <T>(run: () => Promise<T>) => Promise<T>,
+): Promise<DeadMatches> {
   const set = searchedSet(keys, filter)
   let matching = 0
   let from = { id: '', score: '' }
   for (let pages = 0; pages < MAX_COUNTED_PAGES; pages++) {
     const position = { score: from.score, last: from.id, scan: SCAN }
-    const page = await runScript(redis, countMatchingDead, { set }, { ...rangeOf(keys, filter), ...position })
+    const args = { ...rangeOf(keys, filter), ...position }
+    const page = await call(() => runScript(redis, countMatchingDead, { set }, args))
     matching += page.matching
     if (page.last === undefined) return { matching, exact: true }
     from = page.last

@@ -84,6 +84,7 @@ export function decodeState(
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
     ...(status === 'dead' && fingerprintOf(fields)),
     ...retriesIn(fields),
+    ...(stored?.retryOf !== undefined && { retryOf: stored.retryOf as TaskId }),
   }
 }
 
@@ -91,11 +92,14 @@ function fingerprintOf({ fingerprint }: Readonly<Record<string, string>>): Pick<
   return fingerprint === undefined ? {} : { fingerprint: fingerprintIn(fingerprint) }
 }
 
-const retriesSchema = z.array(z.object({ at: z.number(), by: z.string() }))
+const retriesSchema = z.array(z.object({ at: z.number(), by: z.string(), copy: z.string().optional() }))
 
 function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskRecord, 'retries'> {
   const found = retriesSchema.safeParse(parseJson(retries))
-  return found.success ? { retries: found.data } : {}
+  if (!found.success) return {}
+  return {
+    retries: found.data.map(({ at, by, copy }) => ({ at, by, ...(copy !== undefined && { copy: copy as TaskId }) })),
+  }
 }
 
 function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'steps'> {

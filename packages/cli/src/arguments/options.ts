@@ -89,6 +89,11 @@ export const OPTIONS = {
     value: 'INPUT',
     help: "the JSON that replaces the task's input, or - to read it from standard input",
   },
+  'to-queue': {
+    type: 'string',
+    value: 'QUEUE',
+    help: 'enqueue the task in this queue, with a new id, and leave the dead task as it is',
+  },
   queue: { type: 'string', value: 'QUEUE', help: 'the queue (required)' },
   status: { type: 'string', value: 'STATUS', help: 'the status (required)' },
   task: { type: 'string', value: 'TASK', help: 'include only tasks with this name' },

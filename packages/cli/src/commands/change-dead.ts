@@ -17,6 +17,7 @@ const POLL_MS = 500
 export async function changeByFilter(context: CommandContext, action: DeadTaskAction): Promise<ExitCode> {
   const { values, connect, out, by } = context
   if (values.input !== undefined) throw new UsageError('--input requires an ID')
+  if (values['to-queue'] !== undefined) throw new UsageError('--to-queue requires an ID')
   const filter = deadFilter(values)
   const rate = values.rate === undefined ? undefined : parseCount('--rate', values.rate, DEAD_TASK_RATE.max)
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)

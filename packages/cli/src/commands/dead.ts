@@ -75,10 +75,19 @@ async function retryByIds(context: CommandContext): Promise<ExitCode> {
   if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID… or --queue QUEUE')
   if (values.input !== undefined && positionals.length > 1) throw new UsageError('--input requires a single ID')
   const input = values.input === undefined ? undefined : await readInput(values.input, stdin)
-  const options = { ...(by !== undefined && { by }), ...(values.input !== undefined && { input }) }
+  const queue = values['to-queue']
+  const options = {
+    ...(by !== undefined && { by }),
+    ...(values.input !== undefined && { input }),
+    ...(queue !== undefined && { queue }),
+  }
   return await forEachId(context, async (client, id) => {
     const retried = await client.retryTask(id, options)
-    await out.answer(retried, () => [`${id}  retried, status ${retried.status}`])
+    await out.answer(retried, () => [
+      retried.retryOf === undefined
+        ? `${id}  retried, status ${retried.status}`
+        : `${id}  enqueued as ${retried.id}, status ${retried.status}`,
+    ])
   })
 }
 
@@ -87,6 +96,7 @@ async function deleteByIds(context: CommandContext): Promise<ExitCode> {
   if (positionals.length === 0)
     throw new UsageError('missing argument; expected bullpen dead delete ID… or --queue QUEUE')
   if (values.input !== undefined) throw new UsageError("'bullpen dead delete' does not accept --input")
+  if (values['to-queue'] !== undefined) throw new UsageError("'bullpen dead delete' does not accept --to-queue")
   return await forEachId(context, async (client, id) => {
     const deleted = await client.deleteTask(id, by === undefined ? {} : { by })
     await out.answer(deleted, () => [`${id}  deleted`])

@@ -76,6 +76,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['output', value(task.output)],
     ['error', error && plain(`${error.code}: ${error.message}`)],
     ['retried', retriesText(task, layout)],
+    ['retry of', task.retryOf],
     ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
   ]
   const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
@@ -84,7 +85,14 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */
 function retriesText({ retries }: TaskView, { now }: Layout): string | undefined {
-  return retries && plain(retries.map(({ at, by }) => `by ${by} ${relativeTime(at, now)}`).join(', '))
+  return (
+    retries &&
+    plain(
+      retries
+        .map(({ at, by, copy }) => `by ${by} ${relativeTime(at, now)}${copy === undefined ? '' : ` as ${copy}`}`)
+        .join(', '),
+    )
+  )
 }
 
 /**

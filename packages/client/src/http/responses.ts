@@ -140,11 +140,14 @@ export const isTask = shape<TaskView>({
     }),
   ),
   fingerprint: optional(text),
-  retries: optional(listOf(shape<NonNullable<TaskView['retries']>[number]>({ at: time, by: text }))),
+  retryOf: optional(text),
+  retries: optional(
+    listOf(shape<NonNullable<TaskView['retries']>[number]>({ at: time, by: text, copy: optional(text) })),
+  ),
   links,
 })
 
-export const isRetried = shape<Retried>({ id: text, status, links })
+export const isRetried = shape<Retried>({ id: text, status, retryOf: optional(text), links })
 export const isFingerprintCounts = shape<FingerprintCounts>({
   fingerprints: listOf(
     shape<FingerprintCounts['fingerprints'][number]>({

@@ -30,6 +30,12 @@ export const retryOneSchema = z
       .unknown()
       .optional()
       .describe("Replaces the task's input. It must match the task's contract. By default, the input stays unchanged."),
+    queue: z
+      .string()
+      .optional()
+      .describe(
+        'Enqueues the task in another queue, with a new id. The dead task stays dead, and both tasks name each other.',
+      ),
   })
   .meta({ id: 'RetryOne' })
 
@@ -40,12 +46,15 @@ export interface RetryOneRequest {
   readonly by?: string
   /** Replaces the task's input. By default, the input stays unchanged. */
   readonly input?: unknown
+  /** Enqueues the task in another queue, with a new id. The dead task stays dead, and both tasks name each other. */
+  readonly queue?: string
 }
 
 export const retriedSchema = z
   .object({
-    id: z.string(),
+    id: z.string().describe("The task's id, which is new if the task was enqueued in another queue."),
     status: z.enum(TASK_STATUSES).describe("The task's status after the retry."),
+    retryOf: z.string().optional().describe('The dead task, if the task was enqueued in another queue.'),
     links: linksSchema,
   })
   .meta({ id: 'Retried' })

@@ -1,7 +1,7 @@
 // Converts a broker's record of a task to the JSON that the API returns.
 import type { AttemptRecord } from '../task/attempt-record.ts'
 import { ATTEMPT_STATE_LABELS } from '../task/states.ts'
-import type { TaskRecord } from '../task/task-record.ts'
+import type { TaskRecord, TaskRetry } from '../task/task-record.ts'
 import { taskLinks } from './links.ts'
 import type { AttemptView, TaskView } from './task-view.ts'
 import { optionalTime, timeText } from './times.ts'
@@ -33,11 +33,14 @@ export function taskView(record: TaskRecord): TaskView {
     ...optionalTime('endedAt', record.endedAt),
     attempts: record.attempts.map(attemptView),
     ...(record.fingerprint === undefined ? {} : { fingerprint: record.fingerprint }),
-    ...(record.retries === undefined
-      ? {}
-      : { retries: record.retries.map(({ at, by }) => ({ at: timeText(at), by })) }),
+    ...(record.retries === undefined ? {} : { retries: record.retries.map(retryView) }),
+    ...(record.retryOf === undefined ? {} : { retryOf: record.retryOf }),
     links: taskLinks(record.id),
   }
+}
+
+function retryView({ at, by, copy }: TaskRetry): NonNullable<TaskView['retries']>[number] {
+  return { at: timeText(at), by, ...(copy === undefined ? {} : { copy }) }
 }
 
 function attemptView(record: AttemptRecord): AttemptView {

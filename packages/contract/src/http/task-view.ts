@@ -66,9 +66,19 @@ export const taskViewSchema = z
       .optional()
       .describe('Identifies the kind of error that made the task dead. Present only if the task is dead.'),
     retries: z
-      .array(z.object({ at: time, by: z.string().describe('Who retried the task.') }))
+      .array(
+        z.object({
+          at: time,
+          by: z.string().describe('Who retried the task.'),
+          copy: z
+            .string()
+            .optional()
+            .describe('The task that was enqueued in another queue instead. Absent if the task itself was retried.'),
+        }),
+      )
       .optional()
       .describe('The last ten times that the task was retried by request after it was dead, oldest first.'),
+    retryOf: z.string().optional().describe('The dead task of another queue, in whose place this task was enqueued.'),
     links: linksSchema,
   })
   .meta({ id: 'Task' })

@@ -17,6 +17,8 @@ export const envelopeSchema = z.object({
    * after the version of the envelope, so that a script in Redis can set it without parsing the input.
    */
   retriedAt: z.int().nonnegative().optional(),
+  /** The id of the dead task of another queue, in whose place the task was enqueued. */
+  retryOf: z.string().optional(),
   /** The version of the task's definition. */
   version: z.int().positive(),
   /** Stored before the input, so that a script in Redis can find the tags without parsing the input. */

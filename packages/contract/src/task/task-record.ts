@@ -15,6 +15,8 @@ export interface TaskRetry {
   readonly at: number
   /** Who retried the task. */
   readonly by: string
+  /** The task that was enqueued in another queue instead. Absent if the task itself was retried. */
+  readonly copy?: TaskId
 }
 
 /** Times are in milliseconds since 1970. */
@@ -51,6 +53,8 @@ export interface TaskRecord {
   readonly output: unknown
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
+  /** The dead task of another queue, in whose place this task was enqueued. */
+  readonly retryOf?: TaskId
   /** Identifies the kind of error that made the task dead. Present only if the task is dead. */
   readonly fingerprint?: string
   /** The last ten times that someone retried the task after it was dead, oldest first. Absent if nobody has. */

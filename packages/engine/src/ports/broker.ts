@@ -79,6 +79,8 @@ export interface NewTask {
   readonly apiKeyName?: string | undefined
   /** Whether the task's child tasks may be counted for its API key, so that the key's name is stored with the task. Defaults to false. */
   readonly passesOnApiKey?: boolean | undefined
+  /** The dead task of another queue, in whose place this task is enqueued. */
+  readonly retryOf?: TaskId | undefined
   readonly task: string
   readonly version: number
   readonly queue: string
@@ -164,6 +166,11 @@ export interface RetryOptions {
    * The new input and the version of the definition against which it was validated. By default, the input stays unchanged.
    */
   readonly edit?: InputEdit | undefined
+  /**
+   * The task that has been enqueued in another queue instead. The dead task then stays dead, and only its history changes. Requests
+   * by filter no longer retry the task.
+   */
+  readonly copy?: TaskId | undefined
 }
 
 export interface InputEdit {

@@ -10,6 +10,7 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
   const input = codec === undefined ? task.input : encodePayload(task.input, codec)
   return {
     v: ENVELOPE_VERSION,
+    ...(task.retryOf !== undefined && { retryOf: task.retryOf }),
     version: task.version,
     // The tags come before the input; see envelopeSchema.
     ...(task.tags !== undefined && task.tags.length > 0 && { tags: [...task.tags] }),

@@ -38,7 +38,7 @@ export class DeadChanges {
     const { id, action, by, rate, filter, at } = request
     const endedUntil = Math.min(filter.endedUntil ?? at, at)
     const left = matchingDead(store, { ...filter, endedUntil }).filter(({ retries }) =>
-      retries.every((each) => each.request !== id),
+      retries.every((each) => each.request !== id && (action === 'delete' || each.copy === undefined)),
     )
     const most = Math.max(1, Math.floor((rate * STEP_MS) / 1_000))
     for (const task of left.slice(0, most)) {

@@ -293,11 +293,13 @@ export class MemoryStore {
   }
 
   /** Runs a dead task again, with all its attempts. A repeated call with the same request changes nothing. */
-  retry(task: StoredTask, { request, by }: RetryOptions, envelope: Envelope): DeadTaskAnswer {
+  retry(task: StoredTask, { request, by, copy }: RetryOptions, envelope: Envelope): DeadTaskAnswer {
     if (task.retries.some((each) => each.request === request)) return 'done'
     if (!isDead(task)) return 'not_dead'
     const at = this.#clock.now()
-    task.retries = [...task.retries, { at, by, request }].slice(-MAX_RETRY_RECORDS)
+    const entry = { at, by, request, ...(copy !== undefined && { copy }) }
+    task.retries = [...task.retries, entry].slice(-MAX_RETRY_RECORDS)
+    if (copy !== undefined) return 'done'
     task.envelope = asJson(retriedEnvelope(envelope, at))
     task.dataBytes = Buffer.byteLength(JSON.stringify(task.envelope))
     task.attemptsMade = 0

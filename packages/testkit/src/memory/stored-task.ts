@@ -200,7 +200,8 @@ export function recordOf(task: StoredTask): TaskRecord {
     output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
     attempts: task.attempts,
     ...(status === 'dead' && task.errorKind !== undefined && { fingerprint: task.errorKind.fingerprint }),
-    ...(task.retries.length > 0 && { retries: task.retries.map(({ at, by }) => ({ at, by })) }),
+    ...(envelope.retryOf !== undefined && { retryOf: envelope.retryOf as TaskId }),
+    ...(task.retries.length > 0 && { retries: task.retries.map(({ request: _, ...retry }) => retry) }),
   }
 }
 

@@ -69,9 +69,35 @@ describe('a retry', () => {
     expect(audited()).toEqual([])
   })
 
-  test.each([{ by: '' }, { id: 'a b' }, { queue: 'mail' }, []])('with the body %j is rejected', async (payload) => {
+  test.each([{ by: '' }, { id: 'a b' }, { colour: 'red' }, []])('with the body %j is rejected', async (payload) => {
     const { retry } = await deadTask()
     expect(problemIn(await retry(payload))).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test('to another queue enqueues a copy once, however often the request is sent, and leaves the task dead', async () => {
+    const { retry, broker } = await deadTask()
+    broker.change(anId, { tags: ['batch:7'], priority: 3, maxAttempts: 2 })
+    const response = await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })
+    const { id } = response.json()
+    expect(response.json()).toMatchObject({ id: expect.stringMatching(/^mail-/), status: 'waiting', retryOf: anId })
+    expect((await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })).json().id).toBe(id)
+    expect((await retry({ queue: 'mail', id: 'mine-2' })).json().id).not.toBe(id)
+    const copy = { task: 'math.square', queue: 'mail', tags: ['batch:7'], priority: 3, maxAttempts: 2, retryOf: anId }
+    expect(broker.enqueued).toMatchObject([
+      { ...copy, id, input: { n: 4 } },
+      { ...copy, id, input: { n: 4 } },
+      { ...copy, input: { n: 3 } },
+    ])
+    expect(broker.retries[0]).toMatchObject({ request: 'mine-1', copy: id })
+    expect((await broker.find(anId))?.status).toBe('dead')
+  })
+
+  test('to an unknown queue, or of a task that is not dead to another queue, enqueues nothing', async () => {
+    const { retry, broker } = await deadTask()
+    expect(problemIn(await retry({ queue: 'nope' }))).toMatchObject({ status: 404, code: 'queue_not_found' })
+    broker.change(anId, { status: 'active' })
+    expect(problemIn(await retry({ queue: 'mail' }))).toMatchObject({ status: 409, code: 'task_not_dead' })
+    expect(broker.enqueued).toEqual([])
   })
 
   test('of a task that is not dead is a 409 that names the status', async () => {
@@ -101,6 +127,32 @@ describe('a delete', () => {
     expect(await broker.find(anId)).toBeUndefined()
     expect(audited()).toMatchObject([{ action: 'delete', filter: { id: anId }, matching: 1, by: `ann (${KEY_NAME})` }])
     expect(problemIn(await remove())).toMatchObject({ status: 404, code: 'task_not_found' })
+  })
+
+  test('to another queue enqueues a copy once, however often the request is sent, and leaves the task dead', async () => {
+    const { retry, broker } = await deadTask()
+    broker.change(anId, { tags: ['batch:7'], priority: 3, maxAttempts: 2 })
+    const response = await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })
+    const { id } = response.json()
+    expect(response.json()).toMatchObject({ id: expect.stringMatching(/^mail-/), status: 'waiting', retryOf: anId })
+    expect((await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })).json().id).toBe(id)
+    expect((await retry({ queue: 'mail', id: 'mine-2' })).json().id).not.toBe(id)
+    const copy = { task: 'math.square', queue: 'mail', tags: ['batch:7'], priority: 3, maxAttempts: 2, retryOf: anId }
+    expect(broker.enqueued).toMatchObject([
+      { ...copy, id, input: { n: 4 } },
+      { ...copy, id, input: { n: 4 } },
+      { ...copy, input: { n: 3 } },
+    ])
+    expect(broker.retries[0]).toMatchObject({ request: 'mine-1', copy: id })
+    expect((await broker.find(anId))?.status).toBe('dead')
+  })
+
+  test('to an unknown queue, or of a task that is not dead to another queue, enqueues nothing', async () => {
+    const { retry, broker } = await deadTask()
+    expect(problemIn(await retry({ queue: 'nope' }))).toMatchObject({ status: 404, code: 'queue_not_found' })
+    broker.change(anId, { status: 'active' })
+    expect(problemIn(await retry({ queue: 'mail' }))).toMatchObject({ status: 409, code: 'task_not_dead' })
+    expect(broker.enqueued).toEqual([])
   })
 
   test('of a task that is not dead is a 409', async () => {

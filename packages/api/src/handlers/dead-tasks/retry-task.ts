@@ -1,17 +1,20 @@
-// POST /v1/tasks/{id}/retry runs a dead task again, optionally with a new input.
+// POST /v1/tasks/{id}/retry runs a dead task again, optionally with a new input or in another queue.
 import {
   BullpenError,
   type FieldError,
   type Retried,
   type RetryOneRequest,
   type TaskDefinition,
+  type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
 import { bodyErrors, fieldErrorText, MAX_ERRORS, readTaskId, taskId, taskLinks } from '@bullpen/contract/internal'
-import { type InputEdit, taskNotFound } from '@bullpen/engine/internal'
+import { type InputEdit, type RetryOptions, retryCopy, retryCopyId, taskNotFound } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import { describeIssue } from '../../http/problems/issue-messages.ts'
+import { queueNotFound } from '../../http/problems/queue-not-found.ts'
 import type { Call } from '../../http/routes/route.ts'
 import type { ShowParams } from '../show-task.ts'
 import { audit } from './audit.ts'
@@ -20,7 +23,7 @@ import { taskNotDead } from './task-not-dead.ts'
 const ID_BYTES = 12
 
 export function retryTask(context: ApiContext) {
-  const { catalogue, broker, log, randomBytes } = context
+  const { catalogue, broker, log, now, randomBytes } = context
   return async ({ params, body, request }: Call<ShowParams>): Promise<Retried> => {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
@@ -30,15 +33,24 @@ export function retryTask(context: ApiContext) {
     const given = (body ?? {}) as RetryOneRequest
     const by = requesterOf(request, given.by)
     const edit = 'input' in given ? editOf(catalogue.get(found.task), given.input) : undefined
-    const answer = await broker.retry(id, {
-      request: given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex'),
-      by,
-      edit,
-    })
+    const options = { request: given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, edit }
+    const { queue = found.queue } = given
+    const copy = queue === found.queue ? undefined : await enqueueCopy(found, queue, options)
+    const answer = await broker.retry(id, { ...options, copy })
     if (answer === 'not_found') throw taskNotFound(id)
     if (answer === 'not_dead') throw taskNotDead(await statusNow(found))
     audit(log, { action: 'retry', queue: found.queue, filter: { id }, matching: 1, by, requestId: request.id })
+    if (copy !== undefined) return { id: copy, status: 'waiting', retryOf: id, links: taskLinks(copy) }
     return { id, status: (await statusNow(found)).status, links: taskLinks(id) }
+  }
+
+  /** Enqueues the task in another queue. @throws BullpenError `task_not_dead`, `queue_not_found`, or like an enqueue. */
+  async function enqueueCopy(found: TaskRecord, queue: string, { request, edit }: RetryOptions): Promise<TaskId> {
+    if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    if (found.status !== 'dead') throw taskNotDead(found)
+    const id = retryCopyId(found, queue, request, sha256)
+    await broker.enqueue(retryCopy(found, catalogue.get(found.task), { id, queue, edit, now: now() }))
+    return id
   }
 
   async function statusNow(found: TaskRecord): Promise<TaskRecord> {

@@ -68,7 +68,9 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       description:
         'The task keeps its id and waits behind the other tasks of its queue. It gets all attempts of its retry policy ' +
         'again, and its total timeout starts again. Its fencing token continues to increase, and finished steps are not run ' +
-        'again. The limits of the queue do not apply. With `input`, the task runs with a new input.',
+        'again. The limits of the queue do not apply. With `input`, the task runs with a new input. With `queue`, another task is ' +
+        'enqueued in that queue instead, with the timeouts of the definition, and the dead task stays dead. Both tasks name each ' +
+        'other.',
       params: idParams,
       body: retryOneSchema,
       bodyRequired: false,
@@ -84,6 +86,11 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'unsupported_media_type',
         'unknown_task',
         'invalid_input',
+        'queue_not_found',
+        'queue_draining',
+        'queue_full',
+        'redis_full',
+        'unsafe_redis',
         'redis_unavailable',
       ],
       handle: retryTask(context),

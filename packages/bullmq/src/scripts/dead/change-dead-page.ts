@@ -30,7 +30,7 @@ export interface ChangedPage {
  *
  * Returns undefined if there is a newer leader. The position and the number of changed tasks are stored in the same step in which the
  * tasks are changed. The script may therefore be sent again, or be sent by another process, without changing a task twice. A task
- * that the request has retried and that is dead again is skipped, even if the clock of the worker that ended it is behind.
+ * for which another task was enqueued in another queue is not retried. A task that the request has retried and that is dead again is skipped, even if the clock of the worker that ended it is behind.
  */
 export const changeDeadPage = defineScript({
   name: 'change-dead-page',
@@ -54,7 +54,7 @@ if action == 'retry' then
     local stored = redis.call('HGET', base .. task, 'retries')
     local retries = stored and decode_json(stored) or {}
     for _, each in ipairs(retries) do
-      if each.request == id then return false end
+      if each.request == id or each.copy then return false end
     end
     retry(task, retries, { at = now, by = by, request = id }, whole(now), '')
     return true

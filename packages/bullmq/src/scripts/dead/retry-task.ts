@@ -1,4 +1,4 @@
-// Retries one dead task.
+// Retries one dead task, or notes that a task was enqueued in another queue instead.
 import type { DeadTaskAnswer } from '@bullpen/engine/internal'
 import { RETRY_DEAD } from '../includes/retry-dead.ts'
 import { TIME } from '../includes/time.ts'
@@ -7,7 +7,7 @@ import { defineScript } from '../script.ts'
 /**
  * - KEYS: the job, the dead tasks.
  * - ARGV: the prefix of the queue's keys, the task's id, the id of this request, who retries the task, the string to store in place
- *   of the task's data ('' to keep it).
+ *   of the task's data ('' to keep it), the task that was enqueued in another queue ('' to retry the task itself).
  *
  * Returns what the script did. A second call with the same request changes nothing and returns `done` again, unless the task has
  * been retried by ten other requests in the meantime.
@@ -16,7 +16,7 @@ export const retryTask = defineScript({
   name: 'retry-task',
   kind: 'frees',
   keys: ['job', 'dead'],
-  args: ['base', 'id', 'request', 'by', 'data'],
+  args: ['base', 'id', 'request', 'by', 'data', 'copy'],
   lua: `${RETRY_DEAD}${TIME}
 local name, stored = unpack(redis.call('HMGET', job, 'name', 'retries'))
 if not name then return 'not_found' end
@@ -26,6 +26,11 @@ for _, each in ipairs(retries) do
 end
 if not redis.call('ZSCORE', dead, id) then return 'not_dead' end
 local now = millis()
+if copy ~= '' then
+  add_retry(retries, { at = now, by = by, request = request, copy = copy })
+  redis.call('HSET', job, 'retries', cjson.encode(retries))
+  return 'done'
+end
 retries_dead(base)(id, retries, { at = now, by = by, request = request }, whole(now), data)
 return 'done'
 `,

@@ -15,16 +15,17 @@ local function has_dead_tag(stored, tag)
 end
 local function matches_dead(base, filter, id)
   if next(filter) == nil then return redis.call('EXISTS', base .. id) == 1 end
-  local name, stored, tags, reason = unpack(redis.call('HMGET', base .. id, 'name', 'fingerprint', 'tags', 'failedReason'))
+  local name, stored = unpack(redis.call('HMGET', base .. id, 'name', 'fingerprint'))
   if not name or filter.task and filter.task ~= name then return false end
   if filter.state or filter.code then
     local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
     if filter.state and filter.state ~= state or filter.code and filter.code ~= code then return false end
   end
-  if filter.tag and not has_dead_tag(tags, filter.tag) then return false end
+  if filter.tag and not has_dead_tag(redis.call('HGET', base .. id, 'tags'), filter.tag) then return false end
   if not filter.text then return true end
   -- The reason begins with the state and the code, unless BullMQ itself has failed the task.
-  local message = string.match(reason or '', '^[A-Z_]+ %b(): (.*)$') or reason or ''
+  local reason = redis.call('HGET', base .. id, 'failedReason') or ''
+  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
   return string.find(string.lower(message), filter.text, 1, true) ~= nil
 end
 `

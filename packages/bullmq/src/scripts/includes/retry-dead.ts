@@ -20,12 +20,18 @@ const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')
  * - `at` is the time of the retry as text, in ms since 1970. The task's total timeout starts at this time.
  * - `data` replaces the task's stored string. If `data` is '', that string stays as it is.
  *
+ * `add_retry(retries, entry)` only adds to such a list, and drops the oldest entries beyond the limit.
+ *
  * The task waits behind the other tasks of its queue. If the queue has cancel rules, the task is noted for the pass that may be
  * looking for it (../cancel/forget-rules.ts).
  */
 export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}
 local function reprocess_job(redis, KEYS, ARGV)
 ${reprocessJob}
+end
+local function add_retry(retries, entry)
+  while #retries >= ${MAX_RETRY_RECORDS} do table.remove(retries, 1) end
+  retries[#retries + 1] = entry
 end
 local function retries_dead(base)
   local index = status_index(base)
@@ -43,8 +49,7 @@ local function retries_dead(base)
 
   return function(id, retries, entry, at, data)
     local job = base .. id
-    while #retries >= ${MAX_RETRY_RECORDS} do table.remove(retries, 1) end
-    retries[#retries + 1] = entry
+    add_retry(retries, entry)
     local stored = data ~= '' and data or call('HGET', job, 'data')
     call('HSET', job, 'retries', cjson.encode(retries), 'data', (with_time(stored, at)))
     call('HDEL', job, 'stc')

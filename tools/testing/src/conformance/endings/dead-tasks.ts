@@ -397,6 +397,22 @@ function requestsByFilter(open: OpenBackend): void {
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 40, dead: 0 })
   })
 
+  it('retries no task for which a copy was enqueued in another queue, and each of the two tasks names the other', async () => {
+    const { broker, die, find, create, enqueueTask } = await tasksWithErrors(open)
+    const id = await die(1)
+    const copy = await enqueueTask({ ...create(long, { n: 1 }, { delay: '1h' }), retryOf: id })
+    expect(await broker.retry(id, { ...ANN, copy })).toBe('done')
+    expect(await broker.retry(id, { ...ANN, copy })).toBe('done')
+    expect(await find(id)).toMatchObject({ status: 'dead', retries: [{ by: 'ann', copy }] })
+    expect(await find(copy)).toMatchObject({ retryOf: id })
+    expect((await find(id)).retries).toHaveLength(1)
+    const retry = await change(broker, 'retry', {})
+    expect(await done(broker, retry.id)).toMatchObject({ changed: 0 })
+    expect((await find(id)).status).toBe('dead')
+    const removal = await change(broker, 'delete', {})
+    expect(await done(broker, removal.id)).toMatchObject({ changed: 1 })
+  })
+
   it('can be counted beforehand, and an unknown request has no progress', async () => {
     const { broker, die, create } = await tasksWithErrors(open)
     const first = await die(1)

@@ -1,0 +1,38 @@
+// Creates the task that is enqueued in another queue in place of a dead one.
+import type { TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { InputEdit, NewTask } from '../ports/broker.ts'
+import type { Sha256 } from './child-task.ts'
+import { newTask } from './new-task.ts'
+
+/** Returns the copy's id. A repeated request has the same id, so that it does not enqueue a second copy. */
+export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, request: string, sha256: Sha256): TaskId {
+  return createTaskId(queue, enqueuedAt, sha256(`${id} ${request}`).subarray(0, ID_RANDOM_BYTES))
+}
+
+/**
+ * Creates the copy. It has the dead task's labels, priority and attempts. The timeouts are those of the definition. `now` is in ms
+ * since 1970. The input, whether new or not, must have been validated.
+ */
+export function retryCopy(
+  dead: TaskRecord,
+  definition: TaskDefinition,
+  {
+    id,
+    queue,
+    edit,
+    now,
+  }: { readonly id: TaskId; readonly queue: string; readonly edit?: InputEdit | undefined; readonly now: number },
+): NewTask {
+  const { meta, tags, concurrencyKey, correlationId, priority, maxAttempts } = dead
+  const call = {
+    meta,
+    priority,
+    ...(tags.length > 0 && { tags: [...tags] }),
+    ...(concurrencyKey !== undefined && { concurrencyKey }),
+  }
+  const input = edit === undefined ? dead.input : edit.input
+  const version = edit === undefined ? dead.version : edit.version
+  const copy = newTask(definition, input, call, { id, enqueuedAt: now, correlationId, caller: { token: dead.id } })
+  return { ...copy, queue, version, maxAttempts, retryOf: dead.id }
+}
