@@ -15,6 +15,7 @@ describe.each([
   { pair: ['kill-cluster', 'leader'] },
   { pair: ['idempotent', 'full'] },
   { pair: ['limit', 'outage'] },
+  { pair: ['schedule'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -44,5 +45,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'full',
     'limit',
     'outage',
+    'schedule',
   ])
 })

@@ -14,6 +14,7 @@ import { limit } from './drills/limit.ts'
 import { outage } from './drills/outage.ts'
 import { receipts } from './drills/receipts.ts'
 import { deploy, long } from './drills/rolling.ts'
+import { schedule } from './drills/schedule.ts'
 
 const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
   new Map(drills.map((drill) => [drill.name, drill]))
@@ -33,6 +34,7 @@ export const DRILLS = named([
   full,
   limit,
   outage,
+  schedule,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -1,5 +1,5 @@
 // Decides whether a schedule is in trouble. Pure.
-import { formatDuration, type ScheduleTrouble } from '@bullpen/contract'
+import { formatDuration, isFinal, type ScheduleTrouble } from '@bullpen/contract'
 import type { ScheduleState } from '../ports/schedules.ts'
 import { failedRuns } from './next-step.ts'
 
@@ -17,14 +17,15 @@ const MISSED_MS = 86_400_000
 
 /** Returns everything that is wrong with a schedule, which is nothing for most schedules. */
 export function troublesOf({ record, lastStatus, now }: ScheduleState): readonly Trouble[] {
-  const { overlappingSince, missedAt, overlap } = record
+  const { overlappingSince, missedAt, overlap, waiting } = record
+  const isBusy = waiting.length > 0 || (lastStatus !== undefined && !isFinal(lastStatus))
   const failed = failedRuns(record, lastStatus)
   const troubles: Trouble[] = []
   if (failed !== undefined) {
     const runs = failed.runs === 1 ? 'the last run' : `the last ${failed.runs} runs`
     troubles.push({ kind: 'failing', since: failed.since, detail: `${runs} ended as dead or expired` })
   }
-  if (overlappingSince !== undefined && now - overlappingSince >= OVERLAPPING_MS) {
+  if (isBusy && overlappingSince !== undefined && now - overlappingSince >= OVERLAPPING_MS) {
     const minutes = Math.floor((now - overlappingSince) / 60_000)
     const detail = `every tick of the last ${formatDuration(minutes * 60_000)} found the previous run unfinished; overlap is '${overlap}'`
     troubles.push({ kind: 'overlapping', since: overlappingSince, detail })

@@ -89,6 +89,16 @@ export interface Figures {
   readonly expiredTwice?: number
   /** The longest time from a queue timeout to the end of its task. */
   readonly expiryLateMaxMs?: number | undefined
+  /** The ticks of a schedule, and how many of them have no task, more than one, or one that was enqueued too early. */
+  readonly ticks?: number
+  readonly ticksMissed?: number
+  readonly ticksDoubled?: number
+  readonly ticksEarly?: number
+  /** Time from a tick to its enqueue, by Redis's clock. */
+  readonly tickLateP50Ms?: number | undefined
+  readonly tickLateP99Ms?: number | undefined
+  /** 1 if no process with a wrong clock has led. */
+  readonly skewedNeverLed?: number
   /** Leader faults after which no other process took over. */
   readonly notTakenOver?: number
   /** Attempts beyond the first attempt of tasks that were not affected by a fault. */
