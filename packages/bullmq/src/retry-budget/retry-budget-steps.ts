@@ -109,7 +109,7 @@ local function open_budget(packed, now)
   local function store()
     if #forgotten > 0 then call('HDEL', key, unpack(forgotten)) end
     if allowed > 0 then call('HINCRBY', key, 'r' .. second, allowed) end
-    call('HSET', key, 'tokens', string.format('%.9f', tokens), 'at', now)
+    call('HSET', key, 'tokens', string.format('%.9f', tokens), 'at', math.max(at, now))
     local last = call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2]
     -- The definition's whole budget is unused by then.
     local life = math.ceil(math.max(0, (last or now) - now)) + ${2 * BUDGET_WINDOW_S * 1_000}

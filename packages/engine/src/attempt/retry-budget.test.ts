@@ -104,6 +104,13 @@ describe('a retry budget', () => {
     expect(slots.slice(0, 3)).toEqual([2_000, 3_000, 4_000])
   })
 
+  it('adds no token twice if the clocks of two workers differ', () => {
+    const { fail, held } = trial({ ratio: 0, minRetriesPerSecond: 1 })
+    for (let i = 0; i < 10; i++) fail(10_000, `t${i}`)
+    for (let i = 0; i < 20; i++) fail(10_000 - (i % 2) * 900, `later${i}`)
+    expect(held()).toBe(20)
+  })
+
   it('never starts a released retry before its backoff ends', () => {
     const { fail, endRetry, dueAt } = trial({ ratio: 0, minRetriesPerSecond: 0.1 })
     fail(0, 'a')

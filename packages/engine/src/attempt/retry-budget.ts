@@ -117,7 +117,8 @@ export function endRetry(
 function advance(use: BudgetUse, now: number, budget: RetryBudget): BudgetUse {
   const held = use.held.filter(({ slotAt }) => slotAt > now)
   const added = Math.max(0, now - use.at) / intervalMs(budget) - (use.held.length - held.length)
-  return { ...use, tokens: Math.min(maxTokens(budget), use.tokens + added), at: now, held }
+  // Workers' clocks differ slightly, and no time may be counted twice.
+  return { ...use, tokens: Math.min(maxTokens(budget), use.tokens + added), at: Math.max(use.at, now), held }
 }
 
 function release(use: BudgetUse, now: number, budget: RetryBudget, isHeld: IsHeld): BudgetDecision {
