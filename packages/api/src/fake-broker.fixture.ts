@@ -10,7 +10,7 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
+import { createTaskId, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
 import {
   type CancelProgress,
@@ -217,8 +217,17 @@ export function fakeBroker(): FakeBroker {
         const end = Number(cursor) + limit
         return { tasks: all.slice(Number(cursor), end), next: end < all.length ? String(end) : undefined }
       }),
-    counts: () => answer(() => ({}) as Record<TaskStatus, number>),
-    totals: () => answer(() => ({ bytes: 0, accepted: 0, removed: 0, drift: 0, unaccounted: 0 })),
+    counts: (queue) =>
+      answer(() => {
+        const counts = Object.fromEntries(TASK_STATUSES.map((status) => [status, 0])) as Record<TaskStatus, number>
+        for (const record of records.values()) if (record.queue === queue) counts[record.status]++
+        return counts
+      }),
+    totals: (queue) =>
+      answer(() => {
+        const accepted = [...records.values()].filter((record) => record.queue === queue).length
+        return { bytes: 512 * accepted, accepted, removed: 0, drift: 0, unaccounted: 0 }
+      }),
     schedules,
     ping: () => answer(() => undefined),
     close: async () => closeSchedules(),

@@ -110,6 +110,7 @@ test('a queue without workers is limited, drained and resumed, and the audit lis
   })
   const refused = await run('enqueue', 'task.count', '{"fencingToken":1}')
   expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('queue_draining') })
+  expect((await run('queues', '--queue', 'cpu')).out).toMatch(/^queue +waiting .*\ncpu +\d+ /)
   expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
     /cpu +0\/0 +0 +draining \(soft_timeout\), started \S+ ago, at most 4 at once, at most 10 starts per 1m\n/,
   )

@@ -5,7 +5,7 @@ import type { CommandView, FleetView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { Capture, run, terminal } from './capture.fixture.ts'
 import { type Answer, fakeApi, problem, runBullpen } from './fake-api.fixture.ts'
-import { busy, commandView, fleetOf, idle, P1, P2, pool, queueOf, workerOf } from './fleet.fixture.ts'
+import { busy, commandView, fleetOf, idle, P1, P2, pool, QUEUES, queueOf, workerOf } from './fleet.fixture.ts'
 
 const SEND = 'POST /v1/commands?wait=5'
 const FLEET = 'GET /v1/fleet'
@@ -21,6 +21,46 @@ const jsonLines = (text: string): unknown[] =>
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
+
+describe('queues', () => {
+  test('prints the tasks, the age of the oldest one, the rates, the slots and the state of each queue', async () => {
+    await using api = await fakeApi({ 'GET /v1/queues': ok(QUEUES) })
+    const { code, out, err } = await runBullpen(api, ['queues'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const [heading = '', row = ''] = out.split('\n')
+    expect(heading.split(/ {2,}/)).toEqual([
+      'queue',
+      'waiting',
+      'active',
+      'scheduled',
+      'retrying',
+      'dead',
+      'oldest',
+      'in/s',
+      'out/s',
+      'busy',
+      'state',
+    ])
+    expect(row.split(/ {2,}/)).toEqual([
+      'cpu',
+      '12',
+      '3',
+      '0',
+      '1',
+      '2',
+      '30s',
+      '4.5',
+      '3',
+      '1/4',
+      'paused, at most 500 tasks',
+    ])
+  })
+
+  test('prints the response of the API unchanged with --json', async () => {
+    await using api = await fakeApi({ 'GET /v1/queues?queue=cpu': ok(QUEUES) })
+    expect(jsonLines((await run(api, ['queues', '--queue', 'cpu', '--json'])).out)).toEqual([QUEUES])
+  })
+})
 
 describe('fleet', () => {
   test('prints the fleet, and with --slots also its slots', async () => {

@@ -1,5 +1,5 @@
 // An example fleet in the form that the API returns.
-import type { CommandView, FleetView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
+import type { CommandView, FleetView, QueuePage, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 
 export const P1 = 'worker-7d9f:12:a3f84945'
 export const P2 = 'worker-8e0a:1:0badcafe'
@@ -38,6 +38,20 @@ export function queueOf(queue: string, more: Partial<QueueView> = {}): QueueView
 
 export function fleetOf(workers: readonly WorkerView[], queues: readonly QueueView[] = [queueOf('cpu')]): FleetView {
   return { now: NOW, queues: [...queues], workers: [...workers] }
+}
+
+/** A queue that is paused and limited. */
+export const QUEUES: QueuePage = {
+  now: NOW,
+  queues: [
+    {
+      ...queueOf('cpu', { paused: true, maxTasks: 500 }),
+      tasks: { waiting: 12, active: 3, scheduled: 0, retrying: 1, completed: 90, dead: 2, cancelled: 0, expired: 0 },
+      bytes: 4_096,
+      oldestWaiting: { id: 'cpu-01jd3v7n8q0000000000000000', task: 'math.factorial', enqueuedAt: ago(30) },
+      rates: { in: 4.5, out: 3, overMs: 60_000 },
+    },
+  ],
 }
 
 export const TASK = {

@@ -17,7 +17,7 @@ import {
   view,
   WRONG_KEY,
 } from './fake-api.fixture.ts'
-import { commandView, fleetOf, P1, workerOf } from './fleet.fixture.ts'
+import { commandView, fleetOf, P1, QUEUES, workerOf } from './fleet.fixture.ts'
 
 const ENQUEUE = 'POST /v1/tasks'
 const SHOW = `GET /v1/tasks/${ID}`
@@ -375,6 +375,8 @@ const commanded = commandView({ action: 'pause', queue: 'cpu' }, { responses: [{
 const FLEET = {
   'GET /v1/fleet': [200, fleetOf([workerOf(P1)])],
   'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
+  'GET /v1/queues': [200, QUEUES],
+  'GET /v1/queues?queue=cpu': [200, QUEUES],
   'GET /v1/slots': [200, { slots: [] }],
   [`GET /v1/slots?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
   'POST /v1/commands?wait=5': [200, commanded],

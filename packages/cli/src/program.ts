@@ -12,6 +12,7 @@ import { enqueue } from './commands/enqueue.ts'
 import { fleet } from './commands/fleet.ts'
 import { limit, pause, resize, resume, stop } from './commands/fleet-control.ts'
 import { list } from './commands/list.ts'
+import { queues } from './commands/queues.ts'
 import { schedules } from './commands/schedules.ts'
 import { show } from './commands/show.ts'
 import { connect, readConnection } from './connection.ts'
@@ -42,6 +43,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   dead,
   schedules,
   fleet,
+  queues,
   pause,
   resume,
   drain,

@@ -6,11 +6,12 @@ import {
   type FleetView,
   milliseconds,
   type PoolView,
+  type QueuePage,
   type SlotState,
   type SlotView,
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
-import { isCommand, isCommandPage, isFleet, isPoolPage, isSlotPage } from './http/responses.ts'
+import { isCommand, isCommandPage, isFleet, isPoolPage, isQueuePage, isSlotPage } from './http/responses.ts'
 import type { Check } from './http/shape.ts'
 import { randomId } from './random-id.ts'
 import type { SendRequest } from './repetition.ts'
@@ -37,11 +38,19 @@ interface PoolFilter extends Abortable {
   readonly worker?: string
 }
 
+/** How long the API may take to measure the rates of the queues, in ms. */
+const RATES_MS = 1_000
+
 export interface FleetCalls {
   /**
    * Returns the queues and every worker with its pools, or only the given queue and its workers. Times come from Redis's clock.
    */
   fleet(options?: Abortable & { readonly queue?: string }): Promise<FleetView>
+  /**
+   * Returns each queue, or only the given one, with its tasks by status, its oldest waiting task, its rates, limits and slots. The
+   * call takes 1 s if the API process has not measured the rates before.
+   */
+  queues(options?: Abortable & { readonly queue?: string }): Promise<QueuePage>
   /** Returns the pools of live workers. */
   pools(options?: PoolFilter): Promise<readonly PoolView[]>
   /** Returns the slots of live workers, each with the task that it is running. */
@@ -67,6 +76,9 @@ export function fleetCalls(send: SendRequest): FleetCalls {
   return {
     async fleet({ signal, ...query } = {}) {
       return get(`v1/fleet${queryText(query)}`, isFleet, signal)
+    },
+    async queues({ signal, ...query } = {}) {
+      return get(`v1/queues${queryText(query)}`, isQueuePage, signal, RATES_MS)
     },
     async pools({ signal, ...query } = {}) {
       return (await get(`v1/pools${queryText(query)}`, isPoolPage, signal)).pools

@@ -54,6 +54,7 @@ describe('the document', () => {
       'resumeSchedule',
       'runSchedule',
       'showFleet',
+      'listQueues',
       'listPools',
       'listSlots',
       'sendCommand',

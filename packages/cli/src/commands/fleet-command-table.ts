@@ -26,6 +26,19 @@ export const FLEET_COMMANDS = {
     optionHelp: { queue: { value: 'QUEUE', help: 'show only this queue and its workers' } },
     examples: ['bullpen fleet --slots', 'bullpen fleet --queue cpu --json'],
   },
+  queues: {
+    usage: '',
+    summary: 'Show how many tasks each queue has, and how fast they enter and leave',
+    description: [
+      'Show each queue with its tasks by status, how long ago its oldest waiting task was enqueued, how many tasks per second',
+      'are enqueued and end, its busy slots, and its state and limits. The rates cover up to a minute. With --json, also show the',
+      'other statuses.',
+    ],
+    arguments: { min: 0, max: 0 },
+    options: ['queue'],
+    optionHelp: { queue: { value: 'QUEUE', help: 'show only this queue' } },
+    examples: ['bullpen queues', 'bullpen queues --queue cpu --json'],
+  },
   pause: {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Pause a queue, a worker or a pool',

@@ -33,7 +33,13 @@ export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], gi
 }
 
 function queueRow(view: QueueView, now: number): Cell[] {
-  const { queue, busy, slots, pools, paused, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
+  const { queue, busy, slots, pools } = view
+  return [plain(queue), `${busy}/${slots}`, String(pools), queueStateCell(view, now)]
+}
+
+/** Returns what is unusual about a queue, or `open`, followed by the limits that commands have set. */
+export function queueStateCell(view: QueueView, now: number): Cell {
+  const { paused, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
   const unusual = [
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
@@ -46,7 +52,7 @@ function queueRow(view: QueueView, now: number): Cell[] {
     ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
   ]
   const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
-  return [plain(queue), `${busy}/${slots}`, String(pools), unusual.length === 0 ? state : ['yellow', state]]
+  return unusual.length === 0 ? state : ['yellow', state]
 }
 
 interface Shown {

@@ -18,6 +18,8 @@ import type {
   FleetView,
   PoolPage,
   PoolView,
+  QueuePage,
+  QueueStats,
   Retried,
   SlotPage,
   SlotView,
@@ -199,6 +201,11 @@ export const isFleet = shape<FleetView>({
   now: time,
   queues: listOf(someOf<FleetView['queues'][number]>({ queue: text, paused: bool })),
   workers: listOf(someOf<FleetView['workers'][number]>({ worker: text })),
+})
+
+export const isQueuePage = shape<QueuePage>({
+  now: time,
+  queues: listOf(someOf<QueueStats>({ queue: text, paused: bool, bytes: whole })),
 })
 
 export const isPoolPage = shape<PoolPage>({

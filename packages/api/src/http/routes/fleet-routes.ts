@@ -10,12 +10,15 @@ import {
   fleetViewSchema,
   poolPageSchema,
   poolQuerySchema,
+  queuePageSchema,
+  queuesQuerySchema,
   slotPageSchema,
   slotQuerySchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { listCommands } from '../../handlers/list-commands.ts'
 import { listPools } from '../../handlers/list-pools.ts'
+import { listQueues } from '../../handlers/list-queues.ts'
 import { listSlots } from '../../handlers/list-slots.ts'
 import { sendCommand } from '../../handlers/send-command.ts'
 import { showCommand } from '../../handlers/show-command.ts'
@@ -42,6 +45,21 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
       handle: showFleet(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/queues',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'listQueues',
+      summary: 'List the queues with their tasks and rates',
+      description:
+        'Returns each queue with its tasks by status, its oldest waiting task, the rates at which tasks are enqueued ' +
+        'and end, its limits, and its slots. The first request takes 1 s, because the API measures the rates.',
+      query: queuesQuerySchema,
+      responses: { 200: { description: 'All matching queues.', schema: queuePageSchema } },
+      problems: LOOKED_UP,
+      handle: listQueues(context),
     }),
     route({
       method: 'GET',

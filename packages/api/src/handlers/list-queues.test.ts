@@ -1,0 +1,63 @@
+// Tests how the queues are shown over HTTP.
+import type { QueuePage } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { describe, expect, test } from 'vitest'
+import { NOW, problemIn, testApi } from '../api.fixture.ts'
+
+const id = (n: number) => createTaskId('cpu', NOW + n, new Uint8Array(10))
+const at = (ms: number): string => new Date(ms).toISOString()
+
+describe('the queues', () => {
+  test('have their tasks by status, the oldest waiting task, their limits and their slots', async () => {
+    const { get, broker, fleet } = await testApi()
+    broker.put({ id: id(1), enqueuedAt: NOW - 9_000 })
+    broker.put({ id: id(2), enqueuedAt: NOW - 5_000 })
+    broker.put({ id: id(3), status: 'dead' })
+    fleet.set('cpu', { concurrency: 3 })
+    const pool = {
+      queue: 'cpu',
+      state: 'BG_RUNNING',
+      paused: false,
+      concurrency: 4,
+      busy: 1,
+      stuckHandlers: 0,
+    } as const
+    fleet.put({ worker: 'a', pools: [{ ...pool, notReady: undefined, slots: [] }] })
+    const page = (await get('/v1/queues')).json<QueuePage>()
+    expect(page.now).toBe(at(NOW))
+    expect(page.queues).toMatchObject([
+      {
+        ...{ queue: 'cpu', concurrency: 3, slots: 4, busy: 1, bytes: 1_536 },
+        tasks: { waiting: 2, active: 0, scheduled: 0, retrying: 0, completed: 0, dead: 1, cancelled: 0, expired: 0 },
+        oldestWaiting: { id: id(1), task: 'math.square', enqueuedAt: at(NOW - 9_000) },
+      },
+      { queue: 'mail', maxTasks: 500, tasks: { waiting: 0 } },
+    ])
+    expect(page.queues[1]).not.toHaveProperty('oldestWaiting')
+  })
+
+  test('have a limit that a command has set in place of the one in the definition', async () => {
+    const { get, fleet } = await testApi()
+    fleet.set('mail', { maxTasks: 7 })
+    expect((await get('/v1/queues?queue=mail')).json<QueuePage>().queues).toMatchObject([
+      { queue: 'mail', maxTasks: 7 },
+    ])
+  })
+
+  test('have rates, which the first request measures for a second', async () => {
+    const { get, broker } = await testApi()
+    const first = get('/v1/queues?queue=cpu')
+    broker.put({ id: id(1) })
+    const [queue] = (await first).json<QueuePage>().queues
+    expect(queue?.rates.overMs).toBeGreaterThanOrEqual(1_000)
+    broker.change(id(1), { status: 'completed' })
+    const [later] = (await get('/v1/queues?queue=cpu')).json<QueuePage>().queues
+    expect(later?.rates.out).toBeGreaterThan(0)
+  })
+
+  test('of an unknown name are answered with the nearest one', async () => {
+    const { get } = await testApi()
+    const problem = problemIn(await get('/v1/queues?queue=mial'))
+    expect(problem).toMatchObject({ status: 404, code: 'queue_not_found' })
+  })
+})

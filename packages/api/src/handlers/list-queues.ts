@@ -1,0 +1,66 @@
+// GET /v1/queues returns each queue's tasks by status, oldest waiting task, rates, limits and slots.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { QueuePage, QueueStats } from '@bullpen/contract'
+import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
+import { isAlive, type WorkerStatus } from '@bullpen/engine/internal'
+import type { z } from 'zod'
+import type { ApiContext } from '../http/context.ts'
+import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import type { Call } from '../http/routes/route.ts'
+import { queueView } from '../views/fleet-view.ts'
+import { type QueueRates, type QueueReading, ratesOf, withReading } from '../views/queue-rates.ts'
+
+/** How long the rates of a queue are measured if no earlier request has read its counters, in ms. */
+const MEASURED_MS = 1_000
+
+export function listQueues({ catalogue, broker, fleet }: ApiContext) {
+  const readings = new Map<string, readonly QueueReading[]>()
+
+  const read = async (queue: string) => {
+    const [tasks, totals] = await Promise.all([broker.counts(queue), broker.totals(queue)])
+    const unfinished = tasks.waiting + tasks.active + tasks.scheduled + tasks.retrying
+    const reading = { at: performance.now(), accepted: totals.accepted, ended: totals.accepted - unfinished }
+    const all = withReading(readings.get(queue) ?? [], reading)
+    readings.set(queue, all)
+    return { tasks, bytes: totals.bytes, rates: ratesOf(all) }
+  }
+
+  /** Resolves with the rates, and reads the counters again if there is only one reading. */
+  const measured = async (queue: string, rates: QueueRates | undefined): Promise<QueueRates> => {
+    if (rates !== undefined) return rates
+    await sleep(MEASURED_MS)
+    return (await read(queue)).rates ?? { in: 0, out: 0, overMs: MEASURED_MS }
+  }
+
+  const stats = async (queue: string, live: readonly WorkerStatus[]): Promise<QueueStats> => {
+    const [settings, { tasks, bytes, rates }, waiting] = await Promise.all([
+      fleet.queueSettings(queue),
+      read(queue),
+      broker.list({ queue, status: 'waiting', limit: 1, cursor: undefined }),
+    ])
+    const [oldest] = waiting.tasks
+    const { maxTasks, maxBytes, maxAgeMs } = catalogue.queue(queue).limits ?? {}
+    return {
+      ...(maxTasks !== undefined && { maxTasks }),
+      ...(maxBytes !== undefined && { maxBytes }),
+      ...(maxAgeMs !== undefined && { maxAgeMs }),
+      // A limit that a command has set replaces the definition's.
+      ...queueView(queue, settings, live),
+      tasks,
+      bytes,
+      ...(oldest !== undefined && {
+        oldestWaiting: { id: oldest.id, task: oldest.task, enqueuedAt: timeText(oldest.enqueuedAt) },
+      }),
+      rates: await measured(queue, rates),
+    }
+  }
+
+  return async ({ query }: Call<unknown, z.output<typeof queuesQuerySchema>>): Promise<QueuePage> => {
+    const { queue } = query
+    if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    const { now, workers } = await fleet.workers()
+    const live = workers.filter((worker) => isAlive(worker, now))
+    const queues = queue === undefined ? catalogue.queues : [queue]
+    return { now: timeText(now), queues: await Promise.all(queues.map((each) => stats(each, live))) }
+  }
+}

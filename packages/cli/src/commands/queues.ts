@@ -1,0 +1,10 @@
+// bullpen queues: shows each queue's tasks, rates, limits and slots.
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { queueLines } from '../output/queue-text.ts'
+import type { CommandContext } from './command-context.ts'
+
+export async function queues({ values, connect, out }: CommandContext): Promise<ExitCode> {
+  const page = await connect().queues(values.queue ? { queue: values.queue } : {})
+  await out.answer(page, (layout) => queueLines(page, layout))
+  return EXIT.success
+}

@@ -1,0 +1,46 @@
+// Defines GET /v1/queues: each queue's tasks, rates, limits and slots.
+import { z } from 'zod'
+import { TASK_STATUSES } from '../task/states.ts'
+import { queueViewSchema } from './fleet.ts'
+import { queueText } from './fleet-names.ts'
+
+const time = z.iso.datetime()
+
+export const queueStatsSchema = queueViewSchema
+  .extend({
+    maxTasks: z.int().optional().describe('How many tasks may be waiting, scheduled or retrying. Absent if unlimited.'),
+    maxBytes: z
+      .int()
+      .optional()
+      .describe("How many bytes the tasks that have not ended may take. Absent if only the API's own limit applies."),
+    maxAgeMs: z
+      .int()
+      .optional()
+      .describe('How long the task that starts next may have been waiting before further tasks are refused.'),
+    tasks: z.record(z.enum(TASK_STATUSES), z.int()).describe('How many tasks the queue has in each status.'),
+    bytes: z.int().describe('How many bytes the tasks that have not ended take.'),
+    oldestWaiting: z
+      .object({ id: z.string(), task: z.string(), enqueuedAt: time })
+      .optional()
+      .describe(
+        'The waiting task that starts next, which has been ready for the longest time among those with its priority. Absent if no task is waiting.',
+      ),
+    rates: z
+      .object({
+        in: z.number().describe('How many tasks were enqueued per second.'),
+        out: z.number().describe('How many tasks ended per second, in any status.'),
+        overMs: z.int().describe('How long the rates were measured, in ms: from 1 s to 1 min.'),
+      })
+      .describe('The rates are measured by the API process, from earlier requests or, if there are none, for 1 s.'),
+  })
+  .meta({ id: 'Queue' })
+
+export type QueueStats = z.infer<typeof queueStatsSchema>
+
+export const queuePageSchema = z
+  .object({ now: time.describe("The current time on Redis's clock."), queues: z.array(queueStatsSchema) })
+  .meta({ id: 'Queues' })
+
+export type QueuePage = z.infer<typeof queuePageSchema>
+
+export const queuesQuerySchema = z.strictObject({ queue: queueText.optional() })
