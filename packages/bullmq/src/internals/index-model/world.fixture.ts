@@ -60,10 +60,11 @@ export interface World {
   close(): Promise<void>
 }
 
-export async function openWorld(redisUrl: string, namespace: string): Promise<World> {
+/** `leads` says whether the broker may lead. Defaults to true. */
+export async function openWorld(redisUrl: string, namespace: string, { leads = true } = {}): Promise<World> {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   redis.on('error', () => {})
-  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent })
+  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads, log: silent })
   const [queue] = broker.boardQueues
   if (queue === undefined) throw new Error('the broker has no queue')
   const keys = queueKeys(namespace, QUEUE)

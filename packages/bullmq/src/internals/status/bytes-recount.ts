@@ -2,27 +2,38 @@
 // not attached has used the queue.
 //
 // A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
-// (task-charge.ts). If the sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
-// for which it has room. A recount is exact if all unfinished tasks fit on one page.
+// (task-charge.ts). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
+// for which it has room.
+//
+// A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
+// the previous page, and the state of the tasks that they concern (../../scripts/status/read-unfinished.ts). At the last page, the
+// count is exact, and so is the difference between the stored sums and the tasks. Bullpen's own scripts change both by the same
+// amount, so the difference does not change until it is corrected.
+//
+// A few of BullMQ's operations do not add an event for each job: `drain`, `clean`, `obliterate`, `removeOrphanedJobs`,
+// `changePriority`, `updateData`, and changes of a job scheduler. If one of them runs during a count, the count may be wrong. A
+// difference is therefore corrected only if a second count finds it as well, and only as far as both counts agree. If a client that
+// is not attached keeps increasing a difference, each recount corrects what had accumulated before its first count.
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { type RecountPosition, recountBytesScript } from '../../scripts/status/recount-bytes.ts'
+import { correctSums } from '../../scripts/status/correct-sums.ts'
+import { type CountPosition, readUnfinished, type StoredSums } from '../../scripts/status/read-unfinished.ts'
+import { commonDifference, createUnfinishedTasks, differenceOf, isRight, type Sums } from './unfinished-tasks.ts'
 
-/** The maximum number of tasks that one script examines. 1,000 tasks take Redis about 1.5 ms. */
+/** The maximum number of tasks that one script reads. 1,000 tasks take Redis about 2 ms. */
 const PAGE_SIZE = 1_000
-/**
- * The difference that counts as equal if there are several pages, as a share of the sum. Tasks may move between two pages.
- * Measured: when a fifth of 60,000 waiting tasks was fetched and ended during a recount, the sum was wrong by less than 0.2%.
- */
-const TOLERANCE = 0.02
+/** How often a count is started again if the event stream has lost events, before the recount is given up until the next one. */
+const MAX_TRIES = 3
+/** The number of pages in a row without progress after which a count is started again. Such pages only read events. */
+const MAX_PAGES_BEHIND = 100
 
-const BEGINNING: RecountPosition = { place: 1, passed: 0, sum: 0, ofApiKeys: '' }
+const BEGINNING: CountPosition = { place: 1, passed: 0, lastEvent: '' }
 
 /**
- * Compares the stored sum with the tasks, pausing after each page, and corrects the sum if it is wrong. Stops after the current
- * page if `isOver` returns true. Returns 1 if the sum was wrong, and otherwise 0. Takes one round trip for every 1,000 unfinished
- * tasks.
+ * Compares the stored sums with the tasks, pausing after each page, and corrects the sums that are wrong. Stops after the current
+ * page if `isOver` returns true. Returns 1 if a sum was wrong and has been corrected, and otherwise 0. Takes one round trip for every
+ * 1,000 unfinished tasks, and three times as many if a sum is wrong.
  */
 export async function recountBytes(
   redis: Commander,
@@ -30,12 +41,66 @@ export async function recountBytes(
   isOver: () => boolean,
   limit: number = PAGE_SIZE,
 ): Promise<number> {
-  for (let at = BEGINNING; ; ) {
+  const recount = createRecount(redis, keys, limit)
+  for (;;) {
     const sentAt = performance.now()
-    const args = { base: keys.base, ...at, limit, tolerance: TOLERANCE }
-    const { corrected, next } = await runScript(redis, recountBytesScript, keys, args)
-    if (next === undefined || isOver()) return corrected
-    at = next
+    const corrected = await recount()
+    if (corrected !== undefined || isOver()) return corrected ?? 0
     await pauseAfterPage(sentAt)
   }
+}
+
+/**
+ * Returns a function that performs the next step of a recount: it reads a page, or corrects the sums. The function returns undefined
+ * until the recount is done, and then 1 if a sum has been corrected, or 0.
+ */
+export function createRecount(redis: Commander, keys: QueueKeys, limit: number): () => Promise<number | undefined> {
+  let count = createCount(redis, keys, limit)
+  let first: Sums | undefined
+  let tries = 1
+
+  return async () => {
+    const found = await count()
+    if (found === undefined) return undefined
+    count = createCount(redis, keys, limit)
+    if (found === 'lost') return tries++ < MAX_TRIES ? undefined : 0
+    const difference = first === undefined ? found.difference : commonDifference(first, found.difference)
+    if (isRight(difference)) return 0
+    if (first !== undefined) return correct(redis, keys, difference, found.drift)
+    first = difference
+    return undefined
+  }
+}
+
+interface Found {
+  /** By how much the stored sums exceed the counted ones. */
+  readonly difference: Sums
+  readonly drift: StoredSums['drift']
+}
+
+/** Returns a function that reads the next page. It returns the result at the last page, and `lost` if the count must be repeated. */
+function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Promise<Found | 'lost' | undefined> {
+  const tasks = createUnfinishedTasks()
+  let at = BEGINNING
+  let farthest = BEGINNING
+  let behind = 0
+  return async () => {
+    const page = await runScript(redis, readUnfinished, keys, { base: keys.base, ...at, limit })
+    if (page === undefined) return 'lost'
+    for (let i = 0; i + 2 < page.tasks.length; i += 3) {
+      tasks.set(String(page.tasks[i]), Number(page.tasks[i + 1]), String(page.tasks[i + 2]))
+    }
+    const { stored } = page
+    if (stored !== undefined) return { difference: differenceOf(stored, tasks.sums()), drift: stored.drift }
+    at = page.at
+    const hasAdvanced = at.place > farthest.place || (at.place === farthest.place && at.passed > farthest.passed)
+    if (hasAdvanced) farthest = at
+    behind = hasAdvanced ? 0 : behind + 1
+    return behind < MAX_PAGES_BEHIND ? undefined : 'lost'
+  }
+}
+
+function correct(redis: Commander, keys: QueueKeys, { bytes, ofApiKeys }: Sums, drift: number): Promise<number> {
+  const counts = [...ofApiKeys].flatMap(([name, difference]) => [name, -difference])
+  return runScript(redis, correctSums, keys, { drift, bytes: -bytes }, counts)
 }

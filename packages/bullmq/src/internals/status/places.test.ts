@@ -8,7 +8,7 @@ import { cancelPage } from '../../scripts/cancel/cancel-page.ts'
 import { surveyQueueScript } from '../../scripts/leader/survey-queue.ts'
 import { remainingTasks } from '../../scripts/queue/count-remaining.ts'
 import { defineScript, runScript } from '../../scripts/script.ts'
-import { recountBytesScript } from '../../scripts/status/recount-bytes.ts'
+import { readUnfinished } from '../../scripts/status/read-unfinished.ts'
 import { repairTotals } from '../../scripts/status/repair-totals.ts'
 import { PLACE_NAMES, PLACES, type PlaceName, TAKE_OUT } from './places.ts'
 import { PARTS } from './status-index.ts'
@@ -33,7 +33,7 @@ describe('a script that reads several places', () => {
     ['survey-queue', surveyQueueScript.keys, PLACE_NAMES],
     ['cancel-page', cancelPage.keys, [...waiting, 'active'] as const],
     ['remaining-tasks', remainingTasks.keys, [...waiting, 'active'] as const],
-    ['recount-bytes', recountBytesScript.keys, PLACE_NAMES.filter((name) => !isFinal(PLACES[name].status))],
+    ['read-unfinished', readUnfinished.keys, PLACE_NAMES.filter((name) => !isFinal(PLACES[name].status))],
   ])('%s reads all of them', (_, keys, names) => {
     expect(keys).toEqual(expect.arrayContaining([...new Set(names.map(structureOf))]))
   })
