@@ -67,6 +67,8 @@ ${KEY_OWNER}${MATCHING_RULE}
     local moved, delay = starts_at - math.floor(score / ${DELAYED_SCORE_STEP}), starts_at - enqueued
     if moved <= 0 or max_delay ~= '0' and delay >= tonumber(max_delay) then return false end
     watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
+    -- BullMQ adds the same event if the delay of a job changes.
+    call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', starts_at)
     -- Workers use the options to compute when a task became ready.
     local options = cjson.decode(opts)
     options.delay = delay

@@ -68,6 +68,8 @@ local function open_budget(packed, now)
   local function move(id, due, starts_at)
     if starts_at == due then return end
     watch('ZADD', base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
+    -- BullMQ adds the same event if the delay of a job changes.
+    call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', string.format('%.0f', starts_at))
     moved = moved + 1
   end
   local function add(backoff_ends_at, starts_at, id, slot_at)

@@ -5,7 +5,7 @@ import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
-import { setup, short } from '../../setup.fixture.ts'
+import { long, setup, short } from '../../setup.fixture.ts'
 import { createRecount, recountBytes } from './bytes-recount.ts'
 
 async function openQueue(options: Parameters<typeof setup>[0] = { leads: false }) {
@@ -111,6 +111,19 @@ it('a recount is exact although tasks are fetched, added, promoted and cancelled
   // A count in a single page is exact.
   expect(await recountBytes(redis, keys, () => false)).toBe(0)
   expect(await totals()).toMatchObject({ drift: 1 })
+})
+
+it('a recount is exact although scheduled tasks are postponed between its pages', async () => {
+  const { broker, enqueue, redis, keys, totals } = await openQueue()
+  const unique = (key: number) =>
+    ({ key: `k${key}`, until: 'finished', onConflict: 'extend', maxDelayMs: undefined }) as const
+  const [soon, later] = [3_600_000, 7_200_000]
+  for (let n = 0; n < 20; n++) await enqueue(long, { unique: unique(n), delayMs: soon + n * 1_000 })
+  const { bytes } = await totals()
+  const step = createRecount(redis, keys, 4)
+  for (let n = 0; (await step()) === undefined; n++) await enqueue(long, { unique: unique(n % 20), delayMs: later + n })
+  expect(await totals()).toMatchObject({ bytes, drift: 0 })
+  expect(await broker.counts('rig')).toMatchObject({ scheduled: 20 })
 })
 
 it('a difference that keeps growing is corrected by what it was before the first count', async () => {

@@ -10,6 +10,8 @@
 //    task must be in exactly one place when the script ends.
 // 4. Give it a position in the order in which a cancel by filter looks for tasks (../../cancel/bulk-canceller.ts). A task that moves
 //    during the scan must move on to a place that is visited later.
+// 5. Add an event with the task's id to the event stream whenever a task moves there, or to another position in a sorted set. A
+//    recount follows these events (bytes-recount.ts).
 import type { TaskStatus } from '@bullpen/contract'
 import type { PARTS } from './status-index.ts'
 
