@@ -2,8 +2,8 @@
 //
 // BullMQ itself moves the task: the pinned version's reprocessJob runs with the status index in place of Redis's `redis`. The
 // task's counted attempts are reset. The number of started attempts is kept, because it is the fencing token. Bullpen also resets
-// the number of the task's dead workers, because the task would otherwise be dead again as soon as a worker fetched it. A quarantined task runs in
-// quarantine again.
+// the number of the task's dead workers, because the task would otherwise be dead again as soon as a worker fetched it. A
+// quarantined task runs in quarantine again.
 import { MAX_RETRY_RECORDS } from '@bullpen/engine/internal'
 import { bullmqScripts } from '../../internals/composition/composed-scripts.ts'
 import { retryInQuarantine } from '../../internals/quarantine-steps.ts'
