@@ -83,8 +83,13 @@ export {
   type WriteResult,
 } from './ports/schedules.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
-export type { ProcessCount, Survival } from './quarantine/decision.ts'
-export { createQuarantine, DEFAULT_MAX_DEATHS, type Quarantine } from './quarantine/quarantine.ts'
+export type { Survival } from './quarantine/decision.ts'
+export {
+  createQuarantine,
+  DEFAULT_MAX_DEATHS,
+  type Quarantine,
+  type QuarantineProcessPool,
+} from './quarantine/quarantine.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { type DueSchedulesOptions, runDueSchedules } from './schedule/due-schedules.ts'
 export { nextStep } from './schedule/next-step.ts'

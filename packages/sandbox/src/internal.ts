@@ -3,4 +3,4 @@
 export { type ProcessFitOptions, processFit } from './fits-process.ts'
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate/isolate-pool.ts'
-export { type CountingIsolator, type IsolatorOptions, openIsolator } from './open-isolator.ts'
+export { type IsolatorOptions, openIsolator, type PreparingIsolator } from './open-isolator.ts'

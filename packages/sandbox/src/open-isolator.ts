@@ -1,6 +1,6 @@
 // Implements the engine's isolator port with a pool of threads and a pool of child processes.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Clock, Isolator, ProcessCount, Random } from '@bullpen/engine/internal'
+import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './isolate/child-process.ts'
 import { IsolatePool, type Max, type Replaced } from './isolate/isolate-pool.ts'
@@ -27,10 +27,19 @@ export interface IsolatorOptions {
   readonly onReplaced?: (event: Replaced) => void
 }
 
-export interface CountingIsolator extends Isolator {
-  /** Counts the child processes that have not begun their first task, and those that have no task. */
-  countProcesses(): ProcessCount
+export interface PreparingIsolator extends Isolator {
+  /** Returns how many child processes are ready and have no task. */
+  idleProcesses(): number
+  /** Starts a child process for a later task with this memory limit, unless {@link MAX_STARTING} processes are starting. */
+  prepareProcess(memoryLimitBytes: number | undefined): void
 }
+
+/**
+ * How many child processes are prepared at once. Starting one takes the processor for several hundred milliseconds, and after a
+ * worker's death, each of the other workers has tasks to quarantine. If these are short, a few processes run them sooner than many
+ * could be started.
+ */
+const MAX_STARTING = 2
 
 /**
  * Creates an isolator without starting anything. Isolates are started when tasks need them. If no isolate is free, a task waits
@@ -40,7 +49,7 @@ export interface CountingIsolator extends Isolator {
  * @throws BullpenError `invalid_configuration` if a `max` is not a whole number of at least 1. `run` throws `invalid_definition`
  * for a thread with a memory limit, because V8 may abort the whole process when a thread runs out of memory.
  */
-export function openIsolator(options: IsolatorOptions): CountingIsolator {
+export function openIsolator(options: IsolatorOptions): PreparingIsolator {
   const { clock = systemClock, random = Math.random, log, resources, idleMs = 30_000, onReplaced = () => {} } = options
   const common = { clock, random, log, resources, idleMs, onReplaced }
   const threads = new IsolatePool({
@@ -71,7 +80,8 @@ export function openIsolator(options: IsolatorOptions): CountingIsolator {
       }
       return (task.isolation === 'thread' ? threads : processes).run(task, calls)
     },
-    countProcesses: () => processes.count(),
+    idleProcesses: () => processes.idle(),
+    prepareProcess: (memoryLimitBytes) => processes.prepare(memoryLimitBytes, MAX_STARTING),
     async close() {
       await Promise.all([threads.close(), processes.close()])
       await reaper.close()

@@ -174,7 +174,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
         ...common,
         resources: resources.values,
         tasks: broker,
-        countProcesses: quarantine?.isolator.countProcesses,
+        quarantineProcesses: quarantine?.pool,
       }),
       observe: telemetry.watchPool,
       log,

@@ -11,8 +11,8 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { nearest, readTaskId } from '@bullpen/contract/internal'
-import type { Isolator, QuarantineProcesses, Timeouts } from '@bullpen/engine/internal'
-import type { CountingIsolator } from '@bullpen/sandbox/internal'
+import type { Isolator, QuarantineProcesses, QuarantineProcessPool, Timeouts } from '@bullpen/engine/internal'
+import type { PreparingIsolator } from '@bullpen/sandbox/internal'
 
 /**
  * Returns the concurrency of each queue that the settings name, or of every queue in the catalogue if the settings do not name
@@ -58,10 +58,13 @@ export function isolatorFor(
 export function quarantineProcesses(
   { quarantineProcesses: max }: Pick<WorkerSettings, 'quarantineProcesses'>,
   fits: QuarantineProcesses['fits'],
-  open: (max: number) => CountingIsolator,
-): (QuarantineProcesses & { readonly isolator: CountingIsolator }) | undefined {
+  open: (max: number) => PreparingIsolator,
+): (QuarantineProcesses & { readonly pool: QuarantineProcessPool }) | undefined {
   if (max === 0) return undefined
-  return { isolator: open(max), fits, memoryLimitBytes: getHeapStatistics().heap_size_limit }
+  const memoryLimitBytes = getHeapStatistics().heap_size_limit
+  const isolator = open(max)
+  const pool = { idle: isolator.idleProcesses, prepare: () => isolator.prepareProcess(memoryLimitBytes) }
+  return { isolator, fits, memoryLimitBytes, pool }
 }
 
 export function defaultTimeouts(settings: WorkerSettings): Timeouts {

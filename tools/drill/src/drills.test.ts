@@ -15,7 +15,7 @@ describe.each([
   { pair: ['kill-cluster', 'leader'] },
   { pair: ['idempotent', 'full'] },
   { pair: ['limit', 'outage'] },
-  { pair: ['schedule'] },
+  { pair: ['schedule', 'poison'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -46,5 +46,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'limit',
     'outage',
     'schedule',
+    'poison',
   ])
 })

@@ -12,6 +12,7 @@ import { kill, killCluster } from './drills/kill.ts'
 import { leader } from './drills/leader.ts'
 import { limit } from './drills/limit.ts'
 import { outage } from './drills/outage.ts'
+import { poison } from './drills/poison.ts'
 import { receipts } from './drills/receipts.ts'
 import { deploy, long } from './drills/rolling.ts'
 import { schedule } from './drills/schedule.ts'
@@ -35,6 +36,7 @@ export const DRILLS = named([
   limit,
   outage,
   schedule,
+  poison,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Outcome } from '../ports/attempt-result.ts'
 import { type Apart, decideQuarantine, type Places, restAfter, survivalOf } from './decision.ts'
 
-const none = { starting: 0, idle: 0 }
-const free: Places = { inProcesses: 0, maxProcesses: 8, processes: none, unchangedMs: 0, isReserved: false, restMs: 0 }
+const free: Places = { inProcesses: 0, maxProcesses: 8, idleProcesses: 1, unchangedMs: 0, isReserved: false, restMs: 0 }
 const full: Places = { ...free, inProcesses: 8 }
 const run = (apart: Apart) => ({ kind: 'run', apart })
 const wait = (delayMs: number) => ({ kind: 'wait', delayMs })
@@ -15,9 +14,8 @@ describe('a quarantined task', () => {
     [1, 'own_process', full, run('own_process')],
     [1, 'process', free, run('process')],
     [1, 'process', { ...free, inProcesses: 7 }, run('process')],
-    [1, 'process', { ...free, inProcesses: 1, processes: { starting: 1, idle: 0 } }, run('process')],
-    [1, 'process', { ...free, inProcesses: 2, processes: { starting: 2, idle: 0 } }, wait(200)],
-    [1, 'process', { ...free, inProcesses: 2, processes: { starting: 2, idle: 1 } }, run('process')],
+    [1, 'process', { ...free, idleProcesses: 0 }, wait(200)],
+    [1, 'process', { ...free, idleProcesses: 0, unchangedMs: 700 }, wait(700)],
     [1, 'process', full, wait(200)],
     [1, 'process', { ...full, unchangedMs: 1_000 }, wait(1_000)],
     [1, 'process', { ...full, unchangedMs: 60_000 }, wait(5_000)],

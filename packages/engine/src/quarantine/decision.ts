@@ -16,26 +16,14 @@ import type { Random } from '../ports/clock.ts'
  */
 export type Apart = 'own_process' | 'process' | 'alone'
 
-export interface ProcessCount {
-  readonly starting: number
-  readonly idle: number
-}
-
-/**
- * How many child processes may start at once. Starting one takes the processor for several hundred milliseconds, and after a
- * worker's death, each of the other workers has tasks to quarantine. If these are short, a few processes run them sooner than many
- * could be started.
- */
-const MAX_STARTING = 2
-
 /** The places that a worker has for quarantined tasks. */
 export interface Places {
   /** How many quarantined tasks the worker runs in child processes. */
   readonly inProcesses: number
   readonly maxProcesses: number
-  /** The worker's child processes for quarantined tasks that have not begun their first task, and those that have no task. */
-  readonly processes: ProcessCount
-  /** The time since a quarantined task last got or left a child process, in ms. */
+  /** How many of the child processes are ready and have no task. */
+  readonly idleProcesses: number
+  /** The time since a quarantined task last got or left a child process, or began to wait for the first one, in ms. */
   readonly unchangedMs: number
   /** Whether a task has the worker to itself, or waits until it has. */
   readonly isReserved: boolean
@@ -71,14 +59,16 @@ export function decideQuarantine(
     case 'own_process':
       return { kind: 'run', apart }
     case 'process':
-      return hasProcess(places) ? { kind: 'run', apart } : wait(unchangedMs, random)
+      // A task does not wait for its process in this worker, because it would be lost again if the worker died meanwhile.
+      return hasPlace(places) && places.idleProcesses > 0 ? { kind: 'run', apart } : wait(unchangedMs, random)
     case 'alone':
       return restMs <= 0 ? { kind: 'run', apart } : wait(restMs, random)
   }
 }
 
-function hasProcess({ inProcesses, maxProcesses, processes: { starting, idle } }: Places): boolean {
-  return inProcesses < maxProcesses && (idle > 0 || starting < MAX_STARTING)
+/** Returns whether the worker may run one more quarantined task in a child process. */
+export function hasPlace({ inProcesses, maxProcesses }: Pick<Places, 'inProcesses' | 'maxProcesses'>): boolean {
+  return inProcesses < maxProcesses
 }
 
 function wait(ms: number, random: Random): QuarantineDecision {

@@ -5,7 +5,7 @@
 // and release what they have fetched. The task starts when no other attempt is running in any of the pools. An attempt that has
 // lost its lock has ended for the store, so it does not hold the task up.
 import type { Clock, Random } from '../ports/clock.ts'
-import { type Apart, decideQuarantine, type ProcessCount, type QuarantineDecision, restAfter } from './decision.ts'
+import { type Apart, decideQuarantine, hasPlace, type QuarantineDecision, restAfter } from './decision.ts'
 
 export interface QuarantineOptions {
   readonly clock: Pick<Clock, 'monotonic'>
@@ -14,8 +14,16 @@ export interface QuarantineOptions {
   readonly maxDeaths?: number
   /** How many quarantined tasks may run in child processes at once. Defaults to 0. */
   readonly maxProcesses?: number
-  /** Counts the child processes for quarantined tasks. By default, they take no time to start. */
-  readonly countProcesses?: () => ProcessCount
+  /** The child processes for quarantined tasks. By default, they take no time to start. */
+  readonly processes?: QuarantineProcessPool | undefined
+}
+
+/** The child processes that a worker keeps for quarantined tasks. */
+export interface QuarantineProcessPool {
+  /** Returns how many processes are ready and have no task. */
+  idle(): number
+  /** Starts one more process, unless enough of them are starting. */
+  prepare(): void
 }
 
 /** A pool of the worker. */
@@ -47,18 +55,22 @@ export interface Quarantine {
 
 export const DEFAULT_MAX_DEATHS = 3
 
-const NONE: ProcessCount = Object.freeze({ starting: 0, idle: 0 })
+/** A wait of a task that did not come back within this time, in ms, does not make the waits of later tasks longer. */
+const FORGOTTEN_AFTER_MS = 10_000
+
+const ALWAYS_READY: QuarantineProcessPool = { idle: () => Number.POSITIVE_INFINITY, prepare() {} }
 
 export function createQuarantine({
   clock,
   random,
   maxDeaths = DEFAULT_MAX_DEATHS,
   maxProcesses = 0,
-  countProcesses = () => NONE,
+  processes = ALWAYS_READY,
 }: QuarantineOptions): Quarantine {
   const members = new Set<QuarantineMember>()
   let inProcesses = 0
-  let changedAt = Number.NEGATIVE_INFINITY
+  let changedAt = 0
+  let lastWaitAt = Number.NEGATIVE_INFINITY
   let isReserved = false
   let restsUntil = Number.NEGATIVE_INFINITY
 
@@ -98,16 +110,22 @@ export function createQuarantine({
     isReserved: () => isReserved,
     enter(deaths, apart) {
       const now = clock.monotonic()
+      if (inProcesses === 0 && now - lastWaitAt > FORGOTTEN_AFTER_MS) changedAt = now
       const places = {
         inProcesses,
         maxProcesses,
-        processes: countProcesses(),
+        idleProcesses: processes.idle(),
         unchangedMs: now - changedAt,
         isReserved,
         restMs: restsUntil - now,
       }
       const decision = decideQuarantine({ deaths, maxDeaths, apart }, places, random)
-      return decision.kind === 'run' ? { ...decision, leave: take(apart) } : decision
+      if (decision.kind === 'run') return { ...decision, leave: take(apart) }
+      if (decision.kind === 'wait' && apart === 'process') {
+        lastWaitAt = now
+        if (hasPlace(places)) processes.prepare()
+      }
+      return decision
     },
     async untilAlone() {
       // A pool may still start what it had fetched when another pool became quiet.

@@ -10,7 +10,6 @@ import {
   createRestartBackoff,
   type IsolateCalls,
   type IsolatedTask,
-  type ProcessCount,
   type Random,
 } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
@@ -94,12 +93,15 @@ export class IsolatePool implements RunOwner {
     return typeof max === 'number' ? max : max()
   }
 
-  /** Counts the isolates that have not begun their first run, and those that have none. */
-  count(): ProcessCount {
-    return {
-      starting: this.#isolates.filter(({ started, state }) => !started && state !== 'ending').length,
-      idle: this.#isolates.filter(({ state }) => state === 'idle').length,
-    }
+  /** Returns how many isolates are ready and have no run. */
+  idle(): number {
+    return this.#isolates.filter(({ state }) => state === 'idle').length
+  }
+
+  /** Starts an isolate for a later run, unless as many as `maxStarting` are starting. */
+  prepare(memoryLimitBytes: number | undefined, maxStarting: number): void {
+    if (this.#closed || this.#isolates.filter(({ state }) => state === 'starting').length >= maxStarting) return
+    this.#start({ task: { memoryLimitBytes } })
   }
 
   run(task: IsolatedTask, calls: IsolateCalls): Run {
@@ -148,7 +150,7 @@ export class IsolatePool implements RunOwner {
     )
   }
 
-  #start({ task }: Run): ManagedIsolate | undefined {
+  #start({ task }: { readonly task: Pick<IsolatedTask, 'memoryLimitBytes'> }): ManagedIsolate | undefined {
     if (this.#isolates.length >= this.#max) return undefined
     const waitMs = this.#startAfter - this.#options.clock.monotonic()
     if (waitMs > 0) {

@@ -8,7 +8,7 @@ import {
   createPool,
   createQuarantine,
   type Pool,
-  type ProcessCount,
+  type QuarantineProcessPool,
   type Registry,
 } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
@@ -27,22 +27,21 @@ export interface PoolFactoryOptions {
   readonly resources: Resources
   readonly tasks: Pick<Broker, 'enqueue'>
   readonly parent: AbortSignal | undefined
-  /** Counts the worker's child processes for quarantined tasks. Undefined if there are none. */
-  readonly countProcesses: (() => ProcessCount) | undefined
+  /** The worker's child processes for quarantined tasks. Undefined if there are none. */
+  readonly quarantineProcesses: QuarantineProcessPool | undefined
   readonly log: Log & { child(fields: object): Log }
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
   const { settings, catalogue, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
-  const { countProcesses } = options
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
   const quarantine = createQuarantine({
     clock: clockOf(clock),
     random: Math.random,
     maxDeaths: settings.maxDeaths,
     maxProcesses: settings.quarantineProcesses,
-    ...(countProcesses !== undefined && { countProcesses }),
+    processes: options.quarantineProcesses,
   })
   return (queue, concurrency) =>
     createPool({

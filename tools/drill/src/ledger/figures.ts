@@ -149,6 +149,11 @@ export interface Figures {
   readonly mostAttempts?: number
   /** Time from the provider's recovery until every task had ended. */
   readonly drainedMs?: number
+  /** Tasks that killed their process, and how many of these are dead as poison. */
+  readonly pills?: number
+  readonly poisoned?: number
+  /** Tasks that killed their process and are dead neither as poison nor by their own timeout. */
+  readonly pillsOutlived?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }

@@ -6,7 +6,7 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import type { z } from 'zod'
-import { type call as callTask, type isolated, type Work, work } from '../programs/catalogue.ts'
+import { type call as callTask, type isolated, type pill, type Work, work } from '../programs/catalogue.ts'
 
 type Input = z.input<Work['input']>
 
@@ -47,7 +47,7 @@ export async function enqueueSteadily(
 }
 
 /** Resolves with the id once the task has been accepted. */
-export async function enqueueOne<D extends Work | typeof isolated | typeof callTask>(
+export async function enqueueOne<D extends Work | typeof isolated | typeof callTask | typeof pill>(
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,

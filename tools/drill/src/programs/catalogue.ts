@@ -49,4 +49,17 @@ export const call = defineTask({
   retry: { maxAttempts: 10, backoff: { type: 'exponential', initialDelay: '1s' } },
 })
 
-export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call)
+export const PILLS = ['kill', 'abort', 'memory', 'loop', 'exit'] as const
+
+/** Ends or blocks the process that runs it. */
+export const pill = defineTask({
+  name: 'drill.pill',
+  queue,
+  timeout: '2s',
+  grace: '100ms',
+  retry: { maxAttempts: 1 },
+  input: z.object({ how: z.enum(PILLS) }),
+  output,
+})
+
+export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call, pill)

@@ -5,6 +5,8 @@ import type { Exit } from '../ledger/figures.ts'
 export interface RunningProgram {
   readonly name: string
   readonly pid: number
+  /** Resolves with the exit code when the process has exited, or with null if a signal ended it. */
+  readonly exited: Promise<number | null>
   /** Stops the process (SIGSTOP) until it is resumed. */
   pause(): void
   resume(): void
@@ -30,6 +32,7 @@ export class ChildProcesses {
       name,
       // A child that is ready was started.
       pid: child.pid ?? 0,
+      exited,
       pause: () => void child.kill('SIGSTOP'),
       resume: () => void child.kill('SIGCONT'),
       ready: first.value,

@@ -13,10 +13,12 @@ export type System = 'bullpen' | 'bullmq'
 export interface Machine {
   /** How far the worker's clock is ahead, in ms. The value is negative if the clock is behind. */
   readonly clockOffMs?: number
+  /** How large the worker's heap may be, in MiB. Defaults to Node's own limit. */
+  readonly heapMiB?: number
 }
 
 export interface Fleet {
-  /** The workers that were neither killed nor asked to shut down, oldest first. */
+  /** The workers that run and were not asked to shut down, oldest first. */
   readonly workers: readonly WorkerProcess[]
   /** Starts one more worker. Resolves when the worker is fetching tasks. */
   start(config?: WorkerConfig, machine?: Machine): Promise<WorkerProcess>
@@ -54,20 +56,24 @@ export function openFleet(options: {
 
   return {
     workers,
-    async start(own = {}, { clockOffMs } = {}) {
+    async start(own = {}, { clockOffMs, heapMiB } = {}) {
       const name = `w${++started}`
       const workerArguments: WorkerArguments = { name, ledger, metrics: metricsOf(name), config: { ...config, ...own } }
       const child = fork(program, [JSON.stringify(workerArguments)], {
         stdio: ['ignore', log, log, 'ipc'],
-        execArgv: clockOffMs === undefined ? [] : ['--import', SHIFTED_CLOCK],
+        execArgv: [
+          ...(clockOffMs === undefined ? [] : ['--import', SHIFTED_CLOCK]),
+          ...(heapMiB === undefined ? [] : [`--max-old-space-size=${heapMiB}`]),
+        ],
         env: { ...process.env, BULLPEN_DRILL_CLOCK_OFF_MS: String(clockOffMs ?? 0) },
       })
       const ready = new Promise((resolve) => child.once('message', resolve))
       const running = await children.add(`worker ${name}`, child, ready)
-      const { pid, pause, resume } = running
+      const { pid, exited, pause, resume } = running
       const worker: WorkerProcess = {
         name,
         pid,
+        exited,
         pause,
         resume,
         kill() {
@@ -80,6 +86,7 @@ export function openFleet(options: {
         },
       }
       workers.push(worker)
+      void exited.then(() => remove(worker))
       return worker
     },
     async end(killAfterMs) {

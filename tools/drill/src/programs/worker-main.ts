@@ -6,6 +6,7 @@ import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { callHandler } from '../outage/call-handler.ts'
 import { catalogue } from './catalogue.ts'
 import { isolatedHandler } from './isolated-handler.ts'
+import { pillHandler } from './pill-handler.ts'
 import { secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
 import { ARGUMENTS_VARIABLE, WORKER_PID_VARIABLE, type WorkerArguments } from './worker-arguments.ts'
 
@@ -28,6 +29,7 @@ const worker = createWorker({
     'drill.third-work': thirdHandler,
     'drill.isolated': isolatedHandler,
     'drill.call': callHandler,
+    'drill.pill': pillHandler,
   },
   config,
   resources: { lastScrape },

@@ -334,6 +334,7 @@ async function runPills(
   })
   const { enqueue, pool, find, die, drain } = setup
   let started = 0
+  let killsLeft = 3
   const workers = new Map<string, ReturnType<typeof pool>>()
   const startWorker = async (): Promise<void> => {
     const name = `w:${started++}`
@@ -359,7 +360,10 @@ async function runPills(
     const pill = pills.pop()
     const worker = [...workers.keys()].find((each) => pill !== undefined && tasksOf(each).includes(pill))
     if (worker !== undefined) await kill(worker)
-    else if (hasProcesses && chance() === 0) await kill([...workers.keys()][0] ?? '')
+    else if (hasProcesses && killsLeft > 0 && chance() === 0) {
+      killsLeft--
+      await kill([...workers.keys()][0] ?? '')
+    }
     const records = await Promise.all(ids.map(find))
     return records.every(({ status }) => status === 'completed' || status === 'dead')
   }, 30_000)
