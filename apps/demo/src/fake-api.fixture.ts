@@ -35,6 +35,29 @@ export interface FakeApi extends AsyncDisposable {
 
 export const FAKE_KEY = 'fake-key'
 
+const linksTo = (id: string): TaskView['links'] => ({ self: `/v1/tasks/${id}`, cancel: `/v1/tasks/${id}/cancel` })
+
+/** Returns the view of a task that no worker has started. */
+function viewOf({ id, path }: FakeTask, enqueuedAt: string): TaskView {
+  return {
+    id,
+    task: 'files.digest',
+    version: 1,
+    queue: 'files',
+    status: 'waiting',
+    attemptsMade: 0,
+    maxAttempts: 1,
+    priority: 0,
+    fencingToken: 0,
+    input: { path },
+    meta: {},
+    tags: [],
+    enqueuedAt,
+    attempts: [],
+    links: linksTo(id),
+  }
+}
+
 export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
   const tasks = new Map<string, FakeTask>()
   let maxInFlight = 0
@@ -45,7 +68,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     const id = `files-${String(tasks.size).padStart(26, '0')}`
     tasks.set(id, { id, path: input.path, ended: false })
     maxInFlight = Math.max(maxInFlight, open().length)
-    return [202, { id, action: 'created', status: 'waiting', links: {} }]
+    return [202, { id, action: 'created', status: 'waiting', links: linksTo(id) }]
   }
 
   async function result(id: string): Promise<[number, object]> {
@@ -59,9 +82,9 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     task.ended = true
     const worker = behaviour.worker?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x`
     const time = new Date().toISOString()
-    const view: Partial<TaskView> = {
-      id,
-      task: 'files.digest',
+    const view: TaskView = {
+      ...viewOf(task, time),
+      attemptsMade: 1,
       fencingToken: behaviour.fencingToken?.(index) ?? 1,
       attempts: [
         {
@@ -83,6 +106,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
   }
 
   const open = () => [...tasks.values()].filter((task) => !task.ended)
+  const listed = () => behaviour.active?.().map((id) => tasks.get(id) ?? { id, path: '', ended: false }) ?? open()
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(request.url ?? '/', 'http://api')
@@ -92,7 +116,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
       : request.method === 'POST'
         ? await enqueue(request)
         : pathname === '/v1/tasks'
-          ? [200, { tasks: behaviour.active?.().map((id) => ({ id })) ?? open() }]
+          ? [200, { tasks: listed().map((task) => ({ ...viewOf(task, new Date().toISOString()), status: 'active' })) }]
           : await result(pathname.slice('/v1/tasks/'.length))
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }

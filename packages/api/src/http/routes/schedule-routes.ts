@@ -161,7 +161,8 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       tag: 'Schedules',
       params: nameParams,
       query: scheduleChangeSchema,
-      problems: ['invalid_request', 'unauthorized', 'schedule_not_found', 'redis_unavailable'],
+      // A request may have a body, although the route does not use it.
+      problems: [...PROBLEMS_OF_BODY, 'schedule_not_found'],
       operationId: 'deleteSchedule',
       summary: 'Delete a schedule',
       description:
