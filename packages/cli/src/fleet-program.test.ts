@@ -291,8 +291,23 @@ describe('--worker', () => {
     const { code, err } = await run(api, ['drain', '--worker', 'nobody', '--json'])
     expect({ code, error: jsonLines(err) }).toMatchObject({
       code: 3,
-      error: [{ error: { code: 'worker_not_found', detail: expect.stringContaining(P2) } }],
+      error: [{ error: { code: 'worker_not_found', detail: expect.stringContaining(P2), outcome: 'refused' } }],
     })
+  })
+
+  test.each([
+    [['pause', '--worker', 'nobody']],
+    [['resume', '--worker', 'nobody']],
+    [['drain', '--worker', 'nobody']],
+    [['drain', '--worker', 'nobody', '--dry-run']],
+    [['stop', 'nobody/cpu/1']],
+    [['resize', '--queue', 'cpu', '--worker', 'nobody', '--concurrency', '2']],
+  ])('%j with an unknown worker sends no command, and does not say that one may have taken effect', async (args) => {
+    await using api = await fakeApi(answers)
+    const { code, err } = await run(api, args)
+    expect(code).toBe(3)
+    expect(err).toMatch(/^bullpen: worker_not_found: no worker is named nobody; the running workers are [^\n]+\n$/)
+    expect(api.seen.map(({ request }) => request)).toEqual([FLEET])
   })
 })
 

@@ -46,6 +46,8 @@ async function workerNamed(client: Client, given: string): Promise<string> {
   const known = names.length === 0 ? 'no workers are running' : `the running workers are ${list(names)}`
   throw new ProblemError({
     code: 'worker_not_found',
+    // Only the fleet has been read; the command was not sent.
+    outcome: 'refused',
     status: 404,
     detail: `no worker is named ${plain(given)}; ${known}`,
   })
