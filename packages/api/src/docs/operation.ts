@@ -25,7 +25,7 @@ export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$Zod
       ...Object.fromEntries(
         Object.entries(row.responses).map(([status, response]) => [status, responseOf(catalogue, response, outputs)]),
       ),
-      ...problems(row.problems),
+      ...problems([...new Set([...bodyProblems(row), ...row.problems])]),
     },
   }
 }
@@ -93,6 +93,11 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
     ...(description === undefined ? {} : { description }),
     schema: rest,
   }))
+}
+
+/** A caller may send a body with every request but a GET, even if the route does not use it. */
+function bodyProblems({ method }: Route): readonly ErrorCode[] {
+  return method === 'GET' ? [] : ['malformed_json', 'invalid_request', 'payload_too_large', 'unsupported_media_type']
 }
 
 function problems(codes: readonly ErrorCode[]): Json {

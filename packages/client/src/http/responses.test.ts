@@ -74,7 +74,8 @@ test.each([
   ['an accepted task', { ...stored, links }, isEnqueueResponse, enqueueSchema],
   ['a dropped task', { action: 'dropped' }, isEnqueueResponse, enqueueSchema],
   ['a bulk response', bulk, isBulkResponseFor(3), bulkResponseSchema],
-  ['a task', task, isTask, taskViewSchema],
+  // JSON has no field for an input that the API cannot decode.
+  ['a task', task, isTask, taskViewSchema.partial({ input: true })],
   ['a cancelled task', { id: ID, outcome: 'cancelling', status: 'active', links }, isCancelled, cancelledSchema],
   ['a cancellation', cancellation, isCancellation, cancellationSchema],
   ['a preview', { ...filter, matching: 3, exact: true }, isCancelPreview, cancelPreviewSchema],

@@ -107,17 +107,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       query: deleteOneQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The task is deleted.', schema: deletedSchema } },
-      problems: [
-        // A request may have a body, although the route does not use it.
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'task_not_found',
-        'task_not_dead',
-        'payload_too_large',
-        'unsupported_media_type',
-        'redis_unavailable',
-      ],
+      problems: ['invalid_request', 'unauthorized', 'task_not_found', 'task_not_dead', 'redis_unavailable'],
       handle: deleteTask(context),
     }),
     route({
