@@ -32,7 +32,7 @@ export const outage: Drill = {
       atMost: { callsWhileDown: mostCalls, drainedMs: DRAINED_WITHIN_MS },
     }
   },
-  known: undefined,
+  known: { scale: 'full', callsWhileDown: 6_000, mostAttempts: 7, drainedMs: 7_401 },
   comparable: true,
   run: (scale, _seed, system) => callThroughOutage(PLANS[scale], system),
 }
