@@ -3,7 +3,7 @@ import type { CommandOutcome, CommandView } from '@bullpen/contract'
 import { formatBytes } from '@bullpen/contract/internal'
 import type { Style } from './colors.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
-import { plain } from './format.ts'
+import { count, plain } from './format.ts'
 
 const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
   done: 'green',
@@ -23,7 +23,7 @@ export function requestText(spec: Spec): string {
     resume: '',
     drain: [mode, timeout].filter(Boolean).join(' '),
     stop: how === 'hard' ? 'hard' : '',
-    resize: `${concurrency} slots`,
+    resize: typeof concurrency === 'number' ? count(concurrency, 'slot') : '',
     limit: limits(spec)
       .map(({ kind, value }) => `${kind} ${value}`)
       .join(', '),
@@ -31,7 +31,10 @@ export function requestText(spec: Spec): string {
   return plain([`${action} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
 }
 
-/** Describes the outcome of a command that every worker has carried out, such as `rate limit removed from cpu`. */
+/**
+ * Describes the outcome of a command that every worker has carried out, such as `rate limit removed from cpu` or
+ * `limit on the length of cpu reset to the limit of the queue's definition, if any`.
+ */
 function doneText(spec: Spec): string {
   const target = targetText(spec)
   const texts: Readonly<Record<Spec['action'], () => string>> = {
@@ -39,34 +42,54 @@ function doneText(spec: Spec): string {
     resume: () => `resumed ${target}`,
     drain: () => `drain of ${target} started, ${[spec.mode, spec.timeout].filter(Boolean).join(' ')}`,
     stop: () => (spec.how === 'hard' ? `stopped ${target}` : `stopping ${target} after its task`),
-    resize: () => `resized ${target} to ${spec.concurrency} slots`,
-    limit: () => limits(spec).map(limitText).join(', '),
+    resize: () => `resized ${target} to ${typeof spec.concurrency === 'number' ? count(spec.concurrency, 'slot') : ''}`,
+    limit: () => limits(spec).map(limitText).join('; '),
   }
   return plain(texts[spec.action]())
 
-  function limitText({ kind, value }: { readonly kind: string; readonly value: string }): string {
-    return value === 'none' ? `${kind} limit removed from ${target}` : `${kind} of ${target} limited to ${value}`
+  function limitText({ kind, value, fallback }: Limit): string {
+    if (value !== 'none') return `${kind} of ${target} limited to ${value}`
+    return fallback === undefined
+      ? `${kind} limit removed from ${target}`
+      : `limit on the ${kind} of ${target} reset to the limit of ${fallback}, if any`
   }
 }
 
-function limits(spec: Spec): readonly { readonly kind: string; readonly value: string }[] {
+interface Limit {
+  readonly kind: string
+  readonly value: string
+  /** Where the limit is set that applies again when the command's limit is removed. Undefined if only commands set such limits. */
+  readonly fallback?: string
+}
+
+function limits(spec: Spec): readonly Limit[] {
   const { concurrency, rate, maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
   return [
     ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
     ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate) }]),
     ...(maxTasks === undefined
       ? []
-      : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : `${maxTasks} tasks` }]),
+      : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : count(maxTasks, 'task'), fallback: DEFINITION }]),
     ...(maxBytes === undefined
       ? []
-      : [{ kind: 'size', value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes }]),
-    ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge }]),
-    ...(enqueueRate === undefined ? [] : [{ kind: 'enqueue rate', value: rateText(enqueueRate) }]),
+      : [
+          {
+            kind: 'size',
+            value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes,
+            fallback: DEFINITION,
+          },
+        ]),
+    ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge, fallback: DEFINITION }]),
+    ...(enqueueRate === undefined
+      ? []
+      : [{ kind: 'enqueue rate', value: rateText(enqueueRate), fallback: `${DEFINITION} or of the API's settings` }]),
     ...(maxUnfinishedTasks === undefined
       ? []
-      : [{ kind: 'number of unfinished tasks', value: `${maxUnfinishedTasks}` }]),
+      : [{ kind: 'number of unfinished tasks', value: `${maxUnfinishedTasks}`, fallback: DEFINITION }]),
   ]
 }
+
+const DEFINITION = "the queue's definition"
 
 function rateText(rate: NonNullable<Spec['rate']>): string {
   return rate === 'none' ? rate : `${rate.max}/${rate.per}`

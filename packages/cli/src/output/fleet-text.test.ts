@@ -31,6 +31,13 @@ test('a queue shows what applies to all of its workers', () => {
   ])
 })
 
+test('a limit of one is shown in the singular', () => {
+  const queues = [queueOf('cpu', { rate: { max: 1, perMs: 60_000 }, maxTasks: 1 })]
+  expect(fleetLines(fleetOf([], queues), undefined, layout)[1]).toBe(
+    'cpu    1/4   1      open, at most 1 start per 1m, at most 1 task',
+  )
+})
+
 test('workers and pools show anything unusual', () => {
   const unusual = pool({
     queue: 'files',

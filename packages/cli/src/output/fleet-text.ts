@@ -46,8 +46,8 @@ export function queueStateCell(view: QueueView, now: number): Cell {
   ]
   const limits = [
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
-    ...(rate === undefined ? [] : [`at most ${rate.max} starts per ${formatLength(rate.perMs)}`]),
-    ...(maxTasks === undefined ? [] : [`at most ${maxTasks} tasks`]),
+    ...(rate === undefined ? [] : [`at most ${count(rate.max, 'start')} per ${formatLength(rate.perMs)}`]),
+    ...(maxTasks === undefined ? [] : [`at most ${count(maxTasks, 'task')}`]),
     ...(maxBytes === undefined ? [] : [`at most ${formatBytes(maxBytes)} of tasks`]),
     ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
   ]

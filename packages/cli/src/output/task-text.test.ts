@@ -91,7 +91,21 @@ test('the attempt of a cancelled task names the cancel once', () => {
     { ...first, fencingToken: 0, outcome: 'cancelled', state: 'TERMINATED_STOP_SIGNAL', error } as const,
   ]
   const lines = taskLines(view({ status: 'cancelled', attempts: cancelled ?? [] }), layout)
-  expect(lines.at(-1)).toBe('  0  cancelled  the task was cancelled  1.5s  a:1:x')
+  expect(lines.at(-1)).toBe('  not started  cancelled  the task was cancelled  1.5s  a:1:x')
+})
+
+test('an attempt whose handler was not started has no number', () => {
+  const [first] = attempts
+  const error = { code: 'poison', message: '3 worker processes died while the task was running' }
+  const poisoned =
+    first === undefined
+      ? []
+      : [first, { ...first, fencingToken: 0, outcome: 'panicked', state: 'RECOVER_ERR', error } as const]
+  const lines = taskLines(view({ status: 'dead', attempts: poisoned }), layout)
+  expect(lines.slice(-2)).toEqual([
+    '  1            failed    smtp_421  try later                                           1.5s  a:1:x',
+    '  not started  panicked  poison    3 worker processes died while the task was running  1.5s  a:1:x',
+  ])
 })
 
 test('an accepted or cancelled task is one line', () => {

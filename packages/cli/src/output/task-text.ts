@@ -96,12 +96,12 @@ function retriesText({ retries }: TaskView, { now }: Layout): string | undefined
 }
 
 /**
- * Returns a line for each attempt with its fencing token, outcome, error code, message, duration, worker, and the user who
+ * Returns a line for each attempt with its fencing token (or `not started`), outcome, error code, message, duration, worker, and the user who
  * cancelled it.
  */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [
-    String(attempt.fencingToken),
+    attempt.fencingToken === 0 ? 'not started' : String(attempt.fencingToken),
     plain(attempt.outcome),
     // For a cancelled attempt, the error code is the same as the outcome.
     attempt.error?.code === attempt.outcome ? '' : plain(attempt.error?.code ?? ''),
