@@ -90,6 +90,18 @@ describe('figuresOf', () => {
     expect(figuresOf(ledger({ effects }))).toMatchObject({ restarted: 2, effectsRepeated: 1 })
   })
 
+  it('measures recovery to the next attempt in the same worker if that one comes first', () => {
+    const interruptions = [{ id: 'a', worker: 'w1', at: 3_000 }]
+    const effects: Effect[] = [2_000, 9_000].map((at, i) => ({
+      what: 'start',
+      id: 'a',
+      fencingToken: i + 1,
+      worker: 'w1',
+      at,
+    }))
+    expect(figuresOf(ledger({ effects, interruptions })).recoveryP99Ms).toBe(6_000)
+  })
+
   it('measures recovery from the interruption to the next attempt in another worker', () => {
     const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 6_100), started('a', 3, 'w3', 9_000)]
     const interruptions = [{ id: 'a', worker: 'w1', at: 100 }]

@@ -70,7 +70,7 @@ export interface Figures {
   readonly attemptsUsed: number
   readonly interrupted: number
   /**
-   * Time from an interruption to the next attempt in another worker. Infinite if there was none. Undefined if nothing was
+   * Time from an interruption to the task's next attempt. Infinite if there was none. Undefined if nothing was
    * interrupted.
    */
   readonly recoveryP99Ms: number | undefined
@@ -272,7 +272,9 @@ export function rank(values: readonly number[], share: number): number | undefin
 function recoveries(interruptions: readonly Interruption[], starts: readonly Effect[]): readonly number[] {
   const byTask = Map.groupBy(starts, ({ id }) => id)
   return interruptions.map(({ id, worker, at }) => {
-    const later = (byTask.get(id) ?? []).filter((start) => start.worker !== worker && start.at >= at)
+    // A worker that is no longer blocked or cut off may run the task again. An attempt that it starts in the same millisecond as the
+    // interruption may be the interrupted one.
+    const later = (byTask.get(id) ?? []).filter((start) => (start.worker === worker ? start.at > at : start.at >= at))
     return Math.min(...later.map((start) => start.at - at), Number.POSITIVE_INFINITY)
   })
 }
