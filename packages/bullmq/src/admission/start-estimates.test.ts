@@ -1,15 +1,18 @@
 // Tests the estimates on real queues, whose tasks take a known time.
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandSpec, createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
+import { Worker } from 'bullmq'
+import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { attach } from '../attach.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
-import { queueKeys } from '../keys.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
 import { type SetupOptions, setup, short } from '../setup.fixture.ts'
+import { openStartEstimates } from './start-estimates.ts'
 
 const EVERY_MS = 200
 
@@ -32,40 +35,61 @@ async function openQueue(options: SetupOptions = {}) {
   }
 }
 
-/** Four slots whose attempts take about 20 ms, so that about 200 tasks start in each second. */
-function slowHandler() {
-  let started = 0
-  const options: SetupOptions = {
-    concurrency: 4,
-    async handle({ input }) {
-      started++
-      await sleep(20)
-      return input
+/** A queue whose tasks start when the test says so, and estimates on a clock that the test moves. */
+async function openSteps() {
+  const { broker, namespace, redisUrl } = await setup({ leads: false })
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const options = { connection: redis, prefix: prefixOf(namespace, 'rig'), autorun: false, skipStalledCheck: true }
+  const worker = attach(new Worker('rig', async () => 1, options))
+  let at = 0
+  const estimates = openStartEstimates({ redis, namespace, everyMs: 50, now: () => at })
+  onTestFinished(async () => {
+    estimates.close()
+    await worker.close()
+    redis.disconnect()
+  })
+  /** Returns when a task that is not stored would be expected to start, in ms from its enqueue. */
+  const expectedMs = (call: Parameters<typeof newTask>[2] = {}): number | undefined => {
+    const probe = { ...task(call), enqueuedAt: 0 }
+    const { at: startAt, withdraw } = estimates.expect(probe)
+    withdraw()
+    return startAt
+  }
+  return {
+    enqueue: (count: number) => broker.enqueueAll(Array.from({ length: count }, () => task())),
+    expectedMs,
+    /** Starts and completes the next tasks. */
+    async complete(count: number): Promise<void> {
+      for (let i = 0; i < count; i++) {
+        const job = await worker.getNextJob(`token-${i}`)
+        await job?.moveToCompleted(1, `token-${i}`, false)
+      }
+    },
+    /** Moves the clock, so that a reading is due. */
+    pass(ms: number): void {
+      at += ms
     },
   }
-  return { options, hasStarted: (tasks: number) => eventually(() => started >= tasks, 30_000) }
 }
 
 describe('the expected start of a task', () => {
-  it('is mostly within a factor of two of what happens', async () => {
-    const { options, hasStarted } = slowHandler()
-    const { broker, startPool, settled } = await openQueue(options)
-    for (let i = 0; i < 4; i++) await broker.enqueueAll(Array.from({ length: 200 }, () => task()))
-    await startPool()
-    const probes: { readonly task: NewTask; readonly expectedStartAt: number }[] = []
-    for (const started of [200, 240, 280, 320, 360, 400, 440]) {
-      await hasStarted(started)
-      const probe = task()
-      const { expectedStartAt = Number.NaN } = await broker.enqueue(probe)
-      probes.push({ task: probe, expectedStartAt })
-    }
-    const ratios: number[] = []
-    for (const { task: probe, expectedStartAt } of probes) {
-      const { startedAt = Number.NaN } = (await settled(probe.id)) ?? {}
-      // The estimate is rounded up to a second.
-      ratios.push((expectedStartAt - 500 - probe.enqueuedAt) / (startedAt - probe.enqueuedAt))
-    }
-    expect(ratios.filter((ratio) => ratio > 0.5 && ratio < 2).length).toBeGreaterThanOrEqual(4)
+  it('is the number of tasks before it, divided by the rate at which tasks have started', async () => {
+    const { enqueue, expectedMs, complete, pass } = await openSteps()
+    await enqueue(100)
+    // Without a reading, a scheduled task is expected when it is due. After the first reading, the rate is not known yet.
+    await eventually(() => expectedMs({ delay: '5s' }) === undefined)
+    await complete(40)
+    pass(4_000)
+    // 40 tasks have started in 4 s, and 60 are left.
+    await eventually(() => expectedMs() === 6_000)
+    await complete(20)
+    pass(2_000)
+    await eventually(() => expectedMs() === 4_000)
+    await enqueue(50)
+    await complete(20)
+    pass(2_000)
+    await eventually(() => expectedMs() === 7_000)
+    expect(expectedMs({ delay: '1h' })).toBe(3_600_000)
   })
 
   it('is at once if no tasks are waiting', async () => {

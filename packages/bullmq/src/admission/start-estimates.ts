@@ -35,6 +35,8 @@ export interface StartEstimatesOptions {
   readonly namespace: string
   /** How often a queue is read, in ms. Defaults to 2,000. */
   readonly everyMs?: number | undefined
+  /** Returns the time of a monotonic clock, in ms. Defaults to `performance.now()`. */
+  readonly now?: () => number
 }
 
 /** Starts estimating. The timer does not keep the process alive. */
@@ -42,10 +44,11 @@ export function openStartEstimates({
   redis,
   namespace,
   everyMs = READ_EVERY_MS,
+  now = () => performance.now(),
 }: StartEstimatesOptions): StartEstimates {
   const queues = new Map<string, QueueEstimates>()
   const tick = (): void => {
-    for (const estimates of queues.values()) estimates.tick(performance.now())
+    for (const estimates of queues.values()) estimates.tick(now())
   }
   const timer = setInterval(tick, everyMs).unref()
 
@@ -56,7 +59,7 @@ export function openStartEstimates({
         estimates = createQueueEstimates(redis, queueKeys(namespace, task.queue), everyMs)
         queues.set(task.queue, estimates)
       }
-      return estimates.expect(task, performance.now())
+      return estimates.expect(task, now())
     },
     close: () => clearInterval(timer),
   }
