@@ -139,25 +139,26 @@ export function retryPolicies(open: OpenBackend): void {
   })
 
   it('a cancelled task no longer takes part in the budget', async () => {
+    const mayEnd = Promise.withResolvers<void>()
     const budget = { ratio: 0, minRetriesPerSecond: 0.1 }
-    const retry = { maxAttempts: 3, backoff: { type: 'fixed', initialDelay: '200ms', jitter: 0 }, budget } as const
-    const { broker, enqueue, find, pool, settled } = await openRetries(open, retry, failFirst)
-    const ids = [await enqueue(1), await enqueue(1), await enqueue(1)]
+    const retry = { maxAttempts: 2, backoff: { type: 'fixed', initialDelay: '5ms' }, budget } as const
+    const { broker, enqueue, find, pool, settled, starts } = await openRetries(open, retry, async (_, context) => {
+      if (context.attempt === 1) throw new TaskError('busy', 'try again')
+      await mayEnd.promise
+    })
+    const ids = await Promise.all([enqueue(1), enqueue(1), enqueue(1)])
     await pool.start()
-    const isRetrying = async (id: TaskId) => (await find(id)).status === 'retrying'
-    await eventually(async () => (await Promise.all(ids.map(isRetrying))).every(Boolean))
-    const dueAt = async (id: TaskId) => (await find(id)).dueAt ?? 0
-    const inLine = await Promise.all(ids.map(async (id) => ({ id, dueAt: await dueAt(id) })))
-    const [first, second, third] = inLine.toSorted((a, b) => a.dueAt - b.dueAt).map(({ id }) => id) as [
-      TaskId,
-      TaskId,
-      TaskId,
-    ]
-    expect(await broker.cancel(second, { stoppable: true })).toBe('cancelled')
-    // The retry of the first task succeeds and releases the third one, instead of the second.
-    expect(await settled(first)).toMatchObject({ status: 'completed' })
-    expect(await settled(third)).toMatchObject({ status: 'completed' })
-    expect(await find(second)).toMatchObject({ status: 'cancelled' })
+    const held = await eventually(async () => {
+      const retrying = (await Promise.all(ids.map(find))).filter(({ status }) => status === 'retrying')
+      return starts.some(({ attempt }) => attempt === 2) && retrying.length === 2 && retrying
+    })
+    const [first, second] = held.toSorted((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0)).map(({ id }) => id)
+    if (first === undefined || second === undefined) return expect.fail('no task is held')
+    expect(await broker.cancel(first, { stoppable: true })).toBe('cancelled')
+    // The retry that is running succeeds, and releases the second held task instead of the first.
+    mayEnd.resolve()
+    expect(await settled(second)).toMatchObject({ status: 'completed' })
+    expect(await find(first)).toMatchObject({ status: 'cancelled' })
   })
 
   it('no task has more attempts, shorter delays or more retries than any policy allows', async () => {
