@@ -13,10 +13,12 @@ function run(env: Record<string, string>, args: readonly string[] = []) {
   const { PATH } = process.env
   const child: ChildProcess = spawn(process.execPath, [MAIN, ...args], { env: { ...(PATH && { PATH }), ...env } })
   let output = ''
+  let errors = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text) => (output += text))
+  child.stderr?.on('data', (text) => (errors += text))
   const exited = once(child, 'exit').then(([code]) => code as number | null)
   onTestFinished(() => void child.kill('SIGKILL'))
-  return { child, exited, output: () => output }
+  return { child, exited, output: () => output, errors: () => errors }
 }
 
 async function started() {
@@ -109,4 +111,36 @@ test('the log of a development API does not contain its key', async () => {
   child.kill('SIGTERM')
   expect(await exited).toBe(0)
   expect(output()).not.toContain(key)
+})
+
+test('a development API without a key prints the key that it generates on standard error, and does not log it', async () => {
+  const { child, exited, output, errors } = run({
+    REDIS_URL: inject('redisUrl'),
+    BULLPEN_ENV: 'development',
+    BULLPEN_NAMESPACE: `main-${process.pid}`,
+    BULLPEN_API_PORT: '0',
+    BULLPEN_API_METRICS_PORT: '0',
+    BULLPEN_LOG_LEVEL: 'debug',
+  })
+  const link = await vi.waitUntil(() => / board with this key, open (\S+)\n/.exec(errors())?.[1], WITHIN)
+  const [, key = expect.fail()] = /^bullpen-api: generated the API key ([\w-]{32}), /m.exec(errors()) ?? []
+  const { origin, searchParams } = new URL(link)
+  expect(searchParams.get('key')).toBe(key)
+  const headers = { authorization: `Bearer ${key}` }
+  expect((await fetch(`${origin}/v1/fleet`, { headers })).status).toBe(200)
+  expect((await fetch(link, { redirect: 'manual' })).status).toBe(303)
+  child.kill('SIGTERM')
+  expect(await exited).toBe(0)
+  const log = output()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+  expect(log.join('\n')).toContain('API ready')
+  expect(log.join('\n')).not.toContain(key)
+})
+
+test('a production API prints nothing on standard error', async () => {
+  const { child, exited, errors } = await started()
+  child.kill('SIGTERM')
+  expect(await exited).toBe(0)
+  expect(errors()).toBe('')
 })

@@ -14,6 +14,11 @@ export interface Addresses {
   readonly metricsUrl: string
   /** In development, this URL contains the key that logs the browser in, so do not log it. */
   readonly boardUrl: string
+  /**
+   * The development key, if the API has generated it. Undefined in production, or if the settings contain a development key. Show
+   * the key to the developer, because it is stored nowhere, but do not log it.
+   */
+  readonly generatedKey: string | undefined
 }
 
 interface Ports {
@@ -72,6 +77,7 @@ export async function openPorts({ app, metrics, settings, devKey }: Ports, closi
     url,
     metricsUrl: `${httpUrl(metricsHost, metricsAt)}/metrics`,
     boardUrl: devKey === undefined ? `${url}/board/` : `${url}/board/login?key=${encodeURIComponent(devKey)}`,
+    generatedKey: settings.devKey === undefined ? devKey : undefined,
   }
 }
 

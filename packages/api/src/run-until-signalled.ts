@@ -11,6 +11,9 @@ const STOP_WITHIN_MS = 10_000
  * closing took longer than 10 s, so that exiting cuts off requests. 2 means that the API did not start, in which case one line
  * on standard error contains the reason. A second signal exits at once with code 1.
  *
+ * In development, if no development key is set, the key that the API generates and a link that logs a browser in are printed on
+ * standard error. Neither is logged.
+ *
  * If you pass a function that creates the API, errors during its creation, such as invalid settings, are also reported in one line.
  */
 export async function runUntilSignalled(api: Api | (() => Promise<Api>)): Promise<0 | 1 | 2> {
@@ -36,14 +39,23 @@ export async function runUntilSignalled(api: Api | (() => Promise<Api>)): Promis
 async function start(created: Api | (() => Promise<Api>)): Promise<Api | undefined> {
   try {
     const api = typeof created === 'function' ? await created() : created
-    const { url, metricsUrl } = await api.listen()
+    const { url, metricsUrl, boardUrl, generatedKey } = await api.listen()
     // The board's URL is not logged, because it contains the development key.
     api.log.info({ url, metricsUrl }, 'API ready')
+    if (generatedKey !== undefined) console.error(developmentKeyText(generatedKey, boardUrl))
     return api
   } catch (error) {
     console.error(`bullpen-api: ${startError(error)}`)
     return undefined
   }
+}
+
+/** Returns the lines that a developer needs in order to call the API with a key that exists only in this process. */
+function developmentKeyText(key: string, boardUrl: string): string {
+  return [
+    `bullpen-api: generated the API key ${key}, which is accepted only from this machine and until this process exits`,
+    `bullpen-api: to log in to the board with this key, open ${boardUrl}`,
+  ].join('\n')
 }
 
 async function stop(api: Api): Promise<0 | 1> {

@@ -148,7 +148,7 @@ export const API_SETTINGS = {
     schema: keySchema.optional(),
     expected: `a key of ${KEY_FORM}`,
     secret: true,
-    help: 'The API key for development, which is accepted only from this machine. If unset, the API generates a random key.',
+    help: 'The API key for development, which is accepted only from this machine. If unset, the API generates a random key and prints it on standard error.',
   },
   bodyLimit: {
     env: 'BULLPEN_API_BODY_LIMIT',
