@@ -35,7 +35,8 @@ export function limitCommands(redis: Redis, ms: number): void {
 
   const start = (): void => {
     const next = pending[settled]
-    timer = next && setTimeout(expire, next.expiresAt - performance.now()).unref()
+    // The time may have passed while other commands expired, and Node warns of a negative delay.
+    timer = next && setTimeout(expire, Math.max(0, next.expiresAt - performance.now())).unref()
   }
 
   const expire = (): void => {
