@@ -424,7 +424,10 @@ describe('configuration', () => {
     expect(login.status).toBe(303)
     expect(login.headers.get('location')).toBe('/board/')
     const key = new URL(boardUrl).searchParams.get('key')
-    expect((await fetch(`${url}/openapi.json`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+    const document = await fetch(`${url}/openapi.json`, { headers: { authorization: `Bearer ${key}` } })
+    expect(document.status).toBe(200)
+    // The connection stays open until the whole body has been read.
+    await document.text()
   })
 })
 
