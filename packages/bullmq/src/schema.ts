@@ -80,7 +80,7 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
   )
 }
 
-/** Returns the output of `INFO server`, or '' if the Redis user is not permitted to run INFO, which nothing else needs. */
+/** Returns the output of `INFO server`, or '' if the Redis user is not permitted to run INFO, without which producers also work. */
 function serverInfo(redis: Commander): Promise<string> {
   return redis.info('server').catch((err: unknown) => {
     if (err instanceof Error && err.message.startsWith('NOPERM')) return ''

@@ -2,20 +2,26 @@
 import { readFileSync } from 'node:fs'
 import { privateRedis } from '@bullpen/testing'
 import { Redis } from 'ioredis'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { long, setup, short } from '../setup.fixture.ts'
 
 const PAGE = new URL('../../../../docs/how-to/redis-settings.md', import.meta.url)
 
-it('a user with the documented permissions can enqueue, run, cancel and list tasks', async () => {
+/** Starts a Redis server with the documented user. Returns the user's URL, and a connection of the administrator. */
+async function serverWithUser(change = (rules: string) => rules) {
   const [, rules = expect.fail()] = /^user bullpen on >PASSWORD (.+)$/m.exec(readFileSync(PAGE, 'utf8')) ?? []
   const server = await privateRedis()
   await server.start()
   const admin = new Redis(server.url)
   onTestFinished(() => admin.disconnect())
   // The test's namespace begins with `t-`.
-  await admin.acl('SETUSER', 'bullpen', 'on', '>PASSWORD', ...rules.replaceAll('{bullpen', '{t-').split(' '))
-  const stage = await setup({ redisUrl: server.url.replace('redis://', 'redis://bullpen:PASSWORD@') })
+  await admin.acl('SETUSER', 'bullpen', 'on', '>PASSWORD', ...change(rules).replaceAll('{bullpen', '{t-').split(' '))
+  return { admin, redisUrl: server.url.replace('redis://', 'redis://bullpen:PASSWORD@') }
+}
+
+it('a user with the documented permissions can enqueue, run, cancel and list tasks', async () => {
+  const { admin, redisUrl } = await serverWithUser()
+  const stage = await setup({ redisUrl })
   await stage.startPool()
   const completed = await stage.enqueue(short)
   expect(await stage.settled(completed)).toMatchObject({ status: 'completed' })
@@ -25,4 +31,17 @@ it('a user with the documented permissions can enqueue, run, cancel and list tas
   expect(tasks.map(({ id }) => id)).toEqual([scheduled])
   expect([...stage.broker.serverProblems().keys()]).toContain('listpack')
   expect(await admin.acl('LOG')).toEqual([])
+})
+
+it('a user without INFO can enqueue, but can start no worker, and ioredis prints that it skips the ready check', async () => {
+  const printed = vi.spyOn(console, 'warn').mockImplementation(() => {})
+  onTestFinished(() => printed.mockRestore())
+  const { redisUrl } = await serverWithUser((rules) => rules.replace(' +info', ' -info'))
+  const stage = await setup({ redisUrl })
+  expect(await stage.broker.find(await stage.enqueue(short))).toMatchObject({ status: 'waiting' })
+  await expect(stage.startPool()).rejects.toThrow("NOPERM this user has no permissions to run the 'info' command")
+  const lines = printed.mock.calls.map(([line]) => line)
+  expect(new Set(lines.map((line) => `${line}`.slice(0, 'Skipping the ready check'.length)))).toEqual(
+    new Set(['Skipping the ready check']),
+  )
 })

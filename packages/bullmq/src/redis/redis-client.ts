@@ -26,6 +26,10 @@ export const RECONNECTING = {
   reconnectOnError: (error: Error): 2 | false => (error.message.includes('READONLY') ? 2 : false),
   // Automatic pipelining of the commands issued in one tick would halve BullMQ's throughput.
   enableAutoPipelining: false,
+  // The check holds commands back while Redis loads its data after a restart. Without it, Redis would reject them with LOADING. If
+  // Redis does not permit INFO, ioredis skips the check and prints a line of plain text for each connection, which no option turns
+  // off while the check is on.
+  enableReadyCheck: true,
 } satisfies RedisOptions
 
 /**
