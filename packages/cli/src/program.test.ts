@@ -552,6 +552,16 @@ describe('an error', () => {
     expect(err).toBe([`bullpen: invalid_request: ${detail}`, ...rest.map((line) => `  ${line}`), ''].join('\n'))
   })
 
+  test('says that the API does not know the outcome if it has lost Redis', async () => {
+    await using api = await fakeApi({
+      [CANCEL]: problem('redis_unavailable', 503, { detail: 'Redis is not reachable' }),
+    })
+    expect(await runBullpen(api, ['cancel', ID])).toMatchObject({
+      code: 3,
+      err: 'bullpen: redis_unavailable: Redis is not reachable\nthe request may have taken effect, because the API does not know its outcome\n',
+    })
+  })
+
   test('a server that is not a Bullpen API ends with exit code 4', async () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
     expect(await runBullpen(api, ['show', ID])).toMatchObject({

@@ -39,13 +39,12 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   }
   if (!(error instanceof ProblemError)) return undefined
   const { code, status, detail, errors, taskId, requestId, outcome } = error
-  const isBullpen = code !== 'unreachable' && code !== 'unexpected_response'
   // The API's detail may already contain the field errors.
   const fields = errors
     .filter((each) => detail !== each.message && !detail?.includes(fieldErrorText(each)))
     .map(fieldErrorText)
   return {
-    exitCode: isBullpen ? EXIT.refused : EXIT.unreachable,
+    exitCode: isFromApi(code) ? EXIT.refused : EXIT.unreachable,
     lines: [
       plain([code, detail].filter(Boolean).join(': ')),
       ...fields.map((text) => `  ${plain(text)}`),
@@ -63,7 +62,11 @@ const HINTS: Readonly<Partial<Record<ClientErrorCode, string>>> = {
 function hintOn(code: ClientErrorCode, outcome: CallOutcome, taskId: string | undefined): readonly string[] {
   const hint = HINTS[code] === undefined ? [] : [HINTS[code]]
   if (taskId !== undefined) return [...hint, `${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]
-  return outcome === 'refused'
-    ? hint
-    : [...hint, 'the request may have taken effect, because it was sent and no valid response arrived']
+  if (outcome === 'refused') return hint
+  const reason = isFromApi(code) ? 'the API does not know its outcome' : 'it was sent and no valid response arrived'
+  return [...hint, `the request may have taken effect, because ${reason}`]
+}
+
+function isFromApi(code: ClientErrorCode): boolean {
+  return code !== 'unreachable' && code !== 'unexpected_response'
 }
