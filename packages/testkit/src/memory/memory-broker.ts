@@ -6,41 +6,31 @@ import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
   type CallOptions,
-  type Enqueued,
   type InputOf,
-  isFinal,
   type TaskDefinition,
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import type { Broker, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelRule,
   type Clock,
   editedEnvelope,
-  mapTasks,
   newTask,
   type PoolOptions,
-  queueOfAll,
   type Retention,
-  taskBytes,
-  uniqueKeyTaken,
 } from '@bullpen/engine/internal'
-import { ApiKeyBuckets } from './api-key-buckets.ts'
 import { DeadChanges } from './dead-changes.ts'
-import { IdempotencyRecords } from './idempotency-records.ts'
+import { createMemoryEnqueueing } from './enqueueing/memory-enqueueing.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countDead, matchingDead, searchDead } from './memory-dead-tasks.ts'
-import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { memorySchedules } from './memory-schedules.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
-import { RemovedTasks } from './removed-tasks.ts'
-import { StartEstimates } from './start-estimates.ts'
-import { actionOnExisting, recordOf, type StoredTask, statusOf, storedTask } from './stored-task.ts'
-import { type FoundConflict, UniqueKeys } from './unique-keys.ts'
+import { recordOf, type StoredTask, statusOf } from './stored-task.ts'
+import { TaskWaiters } from './task-waiters.ts'
 
 export interface MemoryBrokerOptions {
   readonly clock: Clock
@@ -86,13 +76,6 @@ export interface MemoryBroker extends Broker {
   kill(worker: string): void
 }
 
-interface PreparedTask {
-  readonly isNew: boolean
-  /** The size of the task's stored string, in bytes. */
-  readonly dataBytes: number
-  readonly store: () => Enqueued
-}
-
 const STALL_MS = 6_000
 const SWEEP_MS = 2_000
 
@@ -102,24 +85,17 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const outage = new Outage()
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
-  const records = new IdempotencyRecords(clock)
-  const starts = new StartEstimates(clock)
-  const buckets = new ApiKeyBuckets(clock)
-  const removedTasks = new RemovedTasks(clock)
   const deadChanges = new DeadChanges(clock)
-  const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
-  const waiters = new Map<TaskId, Set<() => void>>()
+  const waiters = new TaskWaiters()
   const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
   let stopSweep: (() => void) | undefined
 
-  const wakeWaiters = ({ id }: StoredTask): void => {
-    for (const wake of waiters.get(id) ?? []) wake()
-  }
+  const wakeWaiters = ({ id }: StoredTask): void => waiters.wake(id)
 
   const onRemoved = (task: StoredTask): void => {
     tasks.delete(task.id)
-    removedTasks.add(task)
+    enqueueing.noteRemoved(task)
     wakeWaiters(task)
   }
 
@@ -154,72 +130,18 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return task && recordOf(task)
   }
 
-  /** @throws BullpenError `payload_too_large`. */
-  const assertSize = (dataBytes: number): void => {
-    if (dataBytes <= sizeLimit) return
-    throw new BullpenError('payload_too_large', `the task takes ${dataBytes} bytes as JSON; the limit is ${sizeLimit}`)
-  }
-
-  /**
-   * Checks whether a task may be stored. Returns the function that stores it, unless a task with its id already exists or another
-   * task has its unique key. `pending` is what the same call stores before it.
-   */
-  const prepare = (task: NewTask, pending: Pending = { tasks: 0, bytes: 0 }): PreparedTask => {
-    const store = storeOf(task.queue)
-    const stored = storedTask(task, options.codec)
-    const { dataBytes } = stored
-    assertSize(dataBytes)
-    const earlier = records.find(task)
-    if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
-    const known = tasks.get(task.id)
-    const mayBeRepeat = task.isRepeat || task.unique !== undefined
-    const removed = mayBeRepeat ? removedTasks.actionOf(task) : undefined
-    const action = known === undefined ? removed : actionOnExisting(known, task.caller)
-    if (action !== undefined) return { isNew: false, dataBytes, store: () => ({ id: task.id, action }) }
-    const conflict = uniqueKeys.conflict(task)
-    const other = conflict && tasks.get(conflict.id)
-    const hasReplaced = conflict?.decided.action === 'replaced'
-    if (conflict !== undefined && !hasReplaced) {
-      return {
-        isNew: false,
-        dataBytes,
-        store() {
-          const kept = keepOther(task, conflict, other)
-          records.remember(task, kept, kept.status)
-          return kept
-        },
-      }
-    }
-    if (task.limits !== undefined) {
-      const replaced = hasReplaced ? other : undefined
-      const room = { store, dataBytes, now: clock.now(), replaced, pending }
-      assertRoom(task, room)
-      assertRoomForApiKey(task, room)
-      buckets.assertToken(task, pending.tasks)
-    }
-    return {
-      isNew: true,
-      dataBytes,
-      store() {
-        if (other !== undefined) store.remove(other)
-        const action = hasReplaced ? 'replaced' : 'created'
-        const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, store) } as const
-        tasks.set(task.id, stored)
-        stored.hasReplaced = hasReplaced
-        uniqueKeys.take(task)
-        buckets.take(task)
-        records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
-        store.add(stored)
-        if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
-        return enqueued
-      },
-    }
-  }
-
-  const enqueue = async (task: NewTask): Promise<Enqueued> => {
-    outage.check()
-    return prepare(task).store()
-  }
+  const enqueueing = createMemoryEnqueueing({
+    clock,
+    outage,
+    codec: options.codec,
+    sizeLimit,
+    tasks,
+    storeOf,
+    onStored({ expiresAt }) {
+      if (expiresAt !== undefined && stopSweep === undefined) sweep()
+    },
+  })
+  const { enqueue, enqueueBulk, enqueueAll } = enqueueing
 
   const { schedules, close: closeSchedules } = memorySchedules({
     clock,
@@ -228,38 +150,17 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       const task = tasks.get(id)
       return task && statusOf(task)
     },
-    enqueue: (task) => void prepare(task).store(),
+    enqueue: (task) => void enqueueing.storeNow(task),
     async cancel({ queue, id, stoppable }) {
       const task = tasks.get(id)
       if (task !== undefined) storeOf(queue).cancel(task, { stoppable, by: 'schedule' })
     },
   })
 
-  /** Resolves a conflict over a unique key in favour of the other task, and returns the result of the call. */
-  const keepOther = (task: NewTask, { id, decided }: FoundConflict, other: StoredTask | undefined): Enqueued => {
-    if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
-    if (decided.action !== 'extended') return { id, action: 'existing', status: other && statusOf(other) }
-    const store = storeOf(task.queue)
-    if (other !== undefined) store.postpone(other, decided.dueAt)
-    return { id, action: 'extended', status: 'scheduled', expectedStartAt: starts.expect(task, store) }
-  }
-
   return {
     enqueue,
-
-    enqueueBulk: (tasks) => Promise.allSettled(tasks.map(enqueue)),
-
-    async enqueueAll(tasks) {
-      outage.check()
-      queueOfAll(tasks)
-      let pending: Pending = { tasks: 0, bytes: 0 }
-      const prepared = mapTasks(tasks, (task) => {
-        const each = prepare(task, pending)
-        if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + taskBytes(each.dataBytes) }
-        return each
-      })
-      return prepared.map(({ store }) => store())
-    },
+    enqueueBulk,
+    enqueueAll,
 
     async add(definition, input, call = {}) {
       const now = clock.now()
@@ -270,25 +171,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     find: async (id) => find(id),
 
-    async waitUntilFinished(id, signal) {
-      let changed = Promise.withResolvers<void>()
-      const wake = (): void => changed.resolve()
-      const wakes = waiters.get(id) ?? new Set()
-      waiters.set(id, wakes.add(wake))
-      signal.addEventListener('abort', wake)
-      try {
-        for (;;) {
-          changed = Promise.withResolvers()
-          const record = find(id)
-          if (record === undefined || isFinal(record.status) || signal.aborted) return record
-          await changed.promise
-        }
-      } finally {
-        signal.removeEventListener('abort', wake)
-        wakes.delete(wake)
-        if (wakes.size === 0) waiters.delete(id)
-      }
-    },
+    waitUntilFinished: (id, signal) => waiters.wait(id, find, signal),
 
     async cancel(id, options) {
       outage.check()
@@ -321,7 +204,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       if (task === undefined) return 'not_found'
       const { edit } = options
       const envelope = edit === undefined ? task.envelope : editedEnvelope(task.envelope, edit, task.codec)
-      assertSize(Buffer.byteLength(JSON.stringify(envelope)))
+      enqueueing.assertSize(Buffer.byteLength(JSON.stringify(envelope)))
       return storeOf(task.queue).retry(task, options, envelope)
     },
 

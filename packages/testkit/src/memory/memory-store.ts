@@ -21,8 +21,11 @@ import {
   taskBytes,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
+import { oldTasks } from './old-tasks.ts'
 import { RetryBudgets } from './retry-budgets.ts'
 import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask, statusOf } from './stored-task.ts'
+import { Timers } from './timers.ts'
+import { WaitingList } from './waiting-list.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
@@ -59,11 +62,10 @@ export class MemoryStore {
   #started = 0
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
-  /** The first task in this list runs next. */
-  readonly #waiting: StoredTask[] = []
+  readonly #waiting = new WaitingList()
   /** Called when a task may have become ready. */
   readonly #listeners = new Set<() => void>()
-  readonly #timers = new Set<() => void>()
+  readonly #timers: Timers
   #offersAgain = false
   /** No task is fetched before this time. */
   #throttledUntil = Number.NEGATIVE_INFINITY
@@ -77,6 +79,7 @@ export class MemoryStore {
 
   constructor({ clock, stallMs, retention, onEnded, onRemoved }: MemoryStoreOptions) {
     this.#clock = clock
+    this.#timers = new Timers(clock)
     this.#stallMs = stallMs
     this.#retention = retention
     this.#onEnded = onEnded
@@ -99,7 +102,7 @@ export class MemoryStore {
 
   /** Deletes a task that no consumer has. */
   remove(task: StoredTask): void {
-    this.#removeWaiting(task)
+    this.#waiting.remove(task)
     this.#tasks = this.#tasks.filter((each) => each !== task)
     this.#onRemoved(task)
   }
@@ -133,7 +136,7 @@ export class MemoryStore {
    * by id.
    */
   in(place: Place): readonly StoredTask[] {
-    if (place === 'waiting') return this.#waiting
+    if (place === 'waiting') return this.#waiting.all
     const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
     return this.#tasks
       .filter((task) => task.place === place)
@@ -153,7 +156,7 @@ export class MemoryStore {
   take(owner: Owner): StoredTask | undefined {
     const task = this.#next()
     if (task === undefined) return undefined
-    this.#removeWaiting(task)
+    this.#waiting.remove(task)
     task.place = 'active'
     task.owner = owner
     task.fencingToken++
@@ -178,7 +181,7 @@ export class MemoryStore {
     // The task is not offered at once, because the consumer that released it would only release it again.
     if (this.#offersAgain) return true
     this.#offersAgain = true
-    this.#after(OFFERED_AGAIN_MS, () => {
+    this.#timers.after(OFFERED_AGAIN_MS, () => {
       this.#offersAgain = false
       this.wake()
     })
@@ -222,7 +225,7 @@ export class MemoryStore {
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.owner = undefined
-    this.#after(this.#stallMs, () => {
+    this.#timers.after(this.#stallMs, () => {
       task.losses++
       if (task.deaths === 0 || task.alone === task.fencingToken) task.deaths++
       const now = this.#clock.now()
@@ -245,7 +248,7 @@ export class MemoryStore {
   endPoisoned(): StoredTask | undefined {
     const task = this.#next()
     if (task === undefined || task.losses <= MAX_LOSSES) return undefined
-    this.#removeWaiting(task)
+    this.#waiting.remove(task)
     task.attemptsMade++
     const message = 'the worker was lost'
     task.errorKind = errorKind({ state: 'RECOVER_ERR', reason: 'process_lost', message }, undefined, sha256)
@@ -329,7 +332,7 @@ export class MemoryStore {
     )
     const expired = unstarted.filter(({ expiresAt = now }) => expiresAt <= now)
     for (const task of expired) {
-      this.#removeWaiting(task)
+      this.#waiting.remove(task)
       addRecord(task, endWithoutStart('queue_timeout', { attempt: 1, process: worker, now }))
       this.#end(task, 'failed')
     }
@@ -338,8 +341,7 @@ export class MemoryStore {
 
   /** Cancels every scheduled transition. */
   close(): void {
-    for (const stop of this.#timers) stop()
-    this.#timers.clear()
+    this.#timers.close()
   }
 
   /**
@@ -352,17 +354,17 @@ export class MemoryStore {
     for (const task of this.in('delayed')) {
       if (task.dueAt !== undefined && task.dueAt <= now) this.#due(task, { wake: false })
     }
-    return this.#waiting[0]
+    return this.#waiting.all[0]
   }
 
   /** Throttles the queue. A throttle that would end before the current one has no effect. */
   #throttle(ms: number): void {
     this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
-    this.#after(ms, () => this.wake())
+    this.#timers.after(ms, () => this.wake())
   }
 
   #endCancelled(task: StoredTask, { reason, by }: CancelCause, process = 'memory'): void {
-    this.#removeWaiting(task)
+    this.#waiting.remove(task)
     const now = this.#clock.now()
     addRecord(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now, by }))
     this.#end(task, 'failed')
@@ -376,11 +378,7 @@ export class MemoryStore {
     task.place = 'waiting'
     task.owner = undefined
     task.dueAt = undefined
-    // The list is sorted by priority. The task becomes the first or the last one of its priority.
-    const isBehind = ({ priority }: StoredTask) =>
-      where === 'first' ? priority >= task.priority : priority > task.priority
-    const at = this.#waiting.findIndex(isBehind)
-    this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, task)
+    this.#waiting.add(task, where)
     if (wake) this.wake()
   }
 
@@ -399,7 +397,7 @@ export class MemoryStore {
     task.place = 'delayed'
     task.owner = undefined
     task.dueAt = dueAt
-    this.#after(delayMs, () => {
+    this.#timers.after(delayMs, () => {
       // The task may have been postponed in the meantime. If a consumer has already found it due, other consumers may still be idle.
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#due(task)
       else if (task.place === 'waiting') this.wake()
@@ -416,11 +414,6 @@ export class MemoryStore {
     this.#wait(task, where, options)
   }
 
-  #removeWaiting(task: StoredTask): void {
-    const at = this.#waiting.indexOf(task)
-    if (at >= 0) this.#waiting.splice(at, 1)
-  }
-
   #end(task: StoredTask, place: 'completed' | 'failed'): void {
     task.place = place
     task.owner = undefined
@@ -432,11 +425,9 @@ export class MemoryStore {
 
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */
   #removeOld(status: TaskStatus): void {
-    const { ageMs = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } =
-      (isFinal(status) ? this.#retention[status] : undefined) ?? {}
     const ended = this.in(status === 'completed' ? 'completed' : 'failed').filter((task) => statusOf(task) === status)
-    const before = this.#clock.now() - ageMs
-    const old = new Set(ended.filter(({ endedAt = before }, i) => endedAt < before || i < ended.length - count))
+    const kept = (isFinal(status) ? this.#retention[status] : undefined) ?? {}
+    const { old, nextAt } = oldTasks(ended, kept, this.#clock.now())
     for (const task of old) {
       const { cancelledBy } = task
       if (cancelledBy !== undefined && endedBeforeItRan(task)) {
@@ -445,16 +436,6 @@ export class MemoryStore {
       this.#onRemoved(task)
     }
     if (old.size > 0) this.#tasks = this.#tasks.filter((task) => !old.has(task))
-    const newest = ended.at(-1)?.endedAt
-    if (newest === undefined || old.size === ended.length || ageMs === Number.POSITIVE_INFINITY) return
-    this.#after(newest + ageMs + 1 - this.#clock.now(), () => this.#removeOld(status))
-  }
-
-  #after(ms: number, then: () => void): void {
-    const stop = this.#clock.after(ms, () => {
-      this.#timers.delete(stop)
-      then()
-    })
-    this.#timers.add(stop)
+    if (nextAt !== undefined) this.#timers.after(nextAt - this.#clock.now(), () => this.#removeOld(status))
   }
 }

@@ -1,0 +1,157 @@
+// Stores tasks for the memory broker: checks whether a task may be stored, and resolves conflicts with earlier calls and tasks.
+import { BullpenError, type Enqueued, type TaskId } from '@bullpen/contract'
+import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import { type Clock, mapTasks, queueOfAll, taskBytes, uniqueKeyTaken } from '@bullpen/engine/internal'
+import type { MemoryStore } from '../memory-store.ts'
+import type { Outage } from '../outage.ts'
+import { actionOnExisting, type StoredTask, statusOf, storedTask } from '../stored-task.ts'
+import { ApiKeyBuckets } from './api-key-buckets.ts'
+import { IdempotencyRecords } from './idempotency-records.ts'
+import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
+import { RemovedTasks } from './removed-tasks.ts'
+import { StartEstimates } from './start-estimates.ts'
+import { type FoundConflict, UniqueKeys } from './unique-keys.ts'
+
+export interface MemoryEnqueueingOptions {
+  readonly clock: Clock
+  readonly outage: Outage
+  readonly codec: PayloadCodec | undefined
+  /** The maximum size of a task's stored data, in bytes. */
+  readonly sizeLimit: number
+  /** The tasks of all queues. A stored task is added. */
+  readonly tasks: Map<TaskId, StoredTask>
+  /** @throws BullpenError `queue_not_found`. */
+  readonly storeOf: (queue: string) => MemoryStore
+  /** Called with each task that has been stored. */
+  readonly onStored: (task: StoredTask) => void
+}
+
+export interface MemoryEnqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
+  /** Stores a task at once, even while the broker is unreachable. @throws BullpenError like `enqueue`. */
+  storeNow(task: NewTask): Enqueued
+  /** Checks the size of a task's stored data, in bytes. @throws BullpenError `payload_too_large`. */
+  assertSize(dataBytes: number): void
+  /** Notes that a task was deleted. */
+  noteRemoved(task: StoredTask): void
+}
+
+interface PreparedTask {
+  readonly isNew: boolean
+  /** The size of the task's stored string, in bytes. */
+  readonly dataBytes: number
+  readonly store: () => Enqueued
+}
+
+const NOTHING_PENDING: Pending = { tasks: 0, bytes: 0 }
+
+export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): MemoryEnqueueing {
+  const { clock, outage, codec, sizeLimit, tasks, storeOf, onStored } = options
+  const records = new IdempotencyRecords(clock)
+  const starts = new StartEstimates(clock)
+  const buckets = new ApiKeyBuckets(clock)
+  const removedTasks = new RemovedTasks(clock)
+  const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
+
+  const assertSize = (dataBytes: number): void => {
+    if (dataBytes <= sizeLimit) return
+    throw new BullpenError('payload_too_large', `the task takes ${dataBytes} bytes as JSON; the limit is ${sizeLimit}`)
+  }
+
+  /** Returns the result of a call that stores nothing because an earlier call with the same id has stored the task. */
+  const repeated = (task: NewTask): Enqueued | undefined => {
+    const known = tasks.get(task.id)
+    const mayBeRepeat = task.isRepeat || task.unique !== undefined
+    const removed = mayBeRepeat ? removedTasks.actionOf(task) : undefined
+    const action = known === undefined ? removed : actionOnExisting(known, task.caller)
+    return action && { id: task.id, action }
+  }
+
+  /** Resolves a conflict over a unique key in favour of the other task, and returns the result of the call. */
+  const keepOther = (task: NewTask, { id, decided }: FoundConflict, other: StoredTask | undefined): Enqueued => {
+    if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
+    if (decided.action !== 'extended') return { id, action: 'existing', status: other && statusOf(other) }
+    const store = storeOf(task.queue)
+    if (other !== undefined) store.postpone(other, decided.dueAt)
+    return { id, action: 'extended', status: 'scheduled', expectedStartAt: starts.expect(task, store) }
+  }
+
+  /** @throws BullpenError if one of the task's limits is reached. */
+  const assertLimits = (task: NewTask, dataBytes: number, replaced: StoredTask | undefined, pending: Pending): void => {
+    if (task.limits === undefined) return
+    const room = { store: storeOf(task.queue), dataBytes, now: clock.now(), replaced, pending }
+    assertRoom(task, room)
+    assertRoomForApiKey(task, room)
+    buckets.assertToken(task, pending.tasks)
+  }
+
+  /** Stores a task that may be stored, in place of `replaced`. */
+  const store = (
+    task: NewTask,
+    stored: StoredTask,
+    replaced: StoredTask | undefined,
+    hasReplaced: boolean,
+  ): Enqueued => {
+    const own = storeOf(task.queue)
+    if (replaced !== undefined) own.remove(replaced)
+    const action = hasReplaced ? 'replaced' : 'created'
+    const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, own) } as const
+    tasks.set(task.id, stored)
+    stored.hasReplaced = hasReplaced
+    uniqueKeys.take(task)
+    buckets.take(task)
+    records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
+    own.add(stored)
+    onStored(stored)
+    return enqueued
+  }
+
+  /**
+   * Checks whether a task may be stored. Returns the function that stores it, unless a task with its id already exists or another
+   * task has its unique key. `pending` is what the same call stores before it.
+   */
+  const prepare = (task: NewTask, pending: Pending = NOTHING_PENDING): PreparedTask => {
+    storeOf(task.queue)
+    const stored = storedTask(task, codec)
+    const { dataBytes } = stored
+    assertSize(dataBytes)
+    const earlier = records.find(task) ?? repeated(task)
+    if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
+    const conflict = uniqueKeys.conflict(task)
+    const other = conflict && tasks.get(conflict.id)
+    const hasReplaced = conflict?.decided.action === 'replaced'
+    if (conflict !== undefined && !hasReplaced) {
+      const keep = (): Enqueued => {
+        const kept = keepOther(task, conflict, other)
+        records.remember(task, kept, kept.status)
+        return kept
+      }
+      return { isNew: false, dataBytes, store: keep }
+    }
+    assertLimits(task, dataBytes, hasReplaced ? other : undefined, pending)
+    return { isNew: true, dataBytes, store: () => store(task, stored, other, hasReplaced) }
+  }
+
+  const enqueue = async (task: NewTask): Promise<Enqueued> => {
+    outage.check()
+    return prepare(task).store()
+  }
+
+  return {
+    enqueue,
+    enqueueBulk: (all) => Promise.allSettled(all.map(enqueue)),
+    async enqueueAll(all) {
+      outage.check()
+      queueOfAll(all)
+      let pending = NOTHING_PENDING
+      const prepared = mapTasks(all, (task) => {
+        const each = prepare(task, pending)
+        if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + taskBytes(each.dataBytes) }
+        return each
+      })
+      return prepared.map((each) => each.store())
+    },
+    storeNow: (task) => prepare(task).store(),
+    assertSize,
+    noteRemoved: (task) => removedTasks.add(task),
+  }
+}
