@@ -177,6 +177,8 @@ describe('a global concurrency of 3 over two pools of 10', () => {
     await startPool()
     await eventually(() => gates.size === 1)
     expect([...gates.keys()]).toEqual([1])
+    // The worker that runs the task in quarantine fetches no other task.
+    await startPool()
     await command({ action: 'limit', queue: 'rig', concurrency: 2 })
     await eventually(() => gates.size === 2, 1_500)
     for (const gate of gates.values()) gate.resolve()
