@@ -16,6 +16,7 @@ const IMPORTS = {
   '@bullpen/client': '/packages/client/src/index.ts',
   '@bullpen/contract': '/packages/contract/src/index.ts',
   '@bullpen/contract/internal': '/packages/contract/src/internal.ts',
+  croner: '/node_modules/croner/dist/croner.js',
   zod: '/node_modules/zod/index.js',
 }
 

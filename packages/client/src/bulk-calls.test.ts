@@ -89,7 +89,6 @@ test.each([
   { failed: 0, results: [STORED] },
   { failed: 0, results: [STORED, STORED, STORED] },
   { failed: 0, results: [STORED, null] },
-  { failed: 0, results: [STORED, { ...STORED, action: 'lost' }] },
   { failed: 1, results: [STORED, { error: 'no' }] },
 ])('enqueueBulk rejects the response %j, which does not have a result for each of its two tasks', async (response) => {
   const { client, seen } = await api([[200, response]])

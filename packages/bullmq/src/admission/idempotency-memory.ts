@@ -38,7 +38,8 @@ export interface IdempotencyMemory {
    * Redis.
    */
   usedBytes(): number | undefined
-  close(): void
+  /** Stops the readings, and counts the records that were not counted yet. Never rejects. Takes one round trip. */
+  close(): Promise<void>
 }
 
 export interface IdempotencyMemoryOptions {
@@ -104,15 +105,17 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
         ? sum(accounts.map((account) => account.records())) * RECORD_BYTES
         : undefined
     },
-    close() {
+    async close() {
       clearInterval(timer)
       redis.off('ready', tick)
+      // If Redis is not reachable, these records are never counted.
+      await Promise.allSettled(accounts.map((account) => account.exchange()))
     },
   }
 }
 
 /** The records of a group of queues. */
-interface RecordAccount extends Pick<RecordCounts, 'records' | 'isKnown' | 'expect'> {
+interface RecordAccount extends RecordCounts {
   /** Notes that a call depends on the number of records, so that the number is read at the next tick. */
   noteUse(): void
   /** Reads the counts if a reading is due. */
@@ -141,6 +144,13 @@ function createRecordAccount(counts: RecordCounts, checkSchema: () => Promise<vo
 
   return {
     ...counts,
+    expect(queue, life) {
+      const settle = counts.expect(queue, life)
+      return (isStored) => {
+        settle(isStored)
+        isUsed = true
+      }
+    },
     noteUse() {
       isUsed = true
     },

@@ -5,6 +5,7 @@
 // Redis 1 µs. If a process is killed, the records that it has stored since its last reading are never counted.
 import type { Idempotency } from '@bullpen/engine'
 import { queueKeys } from '../keys.ts'
+import { mayHaveRun } from '../redis/not-sent.ts'
 import { countIdempotencyRecords } from '../scripts/memory/count-idempotency-records.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { recordExpiry } from './idempotency-steps.ts'
@@ -65,8 +66,9 @@ export function createRecordCounts({ redis, namespace, queues, now }: RecordCoun
       readTotal = sum([...read.values()])
       uncounted -= sum(added.map(([, records]) => records))
     } catch (error) {
-      // If Redis has run the script, these records will be counted twice until they expire, which is harmless.
-      for (const [expiresAt, records] of added) note(queue, expiresAt, records)
+      // If Redis may have run the script, the records are not sent again. While Redis hangs, they could be counted at every reading.
+      if (!mayHaveRun(error)) for (const [expiresAt, records] of added) note(queue, expiresAt, records)
+      else uncounted -= sum(added.map(([, records]) => records))
       throw error
     }
   }

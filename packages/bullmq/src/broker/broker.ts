@@ -74,7 +74,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       await leader?.close()
       admission.close()
       memory?.close()
-      records?.close()
+      await records?.close()
       starts?.close()
       server?.close()
       await store.close()

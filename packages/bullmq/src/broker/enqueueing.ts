@@ -8,6 +8,7 @@ import type { MemoryAdmission } from '../admission/memory-admission.ts'
 import type { StartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, singleCommandTimeout } from '../connection.ts'
 import type { Admitted } from '../internals/composition/add-job.ts'
+import { mayHaveRun } from '../redis/not-sent.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { QueueTable } from './queue-handles.ts'
 
@@ -79,7 +80,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     adding.catch((error: unknown) => noteRefused(queue, error))
   }
 
-  /** Counts the records of the tasks' idempotency keys that these adds store. */
+  /** Counts the records of the tasks' idempotency keys that these adds store, or may have stored. */
   function countRecords(tasks: readonly NewTask[], adding: Promise<readonly Enqueued[]>): void {
     if (records === undefined || tasks.every(({ idempotency }) => idempotency === undefined)) return
     const expected = tasks.map((task) => records.expect(task))
@@ -88,7 +89,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
     }
     adding.then(
       (all) => settle((i) => all[i]?.replayed === undefined),
-      () => settle(() => false),
+      (error: unknown) => settle(() => mayHaveRun(error)),
     )
   }
 

@@ -51,6 +51,16 @@ describe('a command', () => {
     expect(ends).toEqual([0, 1, 2])
   })
 
+  it('is not sent again after its caller has received an error', async () => {
+    const { redis, proxy, key } = await limited()
+    proxy.cutAnswers()
+    expect(await timed(redis.rpush(key, 'late'))).toMatchObject({ error: 'Command timed out' })
+    // Redis has run the command once.
+    proxy.reset()
+    await eventually(() => redis.status === 'ready')
+    expect(await redis.lrange(key, 0, -1)).toEqual(['late'])
+  })
+
   it('gets its own reply after commands that timed out', async () => {
     const { redis, proxy, key } = await limited()
     proxy.cutAnswers()

@@ -56,6 +56,9 @@ export function limitCommands(redis: Redis, ms: number): void {
     timer = undefined
   })
   redis.sendCommand = (command, stream) => {
+    // When ioredis has reconnected, it sends every command again that has received no reply, even if its caller has received an
+    // error long ago.
+    if (command.isSettled) return command.promise
     const reply = send(command, stream)
     dropSettled()
     // A command that ioredis sends again is in the list twice. Its first entry expires first.

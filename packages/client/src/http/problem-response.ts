@@ -1,6 +1,7 @@
 // Reads the problem details (RFC 9457) of a response whose status is not a success.
 import type { BulkResult, ErrorCode, Problem } from '@bullpen/contract'
-import { type CallOutcome, ERROR_CODES, ProblemError } from '@bullpen/contract/internal'
+import { type CallOutcome, ProblemError } from '@bullpen/contract/internal'
+import { someOf, text, whole, word } from './shape.ts'
 
 /** The codes of 5xx responses to requests that had no effect. */
 const REFUSED: readonly ErrorCode[] = [
@@ -64,11 +65,5 @@ function parsed(body: string): unknown {
   }
 }
 
-function isProblem(value: unknown): value is Problem {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'code' in value &&
-    (ERROR_CODES as readonly unknown[]).includes(value.code)
-  )
-}
+/** A newer API may send codes that this client does not know. */
+const isProblem = someOf<Problem>({ code: word(), title: text, status: whole })

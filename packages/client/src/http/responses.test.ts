@@ -11,6 +11,7 @@ import {
 } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { problemIn } from './problem-response.ts'
 import {
   isBulkResponseFor,
   isCancellation,
@@ -52,10 +53,10 @@ const command = {
 }
 const enqueueSchema = acceptedSchema.or(droppedSchema)
 
-/** One change: a field at a random place is deleted, or gets another value. */
+/** One change: a field at a random place is deleted, or gets a value that is not a text. */
 const change = fc.record({
   steps: fc.array(fc.nat(20), { minLength: 1, maxLength: 5 }),
-  to: fc.constantFrom(undefined, null, 0, 1.5, -1, true, '', 'x', AT, [], {}, [null], { a: 1 }),
+  to: fc.constantFrom(undefined, null, 0, 1.5, -1, true, [], {}, [null], { a: 1 }),
 })
 
 function changed(value: unknown, steps: readonly number[], to: unknown): unknown {
@@ -97,6 +98,30 @@ test('a command is accepted, and a command without responses is not', () => {
   expect(commandViewSchema.safeParse(command).success).toBe(true)
   expect(isCommand(command)).toBe(true)
   expect(isCommand({ ...command, responses: undefined })).toBe(false)
+})
+
+test('a text that is not a time is not accepted as one', () => {
+  expect(isTask({ ...task, enqueuedAt: 'x' })).toBe(false)
+})
+
+test('statuses, states and outcomes that the contract does not have are accepted, because a newer API may send them', () => {
+  expect(isTask({ ...task, status: 'new', attempts: [{ ...attempt, outcome: 'new', state: 'NEW_STATE' }] })).toBe(true)
+  expect(isBulkResponseFor(1)({ failed: 0, results: [{ ...stored, action: 'new', status: 'new' }] })).toBe(true)
+  expect(isCancelled({ id: ID, outcome: 'new', status: 'new', links })).toBe(true)
+})
+
+test('a problem with a code that the contract does not have keeps its detail', () => {
+  const body = JSON.stringify({
+    type: '/problems/new',
+    title: 'New',
+    status: 409,
+    code: 'new',
+    detail: 'why',
+    taskId: ID,
+  })
+  expect(problemIn(new Response(null, { status: 409 }), body, 'POST /v1/tasks')).toMatchObject({
+    ...{ code: 'new', detail: 'why', taskId: ID, outcome: 'refused' },
+  })
 })
 
 test('fields that the contract does not have are accepted, because a newer API may send them', () => {

@@ -1,25 +1,25 @@
 // Defines which JSON values are a Bullpen API's responses about schedules: those with the fields that distinguish them.
 import type { Accepted, ScheduleDeleted, ScheduleStored, ScheduleSync, ScheduleView } from '@bullpen/contract'
 import type { ScheduleList } from '@bullpen/contract/internal'
-import { bool, listOf, oneOf, someOf, text, time, whole } from './shape.ts'
+import { bool, listOf, oneOf, someOf, text, time, whole, word } from './shape.ts'
 
 export const isSchedule = someOf<ScheduleView>({
   name: text,
   task: text,
   queue: text,
-  status: oneOf(['active', 'paused']),
+  status: word(),
   createdAt: time,
   nextTicks: listOf(time),
   waiting: listOf(time),
   runs: whole,
   skipped: whole,
-  trouble: listOf(someOf<ScheduleView['trouble'][number]>({ kind: text as never, since: time, detail: text })),
+  trouble: listOf(someOf<ScheduleView['trouble'][number]>({ kind: word(), since: time, detail: text })),
 })
 
 export const isScheduleList = someOf<ScheduleList>({ schedules: listOf(isSchedule) })
 
 export const isScheduleStored = someOf<ScheduleStored>({
-  action: oneOf(['created', 'changed', 'unchanged']),
+  action: word(),
   schedule: isSchedule,
 })
 
@@ -33,7 +33,7 @@ export const isScheduleSync = someOf<ScheduleSync>({
     someOf<ScheduleSync['changes'][number]>({
       name: text,
       queue: text,
-      action: oneOf(['created', 'changed', 'unchanged', 'deleted']),
+      action: word(),
       fields: listOf(someOf<ScheduleSync['changes'][number]['fields'][number]>({ field: text })),
     }),
   ),

@@ -13,6 +13,11 @@ export const time: Check<string> = (value): value is string => text(value) && TI
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
 
+/** Checks one of several words. Any text is accepted, because a newer API may send words that this client does not know. */
+export function word<T extends string>(): Check<T> {
+  return text as Check<T>
+}
+
 export function oneOf<const T>(choices: readonly T[]): Check<T> {
   return (value): value is T => (choices as readonly unknown[]).includes(value)
 }

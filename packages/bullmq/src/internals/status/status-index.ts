@@ -92,7 +92,7 @@ const MOVES = {
           call('HINCRBY', home .. 'totals', 'removed', 1)
           if not has_ended then charge(home, key, -1) end
         end
-        if enqueued_at then remember_removed(home, string.sub(key, #home + 1), tonumber(enqueued_at), caller, replaced) end
+        if enqueued_at then remember_removed(home, string.sub(key, #home + 1), tonumber(enqueued_at) or 0, caller, replaced) end
       end
       return call('DEL', key, logs, ...)
     end`,
