@@ -55,11 +55,12 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Check the id.',
   },
   task_not_dead: {
-    meaning: 'Only a dead task can be retried or deleted, and the task has another status.',
-    action: 'Read `detail`, which names the status. Somebody may have retried the task already.',
+    meaning: 'Only a dead task can be retried or deleted, and this task has another status.',
+    action: 'Read `detail`, which names the status. Another request may already have retried the task.',
   },
   dead_task_request_not_found: {
-    meaning: 'There is no request for dead tasks with this id, or the request was completed more than 24 hours ago.',
+    meaning:
+      'No request to retry or delete dead tasks has this id, or the request was completed more than 24 hours ago.',
     action: 'Check the id.',
   },
   too_many_dead_task_requests: {
@@ -83,7 +84,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Choose a new id, or omit `id`.',
   },
   schedule_not_found: {
-    meaning: 'There is no schedule with this name in the queues of the catalogue.',
+    meaning: 'No queue of the catalogue has a schedule with this name.',
     action: 'List the schedules with `bullpen schedules list`.',
   },
   schedule_name_taken: {

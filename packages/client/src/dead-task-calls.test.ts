@@ -36,7 +36,7 @@ test('deleteTask names the requester in the query', async () => {
   ])
 })
 
-test('deadTasks requests each page of a search, also after an empty one', async () => {
+test('deadTasks requests each page of a search, even after an empty one', async () => {
   const { client, seen } = await api([
     [200, { tasks: [], next: 'c1' }],
     [200, { tasks: [] }],

@@ -67,7 +67,7 @@ export const WORKER_SETTINGS = {
   maxDeaths: {
     env: 'BULLPEN_WORKER_MAX_DEATHS',
     ...wholeNumberOr(3, 1, 10),
-    help: 'How often a task may kill its process. A task whose process has died runs next in quarantine, apart from other tasks. After this many deaths, the task is dead with the reason poison.',
+    help: 'How many times the process of a task may die. After the first death, the task runs in quarantine, apart from other tasks. After the last one, the task is dead with the reason poison.',
   },
   quarantineProcesses: {
     env: 'BULLPEN_WORKER_QUARANTINE_PROCESSES',

@@ -17,9 +17,9 @@ export interface ProcessFitOptions {
 }
 
 /**
- * Returns a function that tells whether an inline handler fits into a child process. It does if a file exports the handler, if that
- * file is not the program itself, which would start another worker, and if the child process opens every resource that the worker
- * opens. The file has already been imported, because the worker has its handler, so that importing it here runs nothing.
+ * Returns a function that returns whether an inline handler can run in a child process. Three conditions apply: a file exports the
+ * handler, the file is not the program itself, which would start another worker, and the child process opens every resource that
+ * the worker opens. The worker has already imported the file to get its handler, so importing the file here runs nothing.
  */
 export function processFit({
   resources,
@@ -39,7 +39,7 @@ function isProgram(module: string, program: string | undefined): boolean {
   try {
     return realpathSync(fileURLToPath(module)) === realpathSync(program)
   } catch {
-    return true // the file is gone, so that a child process could not import it either
+    return true // the file is gone, so a child process could not import it either
   }
 }
 

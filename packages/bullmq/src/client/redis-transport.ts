@@ -73,8 +73,8 @@ const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
 /**
  * Opens the transport to the Redis at `url`, such as `'redis://127.0.0.1:6379'`, without waiting for Redis. An enqueue takes one
  * round trip. The task's id is generated beforehand, so a failed enqueue can be repeated safely: if an earlier try stored the task,
- * nothing is stored. After 20 s, this is no longer true of a task that has already ended and been removed. The connections keep the process alive until the client is closed. This process does not do any
- * housekeeping, so at least one worker or API must run.
+ * nothing is stored. If that task has ended and been removed, this holds only for 20 s after the first try. The connections keep
+ * the process alive until the client is closed. This process does not do any housekeeping, so at least one worker or API must run.
  *
  * @throws BullpenError `invalid_configuration` if `url` is not a Redis URL, or `invalid_duration`, and TypeError if there is no
  * catalogue.

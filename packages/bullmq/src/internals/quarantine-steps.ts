@@ -4,8 +4,8 @@
 //
 // - `deaths`: how many processes have died because of the task, as far as is known. BullMQ's own counter, `stc`, is never reset,
 //   and also counts deaths that another task has caused.
-// - `alone`: the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs in
-//   a child process, or waits in a worker. If the worker dies during such an attempt, the task has not caused that death.
+// - `alone`: the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs
+//   in a child process, or waits in a worker. If the worker dies in the meantime, the task has not caused that death.
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
 
@@ -36,7 +36,7 @@ const PROMOTION =
 
 /**
  * Returns the text with each promotion changed, so that a job with the field `waits` returns to the head of the queue, or before
- * the jobs of its priority. Both fields are read at once, so that a promotion takes Redis no longer.
+ * the jobs of its priority. One command reads both fields, so a promotion takes Redis no longer than before.
  */
 export function withReturns(text: string): string {
   return text.replaceAll(

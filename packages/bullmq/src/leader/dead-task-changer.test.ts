@@ -48,7 +48,7 @@ async function openGraves() {
   return { redis, broker, keys: queueKeys(namespace, QUEUE), enqueue, start, change }
 }
 
-it('one of several kinds of dead tasks is retried while the queue works and every process is killed, and each task once', async () => {
+it('one of several kinds of dead tasks is retried, each task once, while the queue works and every process is killed', async () => {
   const { broker, enqueue, start, change } = await openGraves()
   const PER_KIND = 150
   const byKind = await Promise.all(

@@ -2,12 +2,12 @@
 // but only for an attempt that is retried and for the last attempt of a task that was retried. They make the same decisions as
 // packages/engine/src/attempt/retry-budget.ts, which explains the budget.
 //
-// A held retry is an ordinary retrying task that is due when its slot begins, so that it starts even if every process that
-// knows of it is gone. Releasing it only makes it due earlier.
+// A held retry is an ordinary retrying task that is due when its slot begins. The retry therefore starts even if every process that
+// knows of it is gone. Releasing the retry only makes it due earlier.
 //
-// The attempts that the ratio refers to are counted in the worker (attempt-counts.ts). The worker sends its counts with the
-// next step, so that an attempt that succeeds costs nothing. Attempts of workers without any failures are missing, which makes
-// the ratio stricter.
+// The attempts that the ratio refers to are counted in the worker (attempt-counts.ts). The worker sends its counts with the next
+// step, so an attempt that succeeds costs nothing. Attempts of workers without any failures are missing, which makes the ratio
+// stricter.
 import { BUDGET_WINDOW_S, GAP, MAX_RELEASED, MOVED_UP } from '@bullpen/engine/internal'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 

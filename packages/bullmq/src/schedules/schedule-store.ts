@@ -1,5 +1,5 @@
 // Stores schedules in Redis, each under the hash tag of its task's queue, so that one script can enqueue a tick's task and move the
-// schedule past the tick, also in a Redis Cluster.
+// schedule past the tick, even in a Redis Cluster.
 import type { TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
@@ -134,7 +134,7 @@ function decodeStored(
   return [{ token, record: { ...record, template: { ...record.template, input: decodePayload(encodedInput, codec) } } }]
 }
 
-/** Only Bullpen writes these records, so that their fields are not checked one by one. */
+/** Only Bullpen writes these records, so their fields are not checked one by one. */
 function isRecord(value: unknown): value is ScheduleRecord & { readonly encodedInput?: unknown } {
   return typeof value === 'object' && value !== null && 'cadence' in value && 'template' in value && 'cursor' in value
 }

@@ -120,7 +120,7 @@ export const OPTIONS = {
   cron: {
     type: 'string',
     value: 'EXPRESSION',
-    help: "the times as a cron expression with 5 fields, or with 6 to begin with the second, such as '0 3 * * *'",
+    help: "the times as a cron expression with 5 fields, or with 6 if it starts with seconds, such as '0 3 * * *'",
   },
   'time-zone': { type: 'string', value: 'ZONE', help: 'the time zone of --cron, such as Europe/Berlin (default: UTC)' },
   every: { type: 'string', value: 'DURATION', help: 'the interval between two ticks, at least 1s, instead of --cron' },

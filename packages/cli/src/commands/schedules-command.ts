@@ -33,7 +33,7 @@ export const SCHEDULES_COMMAND = {
     '  delete NAME  delete a schedule; the tasks that it has enqueued are not affected',
     "  sync         make the stored schedules match those of the API's catalogue",
     '',
-    "With 'put', specify --task and either --cron or --every. --input is JSON, defaults to {}, and - reads standard input. The",
+    "With 'put', specify --task and either --cron or --every. --input is JSON and defaults to {}; - reads standard input. The",
     'options of the task apply to each task that the schedule enqueues.',
     "With 'sync', print each difference. With --dry-run, do not change anything; the exit code is then 1 if there are differences.",
   ],

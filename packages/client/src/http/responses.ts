@@ -86,7 +86,7 @@ const bulkResult: Check<BulkResult> = (value): value is BulkResult =>
   bulkAccepted(value) || bulkRejected(value) || dropped(value)
 const bulk = shape<BulkResponse>({ failed: whole, results: listOf(bulkResult) })
 
-/** Returns the check of a response with one result for each of so many tasks. */
+/** Returns the check for a response that must contain one result for each of `tasks` tasks. */
 export function isBulkResponseFor(tasks: number): Check<BulkResponse> {
   return (value): value is BulkResponse => bulk(value) && value.results.length === tasks
 }

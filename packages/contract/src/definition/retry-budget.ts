@@ -1,5 +1,5 @@
-// Defines a task's retry budget, which limits the retries of all of its tasks together, so that an outage of what they depend on
-// does not multiply the load.
+// Defines a task's retry budget, which limits the retries of all of its tasks together, so that an outage of a service that they
+// call does not multiply the load.
 
 /** The `retry.budget` setting of a definition. {@link DEFAULT_RETRY_BUDGET} contains the defaults. */
 export interface RetryBudgetOptions {
@@ -9,8 +9,7 @@ export interface RetryBudgetOptions {
    */
   readonly ratio?: number
   /**
-   * How many retries per second are possible in addition, from 0.01 to 10,000. Those that were not needed are available for 10 s.
-   * Defaults to 10.
+   * How many further retries per second there may be, from 0.01 to 10,000. Unused retries stay available for 10 s. Defaults to 10.
    */
   readonly minRetriesPerSecond?: number
 }

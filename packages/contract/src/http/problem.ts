@@ -76,7 +76,7 @@ export const PROBLEM_TITLES = {
   worker_not_found: 'Worker not found',
   command_not_found: 'Command not found',
   schedule_not_found: 'Schedule not found',
-  schedule_name_taken: 'Name of the schedule taken',
+  schedule_name_taken: 'Schedule name taken',
   command_id_reused: 'Command id already used',
   idempotency_key_reused: 'Idempotency key already used',
   unique_key_taken: 'Unique key taken',

@@ -22,7 +22,7 @@ const settings = {
     .max(200)
     .optional()
     .describe(
-      "A cron expression with five fields, or with six if the first one is the second, such as '0 3 * * *'. Excludes `every`.",
+      "A cron expression with five fields, or with six if it starts with seconds, such as '0 3 * * *'. Excludes `every`.",
     ),
   timeZone: z
     .string()
@@ -34,7 +34,7 @@ const settings = {
     .describe(
       "The interval between two ticks, at least '1s'. The ticks are multiples of the interval since 1970, in UTC.",
     ),
-  offset: durationText.optional().describe('How much later each tick of an interval is. Less than `every`.'),
+  offset: durationText.optional().describe('How much later each tick of an interval is. Must be less than `every`.'),
   overlap: z
     .enum(OVERLAPS)
     .optional()

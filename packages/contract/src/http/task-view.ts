@@ -77,8 +77,8 @@ export const taskViewSchema = z
         }),
       )
       .optional()
-      .describe('The last ten times that the task was retried by request after it was dead, oldest first.'),
-    retryOf: z.string().optional().describe('The dead task of another queue, in whose place this task was enqueued.'),
+      .describe('The last ten retries of the task by request, oldest first.'),
+    retryOf: z.string().optional().describe('The dead task in another queue from which this task was copied.'),
     links: linksSchema,
   })
   .meta({ id: 'Task' })

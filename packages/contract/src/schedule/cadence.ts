@@ -5,9 +5,9 @@ import { cronProblem, neverRuns } from './ticks.ts'
 export type CadenceOptions =
   | {
       /**
-       * A cron expression with five fields, or with six if the first one is the second: `'0 3 * * *'` is 03:00 every day, and
-       * `'30 0 3 * * MON-FRI'` is 03:00:30 on every weekday. `L`, `W`, `#` and names such as `@daily` are accepted. If both the
-       * day of the month and the day of the week are restricted, a day needs to match only one of them.
+       * A cron expression with five fields, or with six if it starts with seconds: `'0 3 * * *'` is 03:00 every day, and `'30 0 3 *
+       * * MON-FRI'` is 03:00:30 on every weekday. `L`, `W`, `#` and names such as `@daily` are accepted. If both the day of the
+       * month and the day of the week are restricted, a day needs to match only one of them.
        */
       readonly cron: string
       /** The time zone in which the expression is read, such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
@@ -18,7 +18,7 @@ export type CadenceOptions =
   | {
       /** The interval between two ticks, at least '1s'. The ticks are the multiples of the interval since 1970, in UTC. */
       readonly every: Duration
-      /** How much later each tick is, less than the interval. With `every: '1h'`, '15m' means a quarter past each hour. */
+      /** How much later each tick is. Must be less than the interval. With `every: '1h'`, '15m' means a quarter past each hour. */
       readonly offset?: Duration
       readonly cron?: never
       readonly timeZone?: never
@@ -41,8 +41,8 @@ export interface UncheckedCadence {
 }
 
 /**
- * Returns the cadence for these options. If they are invalid, calls `fail` with the name of the option and what is accepted, which
- * must throw.
+ * Returns the cadence for these options. If they are invalid, calls `fail`, which must throw, with the name of the option and what
+ * is accepted.
  *
  * @throws BullpenError `invalid_duration`.
  */

@@ -14,8 +14,8 @@ export const OVERLAPS = ['skip', 'allow', 'queue', 'cancel'] as const
 export type Overlap = (typeof OVERLAPS)[number]
 
 /**
- * What happens to ticks that were missed because no process of the namespace was running, or because Redis was away. A tick is missed
- * if it could not be handled within ten seconds.
+ * What happens to ticks that were missed because no process of the namespace was running, or because Redis was unreachable. A tick
+ * is missed if it could not be handled within ten seconds.
  *
  * - `skip`: nothing is enqueued for missed ticks.
  * - `one`: the newest missed tick is enqueued.

@@ -219,7 +219,7 @@ describe.each([...ZONES, LORD_HOWE])('in $timeZone', ({ timeZone, changes }) => 
   })
 })
 
-it('an expression whose hours are not restricted has the same ticks as in an independent library, also when the clocks change', () => {
+it('an expression whose hours are not restricted has the same ticks as in an independent library, even when the clocks change', () => {
   for (const { timeZone, changes } of ZONES) {
     for (const text of ['*/10 * * * * *', '0 */7 * * * *', '15,45 * * * *', '59 59 * * * *']) {
       for (const change of changes) {

@@ -1,9 +1,9 @@
 // Computes the ticks of a schedule, which are the times at which its tasks are due. Pure: times are passed in, in ms since 1970.
 //
-// Around a change of the clocks, a cron expression is read like Vixie cron reads it. If the seconds, minutes and hours are fixed
-// (numbers, lists or ranges), each of them yields exactly one tick a day: a time that the change skips is due at the end of the gap,
-// and a time that occurs twice is due the first time. If one of the three fields contains `*` or a step, the expression follows the
-// time that has elapsed: skipped times are not due, and repeated times are due twice.
+// Around a clock change, a cron expression works as in Vixie cron. If the seconds, minutes and hours are fixed (numbers, lists or
+// ranges), each of them yields exactly one tick a day: a time that the change skips is due at the end of the gap, and a time that
+// occurs twice is due the first time. If one of the three fields contains `*` or a step, the expression follows elapsed time:
+// skipped times are not due, and repeated times are due twice.
 import { Cron } from 'croner'
 import type { Cadence } from './cadence.ts'
 

@@ -17,7 +17,7 @@ export const envelopeSchema = z.object({
    * after the version of the envelope, so that a script in Redis can set it without parsing the input.
    */
   retriedAt: z.int().nonnegative().optional(),
-  /** The id of the dead task of another queue, in whose place the task was enqueued. */
+  /** The id of the dead task in another queue from which the task was copied. */
   retryOf: z.string().optional(),
   /** The version of the task's definition. */
   version: z.int().positive(),

@@ -53,10 +53,10 @@ export interface TaskRecord {
   readonly output: unknown
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
-  /** The dead task of another queue, in whose place this task was enqueued. */
+  /** The dead task in another queue from which this task was copied. */
   readonly retryOf?: TaskId
   /** Identifies the kind of error that made the task dead. Present only if the task is dead. */
   readonly fingerprint?: string
-  /** The last ten times that someone retried the task after it was dead, oldest first. Absent if nobody has. */
+  /** The last ten retries of the task by request, oldest first. Absent if there were none. */
   readonly retries?: readonly TaskRetry[]
 }

@@ -202,7 +202,7 @@ describe('a caller of a full queue', () => {
     expect(blocked.mustWait(call)).toBe(false)
   })
 
-  it('whose look for its task fails for another reason gets the error, and goes on waiting if there is no such task', async () => {
+  it('whose look-up of its task fails gets the error, and goes on waiting if there is no such task', async () => {
     const { clock, blocked, arrive } = setup()
     arrive('a')
     await settled(clock)

@@ -23,7 +23,8 @@ export interface BlockedCall {
   /** Tries to store the task. Rejects with QueueFullError if the queue is full. */
   readonly store: () => Promise<Enqueued>
   /**
-   * Returns the task if it is already stored. Rejects with QueueFullError if it is not. If omitted, the task is not stored, as is known.
+   * Returns the task if it is already stored. Rejects with QueueFullError if it is not. Omit this function if the task is known not
+   * to be stored.
    */
   readonly findExisting?: (() => Promise<Enqueued>) | undefined
   /** Ends the wait when it aborts. A try that is in progress is completed, and may store its task. */

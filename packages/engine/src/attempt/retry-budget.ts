@@ -4,8 +4,8 @@
 // The whole fleet shares a definition's budget, as in Finagle and Linkerd. Each retry needs one of these:
 //
 //   - The ratio: within 10 s, there may be `ratio` retries for each attempt that has ended.
-//   - A token: `minRetriesPerSecond` tokens are added per second. Up to 10 s' worth of them are saved, so that the single retry of
-//     a quiet definition is never held.
+//   - A token: `minRetriesPerSecond` tokens are added per second. Up to 10 s' worth of tokens are saved, so the single retry of a
+//     quiet definition is never held.
 //
 // Without either, the retry is held. Held retries form a line: each one has a time at which it starts in any case, one interval
 // of the minimum rate after the time of the one before it. While there is a line, every further retry joins its end. Otherwise,
@@ -63,7 +63,7 @@ export interface BudgetDecision {
 export interface FailedAttempt {
   readonly id: string
   readonly backoffEndsAt: number
-  /** When the total timeout expires. A retry is never held longer, so that the task does not end later than that. */
+  /** When the total timeout expires. A retry is never held longer, so the task never ends later. */
   readonly totalTimeoutAt: number | 'none'
 }
 

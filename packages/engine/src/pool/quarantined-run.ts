@@ -1,4 +1,4 @@
-// Runs a quarantined task in a pool: apart from other tasks, or not yet, or never again.
+// Decides when and where a pool runs a quarantined task: now and apart from other tasks, later, or never again.
 import type { Registry } from '../attempt/registry.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { FetchedTask, TaskQuarantine } from '../ports/consumer.ts'
@@ -46,7 +46,7 @@ export async function runQuarantined<T>(
   }
 }
 
-/** Returns where the task can run. If its definition is unknown, its handler is not called, so that any place will do. */
+/** Returns where the task can run. If its definition is unknown, no handler is called, so any place will do. */
 async function apartOf({ task }: FetchedTask, { registry }: QuarantinedRunHost): Promise<Apart> {
   const runnable = registry.get(task)
   if (runnable === undefined) return 'own_process'

@@ -79,7 +79,7 @@ export interface NewTask {
   readonly apiKeyName?: string | undefined
   /** Whether the task's child tasks may be counted for its API key, so that the key's name is stored with the task. Defaults to false. */
   readonly passesOnApiKey?: boolean | undefined
-  /** The dead task of another queue, in whose place this task is enqueued. */
+  /** The dead task in another queue from which this task is copied. */
   readonly retryOf?: TaskId | undefined
   readonly task: string
   readonly version: number

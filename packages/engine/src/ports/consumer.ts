@@ -40,8 +40,8 @@ export interface TaskQuarantine {
   /** How many processes have died because of the task, as far as is known. At least 1. */
   readonly deaths: number
   /**
-   * Stores that the task is about to run alone in this process. If this process dies before, the death is not counted as one of the
-   * task's. Returns false if nothing was stored because the lock is lost. Takes one round trip.
+   * Stores that the task is about to run alone in this process. If the process dies before this is stored, the death is not counted
+   * for the task. Returns false if nothing was stored because the lock is lost. Takes one round trip.
    */
   startAlone(): Promise<boolean>
 }

@@ -71,11 +71,13 @@ export interface ScheduleWrite {
   readonly token: string
   /** Undefined to delete the schedule. */
   readonly record: ScheduleRecord | undefined
-  /** When the leader has to look at the schedule again, in ms since 1970. Undefined if never. */
+  /** When the leader must examine the schedule again, in ms since 1970. Undefined if it need not. */
   readonly wakeAt: number | undefined
-  /** The task that is added together with the write, either both or none. */
+  /** The task to add in the same atomic step. */
   readonly add?: NewTask | undefined
-  /** The write is refused before this time, in ms since 1970 on the store's clock. By default, it is not. */
+  /**
+   * The earliest time of the write, in ms since 1970 on the store's clock. An earlier write is refused. By default, there is none.
+   */
   readonly notBefore?: number | undefined
 }
 

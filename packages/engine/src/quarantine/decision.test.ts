@@ -42,7 +42,7 @@ describe('a quarantined task', () => {
   })
 })
 
-it('a worker rests as long as a task had it for itself, and at most 30 s', () => {
+it('a worker runs other tasks for as long as a task ran alone, and for at most 30 s', () => {
   expect([0, 700, 30_000, 300_000].map(restAfter)).toEqual([0, 700, 30_000, 30_000])
 })
 

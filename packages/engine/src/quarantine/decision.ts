@@ -1,8 +1,8 @@
 // Decides how a quarantined task runs, and what its attempt shows about it.
 //
-// A task is quarantined if a process that ran it has died since the task last ended an attempt by itself. Its death may have killed
-// the process, or it may only have run beside the task that did. It therefore runs apart from other tasks, so that its next death
-// shows that the task is the cause. The functions are pure, and the pool carries out what they decide.
+// A task is quarantined if a process that ran it has died since the task last ended an attempt by itself. The task may have killed
+// that process, or may only have run beside the task that did. The task therefore runs apart from other tasks, so that if its
+// process dies again, the task is known to be the cause. The functions are pure, and the pool carries out what they decide.
 
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { Random } from '../ports/clock.ts'
@@ -10,7 +10,7 @@ import type { Random } from '../ports/clock.ts'
 /**
  * Where a task can run apart from others:
  *
- * - `own_process`: its definition has `isolation: 'process'`, so that it always runs in a child process.
+ * - `own_process`: its definition has `isolation: 'process'`, so the task always runs in a child process.
  * - `process`: its handler can also run in a child process.
  * - `alone`: its handler can run only in the worker's own thread. The worker must not run anything else meanwhile.
  */
@@ -32,7 +32,7 @@ export interface Places {
 }
 
 export type QuarantineDecision =
-  /** Too many processes have died while they ran the task, so that it is dead. */
+  /** Too many processes have died while they ran the task, so the task is dead. */
   | { readonly kind: 'poison' }
   | { readonly kind: 'run'; readonly apart: Apart }
   /** There is no place for the task. It waits in the store for `delayMs`. */
@@ -44,8 +44,8 @@ const WAIT_MS = { least: 200, most: 5_000 }
 /**
  * Decides how a task runs that is quarantined after `deaths` deaths. After `maxDeaths` deaths, it is dead.
  *
- * The longer the child processes have been taken by the same tasks, the longer a task without a place waits, so that looking for a
- * place costs little while the tasks before it run for long. The wait is random, so that tasks do not return all at once.
+ * The longer the same tasks have occupied the child processes, the longer a task without a place waits. Looking for a place
+ * therefore costs little while other tasks run for a long time. The wait is random, so that tasks do not all return at once.
  */
 export function decideQuarantine(
   { deaths, maxDeaths, apart }: { readonly deaths: number; readonly maxDeaths: number; readonly apart: Apart },
@@ -88,9 +88,9 @@ export function restAfter(tookMs: number): number {
 }
 
 /**
- * What an attempt of a quarantined task shows about the task. `lived` means that the handler ended by itself, so that the task is
- * no longer quarantined. `died` means that it ended its child process, which is one more death. Otherwise, the attempt was ended
- * from outside, which shows nothing.
+ * What an attempt of a quarantined task shows about the task. `lived` means that the handler ended by itself, so the task is no
+ * longer quarantined. `died` means that it ended its child process, which is one more death. Otherwise, the attempt was ended from
+ * outside, which shows nothing.
  */
 export type Survival = 'lived' | 'died' | undefined
 

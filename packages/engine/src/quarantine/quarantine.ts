@@ -55,7 +55,10 @@ export interface Quarantine {
 
 export const DEFAULT_MAX_DEATHS = 3
 
-/** A wait of a task that did not come back within this time, in ms, does not make the waits of later tasks longer. */
+/**
+ * If a task that waits for a place does not come back within this time, in ms, its wait no longer makes the waits of later tasks
+ * longer.
+ */
 const FORGOTTEN_AFTER_MS = 10_000
 
 const ALWAYS_READY: QuarantineProcessPool = { idle: () => Number.POSITIVE_INFINITY, prepare() {} }

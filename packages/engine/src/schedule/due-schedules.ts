@@ -21,9 +21,9 @@ const EARLY_MS = 100
 
 /**
  * Takes one step for each schedule of the queue that is due, and returns how long to wait before calling this function again, in ms.
- * Returns undefined if nothing is due within `withinMs`. Only the store's clock matters, so that a wrong clock of this process cannot
- * make a tick early, late or double. A step of one schedule that fails does not keep the others from being taken. Takes two round trips,
- * and one for each step.
+ * Returns undefined if nothing is due within `withinMs`. Only the store's clock matters, so a wrong clock in this process cannot
+ * make a tick early, late or double. If the step of one schedule fails, the steps of the others are still taken. Takes two round
+ * trips, and one for each step.
  *
  * @throws the first error of a step, after all steps.
  */
@@ -75,7 +75,7 @@ async function takeStep(
       if (task !== undefined) onEnqueued({ queue, id: task.id, task: task.task })
       await cancelOther()
       return now
-    // Another process has written the schedule, which is read again.
+    // Another process has written the schedule, so read it again.
     case 'conflict':
       return now
     case 'early':
@@ -87,8 +87,8 @@ async function takeStep(
 }
 
 /**
- * Returns the id of a tick's task. It depends only on the schedule and the tick, so that a tick that is handled again, because Redis has
- * lost its newest data, finds the task that it has already enqueued.
+ * Returns the id of a tick's task. The id depends only on the schedule and the tick. If Redis has lost its newest data and the tick
+ * is handled again, the leader therefore finds the task that already exists.
  */
 function tickId(
   { name, queue }: { readonly name: string; readonly queue: string },

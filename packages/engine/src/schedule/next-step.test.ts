@@ -150,7 +150,7 @@ describe('a tick that finds the previous run unfinished', () => {
   })
 })
 
-it('whatever happens, each tick is run, skipped, missed or waiting exactly once', () => {
+it('under random events, each tick is run, skipped, missed or waiting exactly once', () => {
   fc.assert(
     fc.property(
       fc.constantFrom<Overlap>('skip', 'allow', 'queue', 'cancel'),

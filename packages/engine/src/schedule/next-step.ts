@@ -1,13 +1,13 @@
 // Decides what a schedule needs at a given time: a run, a skipped tick, a cancellation, or nothing yet. Pure.
 //
 // A step moves the schedule's cursor by one tick, or past the ticks that were missed. The leader repeats the decision until the
-// schedule has to wait. Every step is written together with the task that it adds, and only if nobody has written the schedule since
-// it was read, so that a tick is handled exactly once however many leaders there are.
+// schedule has to wait. Every step is written together with the task that it adds, and only if the schedule has not been written
+// since it was read. A tick is therefore handled exactly once, even if there are several leaders.
 import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
 import { catchUpLimit, MAX_WAITING_RUNS, newestTicks, nextTick } from '@bullpen/contract/internal'
 import type { ScheduleRecord } from './schedule-record.ts'
 
-/** A tick that is handled later than this has been missed, in ms. It is longer than the time that a new leader needs to take over. */
+/** How late a tick may be handled before it counts as missed, in ms. Longer than the time that a new leader needs to take over. */
 export const MISSED_AFTER_MS = 10_000
 /** How often a schedule whose run waits for the previous one is examined, in ms. */
 const POLL_MS = 1_000
@@ -87,7 +87,7 @@ function withoutMissed(record: ScheduleRecord, next: number, now: number): Sched
   const until = now - MISSED_AFTER_MS - jitterMs
   if (next > until) return undefined
   const limit = catchUpLimit(catchUp)
-  // Two ticks are at least a second apart, so that there are rarely more than the limit.
+  // Two ticks are at least a second apart, so there are rarely more than the limit.
   if (until - cursor <= limit * 1_000) return undefined
   const [first] = newestTicks(cadence, cursor, until, limit)
   if (first !== undefined && first <= next) return undefined

@@ -17,9 +17,9 @@ export interface ScheduleChange {
 }
 
 /**
- * Returns what has to be done so that the stored schedules match the catalogue's, in the order in which to do it: deletions come first,
- * so that a schedule can move to another queue. Stored schedules that did not come from a catalogue are left out, unless the catalogue
- * has one with the same name.
+ * Returns the changes that make the stored schedules match the catalogue's, in the order in which to make them. Deletions come
+ * first, so that a schedule can move to another queue. Stored schedules that did not come from a catalogue are left out, unless the
+ * catalogue has one with the same name.
  */
 export function scheduleChanges(
   wanted: readonly ScheduleSettings[],
@@ -58,7 +58,9 @@ function flat({ cadence, template, overlap, catchUp, jitterMs, stoppable }: Sche
   return { ...cadence, overlap, catchUp, jitterMs, ...template, kind: stoppable ? 'long' : 'short' }
 }
 
-/** Compares values as they are stored, so that the order of an object's fields does not matter and undefined is nothing. */
+/**
+ * Compares values as they are stored, so the order of an object's fields does not matter, and an undefined field counts as absent.
+ */
 function sameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b))
 }

@@ -58,7 +58,7 @@ export interface ScheduleRecord {
   readonly skipped: number
   /** The newest tick that was missed and not enqueued. */
   readonly missedAt?: number | undefined
-  /** The runs before the last one that failed one after the other: how many, and the tick of the first. */
+  /** The unbroken series of failed runs before the last run: how many runs, and the tick of the first. */
   readonly failed?: { readonly runs: number; readonly since: number } | undefined
   /** Since when every tick has found the previous run unfinished. */
   readonly overlappingSince?: number | undefined
@@ -136,7 +136,7 @@ export function createdRecord(settings: ScheduleSettings, { source, by, now }: S
 }
 
 /**
- * Returns the schedule with other settings. A schedule that came from a catalogue remains the catalogue's, so that the next sync
+ * Returns the schedule with other settings. A schedule that came from a catalogue remains the catalogue's, so the next sync
  * restores its settings.
  */
 export function changedRecord(

@@ -1,7 +1,7 @@
 // Implements the requests that list, store and control schedules, on any broker's store.
 //
-// Each request reads the schedule, decides, and writes it if nobody has written it since. Otherwise, the request starts again, so that
-// concurrent requests and ticks never overwrite each other.
+// Each request reads the schedule, decides, and writes it unless another process has written it in the meantime. In that case, the
+// request starts again. Concurrent requests and ticks therefore never overwrite each other.
 import { BullpenError, type ScheduleDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, suggestion } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -108,8 +108,8 @@ export function createSchedules({ store, randomBytes, onChanged }: SchedulesOpti
   }
 
   /**
-   * Deletes a schedule that was just created if another queue has one with the same name. Queues may be on different servers, so that
-   * no single script could create a schedule only if its name is free in all queues.
+   * Deletes a schedule that was just created if another queue has one with the same name. Queues may be on different servers, so no
+   * single script can check that the name is free in all queues.
    */
   const refuseIfTaken = async ({
     queue,

@@ -43,7 +43,7 @@ function topFrames(stack: unknown): readonly string[] {
   return frames.slice(0, FRAMES).map(mask)
 }
 
-/** Returns the stack of an error, which may be a getter that throws. A stack is its own stack. */
+/** Returns the stack of an error. `error` may also be the stack itself. The property `stack` may be a getter that throws. */
 function stackOf(error: unknown): unknown {
   if (typeof error === 'string') return error
   try {

@@ -1,4 +1,4 @@
-// How long after an enqueue a broker recognises a repeat of the call, whatever has happened to the task.
+// Defines how long after an enqueue a broker recognises a repeat of the call, even if the task has ended or was deleted.
 
 /**
  * A task that was deleted is remembered until this time has passed since its enqueue, in ms. A client over Redis repeats a call for

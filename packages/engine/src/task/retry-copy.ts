@@ -1,11 +1,11 @@
-// Creates the task that is enqueued in another queue in place of a dead one.
+// Creates the copy of a dead task that is enqueued in another queue.
 import type { TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { InputEdit, NewTask } from '../ports/broker.ts'
 import type { Sha256 } from './child-task.ts'
 import { newTask } from './new-task.ts'
 
-/** Returns the copy's id. A repeated request has the same id, so that it does not enqueue a second copy. */
+/** Returns the copy's id. A repeated request gets the same id, so it does not enqueue a second copy. */
 export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, request: string, sha256: Sha256): TaskId {
   return createTaskId(queue, enqueuedAt, sha256(`${id} ${request}`).subarray(0, ID_RANDOM_BYTES))
 }

@@ -61,7 +61,7 @@ export function schedules(open: OpenBackend): void {
     expect((await broker.schedules.find('tick')).record).toMatchObject({ skipped: 0 })
   })
 
-  it('with queue, the run of a tick starts when the previous run has ended, and none is lost', async () => {
+  it('with queue, the run of a tick starts when the previous run has ended, and no run is lost', async () => {
     const { handle, entered, open: openGate } = gate()
     const { broker, start } = await openSetup(open, { handle })
     await start()
@@ -91,7 +91,7 @@ export function schedules(open: OpenBackend): void {
     expect(first === undefined ? undefined : await settled(first)).toMatchObject({ status: 'cancelled' })
   })
 
-  it('a request runs a schedule at once, also if it is paused', async () => {
+  it('a request runs a schedule at once, even if the schedule is paused', async () => {
     const { broker, start, settled } = await openSetup(open)
     await start()
     await broker.schedules.put(yearly({ input: { n: 3 } }), BY)

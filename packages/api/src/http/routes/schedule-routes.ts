@@ -73,11 +73,14 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       description:
         'Stores the schedule under its name, and replaces all settings of a schedule with the same name. A new schedule, and one ' +
         'whose cron expression or interval has changed, starts with the first tick after now. A paused schedule stays paused. ' +
-        'The request is idempotent. The settings of the task that come from its definition, such as its attempts, are those of ' +
-        "the API's catalogue at the time of the request.",
+        "The request is idempotent. Settings that come from the task's definition, such as the number of attempts, are copied " +
+        "from the API's catalogue at the time of the request.",
       body: schedulePutSchema,
       responses: {
-        200: { description: 'The schedule existed. Check the `action`.', schema: scheduleStoredSchema },
+        200: {
+          description: 'The schedule already existed. `action` says whether it was changed.',
+          schema: scheduleStoredSchema,
+        },
         201: {
           description: 'The schedule is created.',
           schema: scheduleStoredSchema,
@@ -96,12 +99,17 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       summary: "Make the stored schedules match the catalogue's",
       description:
         "Creates and changes the schedules of the API's catalogue, and deletes those that came from a catalogue and are no longer " +
-        'in it. Schedules that only requests have stored are left alone. Pauses are kept. The request is idempotent. Send it ' +
+        'in it. Schedules that only requests have stored are not changed. Pauses are kept. The request is idempotent. Send it ' +
         'after each deployment, when all API processes have the new catalogue.',
       query: syncQuerySchema,
       body: scheduleChangeSchema,
       bodyRequired: false,
-      responses: { 200: { description: 'What was changed, or would be.', schema: scheduleSyncSchema } },
+      responses: {
+        200: {
+          description: 'The changes that were made or, with `dryRun`, would be made.',
+          schema: scheduleSyncSchema,
+        },
+      },
       problems: [...PROBLEMS_OF_BODY, 'schedule_name_taken'],
       handle: syncSchedules(context),
     }),

@@ -65,11 +65,12 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 }
 
 /**
- * Repairs a queue's whole index, its totals and its index of fingerprints (./fingerprint-repair.ts), pausing after each page. Stops after the current page if `isOver` returns true;
- * by default, the repair always runs to the end. Returns the number of repaired entries plus the number of tasks by which the
- * totals were corrected, plus 1 if their bytes were wrong, and adds this number to `drift` in the queue's totals. Takes two round
- * trips for every 100 delayed or failed tasks, one for every 1,000 unfinished tasks, and about ten more. If the bytes or the number of
- * an API key's tasks were wrong, it takes three round trips for every 1,000 unfinished tasks.
+ * Repairs a queue's whole index, its totals and its index of fingerprints (./fingerprint-repair.ts), pausing after each page. Stops
+ * after the current page if `isOver` returns true; by default, the repair always runs to the end. Returns the number of repaired
+ * entries plus the number of tasks by which the totals were corrected, plus 1 if their bytes were wrong, and adds this number to
+ * `drift` in the queue's totals. Takes two round trips for every 100 delayed or failed tasks, one for every 1,000 unfinished tasks,
+ * and about ten more. If the bytes or the number of an API key's tasks were wrong, it takes three round trips for every 1,000
+ * unfinished tasks.
  */
 export async function repairIndex(
   redis: Commander,

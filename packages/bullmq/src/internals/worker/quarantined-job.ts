@@ -6,8 +6,8 @@ import { startAlone } from '../../scripts/jobs/start-alone.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 
 /**
- * Returns whether the job may be quarantined. BullMQ counts each lost process and never resets the count, so that a job whose
- * count is 0 needs no round trip.
+ * Returns whether the job may be quarantined. BullMQ counts each lost process and never resets the count, so a job whose count is 0
+ * needs no round trip.
  */
 export function mayBeQuarantined({ stalledCounter }: Job): boolean {
   return stalledCounter > 0

@@ -17,7 +17,7 @@ const SAVED_MS = 500
 export interface ChangedPage {
   /** Whether the request is done, or was done before. */
   readonly isDone: boolean
-  /** How long the rate does not permit another task, in ms. */
+  /** How long to wait until the rate permits another task, in ms. */
   readonly waitMs: number
 }
 

@@ -16,7 +16,7 @@ export type Duty =
   | 'changeDead'
   | 'repairIndex'
 
-/** How long before a schedule is due the leader begins to wait for it, in ms. It is longer than a round of the leader. */
+/** How early the leader begins to wait for a schedule that will be due, in ms. Must be longer than a round of the leader. */
 export const SCHEDULE_HORIZON_MS = 2_000
 
 export interface Survey {

@@ -1,4 +1,4 @@
-// Enqueues the task of a schedule's tick, and moves the schedule past the tick, both or neither.
+// Enqueues the task of a schedule's tick, and moves the schedule past the tick, in one atomic step.
 import type { WriteResult } from '@bullpen/engine/internal'
 import { PREPARE_ADDS } from '../jobs/add-all.ts'
 import { defineScript } from '../script.ts'
@@ -11,9 +11,9 @@ import { WRITE_SCHEDULE } from './write-schedule.ts'
  *
  * Returns a {@link WriteResult}. A second call with the same arguments changes nothing and returns the same.
  *
- * A leader that dies before this script has neither enqueued the task nor moved the schedule, and the next leader does both. A leader
- * that dies after it has done both. Two leaders cannot both do it, because the first one changes the token that the second one expects.
- * If the task already exists, only the schedule is moved: Redis has then lost the schedule's newest state, but not the task.
+ * If a leader dies before the script runs, the next leader enqueues the task and moves the schedule. If a leader dies after the
+ * script has run, both are done. Two leaders cannot both handle the tick, because the first one changes the token that the second
+ * one expects. If Redis has lost the schedule's newest state but not the task, the script only moves the schedule.
  */
 export const runScheduleScript = defineScript({
   name: 'run-schedule',

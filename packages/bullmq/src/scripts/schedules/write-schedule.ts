@@ -1,4 +1,4 @@
-// Creates, changes or deletes a schedule, if nobody has written it since it was read.
+// Creates, changes or deletes a schedule, unless it has been written since it was read.
 import type { WriteResult } from '@bullpen/engine/internal'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -7,7 +7,8 @@ import { defineScript } from '../script.ts'
  * Lua functions for a script with the keys `schedules` and `scheduleTimes`, and the arguments `name`, `expected`, `token`, `record`,
  * `wakeAt` and `notBefore`.
  *
- * - `refusal()`: returns why the schedule is not to be written, 'written' if an earlier run of the same script has written it, or nil.
+ * - `refusal()`: returns why the schedule must not be written, 'written' if an earlier run of the same script has written it, or
+ *   nil.
  * - `write_schedule()`: writes it.
  *
  * `expected` is the token of the schedule that was read ('' if there was none), and `token` the one after the write. `record` is ''

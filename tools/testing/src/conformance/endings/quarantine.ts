@@ -167,7 +167,7 @@ export function quarantine(open: OpenBackend): void {
     ])
   })
 
-  it('tasks in quarantine run in as many processes as there are, beside other tasks; the rest waits and holds no slot', async () => {
+  it('quarantined tasks use all child processes, beside other tasks; the rest wait and hold no slot', async () => {
     const { handle, running, end } = controlled()
     const gates = new Map<TaskId, PromiseWithResolvers<Outcome>>()
     const isolator = childProcesses(({ id }) => {
