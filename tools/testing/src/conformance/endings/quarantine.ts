@@ -4,6 +4,7 @@ import type { IsolatedTask, Isolator, Outcome } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { amount } from '../../scale.ts'
 import type { OpenBackend } from '../backend.ts'
 import { type Handle, long, openSetup, type SetupOptions, short } from '../setup.ts'
 
@@ -292,9 +293,9 @@ export function quarantine(open: OpenBackend): void {
       const property = fc.asyncProperty(kinds, chances, (tasks, stream) =>
         runPills(open, tasks, hasProcesses, () => stream.next().value),
       )
-      await fc.assert(property, { numRuns: 2, endOnFailure: true })
+      await fc.assert(property, { numRuns: amount({ small: 1, full: 20 }), endOnFailure: true })
     },
-    60_000,
+    amount({ small: 60_000, full: 600_000 }),
   )
 }
 
