@@ -103,11 +103,14 @@ describe('a paused queue', () => {
 })
 
 describe('a global concurrency of 3 over two pools of 10', () => {
-  it('is never exceeded', async () => {
+  it('is reached and never exceeded', async () => {
     let running = 0
     let most = 0
+    const three = Promise.withResolvers<void>()
     const handle = async ({ input }: { input: { n: number } }) => {
       most = Math.max(most, ++running)
+      if (running === 3) three.resolve()
+      await three.promise
       await new Promise((resolve) => setImmediate(resolve))
       running--
       return input
