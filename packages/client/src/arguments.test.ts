@@ -7,7 +7,7 @@ import { api } from './server.fixture.ts'
 
 const count = defineTask({ name: 'task.count', queue: 'cpu', input: taskViewSchema.pick({ fencingToken: true }) })
 
-/** The client's methods, with any arguments. */
+/** The client's methods, with any arguments, since plain JavaScript can pass what the compiler rejects. */
 type Untyped = Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>
 
 test.each<[method: string, args: readonly unknown[], message: string]>([

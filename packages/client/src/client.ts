@@ -2,14 +2,14 @@
 // deal with single ones.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
-import { type BulkCalls, bulkCalls } from './bulk-calls.ts'
-import { type DeadTaskCalls, deadTaskCalls } from './dead-task-calls.ts'
-import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
+import { type BulkCalls, bulkCalls } from './calls/bulk-calls.ts'
+import { type DeadTaskCalls, deadTaskCalls } from './calls/dead-task-calls.ts'
+import { type FleetCalls, fleetCalls } from './calls/fleet-calls.ts'
+import { type QueueCalls, queueCalls } from './calls/queue-calls.ts'
+import { type ScheduleCalls, scheduleCalls } from './calls/schedule-calls.ts'
+import { type TaskCalls, taskCalls } from './calls/task-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
-import { type QueueCalls, queueCalls } from './queue-calls.ts'
 import { createRepeat, type SendRequest } from './repetition.ts'
-import { type ScheduleCalls, scheduleCalls } from './schedule-calls.ts'
-import { type TaskCalls, taskCalls } from './task-calls.ts'
 
 export interface ClientOptions<Transport extends TaskTransport = TaskTransport> {
   /** The transport that carries the calls: {@link http}, or `redis` from `@bullpen/bullmq`. */

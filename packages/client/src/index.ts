@@ -9,11 +9,11 @@ export { type HttpOptions, type HttpTransport, http } from './http/http-transpor
 // Enqueue tasks, wait for them and control the fleet:
 
 export type { BulkEnqueued } from '@bullpen/contract/internal'
-export type { BulkOptions, EnqueueBulkOptions } from './bulk-calls.ts'
-export type { FleetOrder } from './fleet-calls.ts'
+export type { BulkOptions, EnqueueBulkOptions } from './calls/bulk-calls.ts'
+export type { FleetOrder } from './calls/fleet-calls.ts'
+export type { ScheduleCalls, ScheduleSettings } from './calls/schedule-calls.ts'
+export type { EnqueueOptions } from './calls/task-calls.ts'
 export type { IdempotencyOptions } from './idempotency-key.ts'
-export type { ScheduleCalls, ScheduleSettings } from './schedule-calls.ts'
-export type { EnqueueOptions } from './task-calls.ts'
 export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
 
 // Errors:

@@ -130,6 +130,14 @@ describe('when idempotency keys have used up their share of the memory', () => {
   })
 })
 
+it('a broker that is closed has counted the records that it stored since the last reading', async () => {
+  const { redis, keys, open } = await server()
+  const broker = await open()
+  await broker.enqueue(task('k'))
+  await broker.close()
+  expect(Object.values(await redis.hgetall(keys.idempotencyCounts))).toEqual(['1'])
+})
+
 describe('a broker that does not check its admission', () => {
   it('stores records in any case', async () => {
     const { redis, keys, open } = await server()

@@ -38,7 +38,7 @@ export interface IdempotencyMemory {
    * Redis.
    */
   usedBytes(): number | undefined
-  /** Stops the readings, and counts the records that were not counted yet. Never rejects. Takes one round trip. */
+  /** Stops the readings, and counts the records that were not counted yet. Never rejects. Takes at most one round trip. */
   close(): Promise<void>
 }
 
@@ -109,7 +109,7 @@ export function openIdempotencyMemory(options: IdempotencyMemoryOptions): Idempo
       clearInterval(timer)
       redis.off('ready', tick)
       // If Redis is not reachable, these records are never counted.
-      await Promise.allSettled(accounts.map((account) => account.exchange()))
+      await Promise.allSettled(accounts.map((account) => account.flush()))
     },
   }
 }

@@ -81,6 +81,17 @@ it('records whose reading fails are counted by the next one', async () => {
   expect(Object.values(await redis.hgetall(keys))).toEqual(['1'])
 })
 
+it('a flush counts the records that no reading has counted, once', async () => {
+  const { redis, keys, open } = setup()
+  const counts = open()
+  await counts.flush()
+  expect(await redis.exists(keys)).toBe(0)
+  counts.expect('a', DAY_S)(true)
+  await counts.flush()
+  await counts.flush()
+  expect(Object.values(await redis.hgetall(keys))).toEqual(['1'])
+})
+
 it('the counts of expired records are deleted', async () => {
   const { redis, keys, open } = setup()
   await redis.hset(keys, '1700000000', 7, `${NOW_S}`, 2)

@@ -27,6 +27,8 @@ export interface RecordCounts {
   expect(queue: string, life: Idempotency['life']): (isStored: boolean) => void
   /** Adds the records of this process to the counts of each queue, and reads the counts. Takes one round trip. */
   exchange(): Promise<void>
+  /** Adds the records of this process that are not counted yet to the counts. Takes one round trip, or none if there are none. */
+  flush(): Promise<void>
 }
 
 export interface RecordCountsOptions {
@@ -87,6 +89,9 @@ export function createRecordCounts({ redis, namespace, queues, now }: RecordCoun
     },
     async exchange() {
       await Promise.all(queues.map(exchangeFor))
+    },
+    async flush() {
+      await Promise.all([...own.keys()].map(exchangeFor))
     },
   }
 }

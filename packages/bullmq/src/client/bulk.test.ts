@@ -61,7 +61,7 @@ it('the tasks of a bulk call do not overtake callers that are waiting, and keep 
   expect(store.stored).toEqual([1, 2, 3, 4])
 })
 
-it('a bulk call takes the room that nobody is waiting for', async () => {
+it('a bulk call takes room for which no earlier call is waiting', async () => {
   const { store, bulk } = setup()
   store.room = 2
   expect(await bulk(1, 2)).toHaveLength(2)

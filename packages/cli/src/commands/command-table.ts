@@ -1,7 +1,7 @@
 // Defines the commands with their arguments, options and help texts. The parser and the help are both derived from it.
 import type { OptionHelp, OptionName } from '../arguments/options.ts'
-import { FLEET_COMMANDS } from './fleet-command-table.ts'
-import { SCHEDULES_COMMAND } from './schedules-command.ts'
+import { FLEET_COMMANDS } from './fleet/fleet-command-table.ts'
+import { SCHEDULES_COMMAND } from './schedules/schedules-usage.ts'
 
 export interface Command {
   /** The part of the usage line that follows the command's name. */

@@ -1,5 +1,5 @@
 // Formats a drain's forecast as text.
-import type { WorkerForecast } from '../commands/drain-forecast.ts'
+import type { WorkerForecast } from '../commands/fleet/drain-forecast.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
 import { count, formatLength, plain } from './format.ts'
 

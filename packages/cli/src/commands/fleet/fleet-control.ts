@@ -2,13 +2,13 @@
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
 import { MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
-import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../arguments/option-values.ts'
-import { parseSlot, parseTarget, resolveWorker } from '../arguments/target.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { commandLines } from '../output/command-text.ts'
-import { plain } from '../output/format.ts'
-import type { CommandContext } from './command-context.ts'
+import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../../arguments/option-values.ts'
+import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../../exit-codes.ts'
+import { commandLines } from '../../output/command-text.ts'
+import { plain } from '../../output/format.ts'
+import type { CommandContext } from '../command-context.ts'
 
 export function pause(context: CommandContext): Promise<ExitCode> {
   return sendToTarget(context, 'pause')

@@ -2,8 +2,8 @@
 import { defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { expect, test } from 'vitest'
-import { ProblemError } from './index.ts'
-import { api, problem } from './server.fixture.ts'
+import { ProblemError } from '../index.ts'
+import { api, problem } from '../server.fixture.ts'
 
 /** The schemas are taken from the contract, because the client does not depend on zod. */
 const count = defineTask({ name: 'task.count', queue: 'cpu', input: taskViewSchema.pick({ fencingToken: true }) })

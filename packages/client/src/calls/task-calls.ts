@@ -11,14 +11,14 @@ import {
   type WhenFull,
 } from '@bullpen/contract'
 import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
-import { assertDefinition, assertText } from './arguments.ts'
-import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
-import type { Repeat } from './repetition.ts'
-import { ResultTimeoutError } from './result-timeout-error.ts'
-import { roomWaitMs, UNKNOWN_POLICY } from './room-wait.ts'
-import { TaskEndedError } from './task-ended-error.ts'
-import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
-import { pauseFor, timeLimit } from './time-limit.ts'
+import { assertDefinition, assertText } from '../arguments.ts'
+import { checkedIdempotency, type IdempotencyOptions } from '../idempotency-key.ts'
+import type { Repeat } from '../repetition.ts'
+import { ResultTimeoutError } from '../result-timeout-error.ts'
+import { roomWaitMs, UNKNOWN_POLICY } from '../room-wait.ts'
+import { TaskEndedError } from '../task-ended-error.ts'
+import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from '../task-handle.ts'
+import { pauseFor, timeLimit } from '../time-limit.ts'
 
 export interface EnqueueOptions extends ProducerOptions, IdempotencyOptions, Abortable {}
 

@@ -1,8 +1,8 @@
 // Tests the client's fleet methods against an HTTP server whose responses each test defines.
 import type { CommandView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
-import type { Client } from './index.ts'
-import { api, problem } from './server.fixture.ts'
+import type { Client } from '../index.ts'
+import { api, problem } from '../server.fixture.ts'
 
 const WORKER = 'pod 1/a:7:ab12cd34'
 const DONE = {

@@ -1,6 +1,6 @@
 // Repeats a bulk call, and combines the results of its tries into one result for each task.
 import { type BulkEnqueued, ProblemError, type Try } from '@bullpen/contract/internal'
-import { mayRepeat, type Repeat, withOutcome } from './repetition.ts'
+import { mayRepeat, type Repeat, withOutcome } from '../repetition.ts'
 
 type Results = readonly BulkEnqueued[]
 

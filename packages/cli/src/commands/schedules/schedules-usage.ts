@@ -1,6 +1,6 @@
-// Defines the command that lists and controls schedules.
-import type { OptionName } from '../arguments/options.ts'
-import type { Command } from './command-table.ts'
+// Defines the usage of bullpen schedules: its actions and options.
+import type { OptionName } from '../../arguments/options.ts'
+import type { Command } from '../command-table.ts'
 
 export const SCHEDULE_ACTIONS = ['list', 'show', 'put', 'pause', 'resume', 'run', 'delete', 'sync'] as const
 

@@ -1,8 +1,8 @@
 // Implements the client's methods that list a queue's tasks, and cancel them by filter. They need the HTTP API.
 import type { Cancellation, CancelPreview, CancelRequest, TaskStatus, TaskView } from '@bullpen/contract'
-import { isCancellation, isCancelPreview, isTaskPage } from './http/responses.ts'
-import type { SendRequest } from './repetition.ts'
-import type { Abortable } from './task-handle.ts'
+import { isCancellation, isCancelPreview, isTaskPage } from '../http/responses.ts'
+import type { SendRequest } from '../repetition.ts'
+import type { Abortable } from '../task-handle.ts'
 
 interface ListOptions extends Abortable {
   readonly queue: string

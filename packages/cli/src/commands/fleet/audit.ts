@@ -1,12 +1,12 @@
 // bullpen audit: shows the commands that were sent to the fleet, or a single one.
 import { formatDuration } from '@bullpen/contract'
 import { MAX_WAIT_S, PAGINATION } from '@bullpen/contract/internal'
-import { parseCount, parseDuration } from '../arguments/option-values.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { auditLines, commandLines } from '../output/command-text.ts'
-import { plain } from '../output/format.ts'
-import type { CommandContext } from './command-context.ts'
+import { parseCount, parseDuration } from '../../arguments/option-values.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../../exit-codes.ts'
+import { auditLines, commandLines } from '../../output/command-text.ts'
+import { plain } from '../../output/format.ts'
+import type { CommandContext } from '../command-context.ts'
 import { exitCodeOf } from './fleet-control.ts'
 
 export async function audit({ positionals: [id], values, connect, out }: CommandContext): Promise<ExitCode> {

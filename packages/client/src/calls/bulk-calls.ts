@@ -1,12 +1,12 @@
 // Implements the client's methods that enqueue many tasks at once, on any transport.
 import type { EnqueueRequest, InputOf, ProducerOptions, TaskDefinition, WhenFull } from '@bullpen/contract'
 import { type BulkEnqueued, MAX_BULK_TASKS, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
-import { assertDefinition, assertList, assertTasks } from './arguments.ts'
+import { assertDefinition, assertList, assertTasks } from '../arguments.ts'
+import { checkedIdempotency, type IdempotencyOptions } from '../idempotency-key.ts'
+import type { Repeat } from '../repetition.ts'
+import { roomWaitMs, UNKNOWN_POLICY } from '../room-wait.ts'
+import type { Abortable } from '../task-handle.ts'
 import { collectResults } from './bulk-results.ts'
-import { checkedIdempotency, type IdempotencyOptions } from './idempotency-key.ts'
-import type { Repeat } from './repetition.ts'
-import { roomWaitMs, UNKNOWN_POLICY } from './room-wait.ts'
-import type { Abortable } from './task-handle.ts'
 
 export interface BulkOptions extends IdempotencyOptions, Abortable {
   /** Whether to store either all of the tasks, at most 250 of one queue, or none. If none is stored, the call rejects. Defaults to false. */

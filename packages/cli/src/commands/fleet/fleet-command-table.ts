@@ -1,5 +1,5 @@
 // Defines the commands that show and control the fleet.
-import type { Command } from './command-table.ts'
+import type { Command } from '../command-table.ts'
 
 const TARGET_OPTIONS = {
   queue: {

@@ -1,6 +1,6 @@
 // Forecasts a drain's effect: which running tasks will end before its deadline, and what will happen to the others.
 import type { DrainMode, FleetView, SlotView, WorkerView } from '@bullpen/contract'
-import type { Target } from '../arguments/target.ts'
+import type { Target } from '../../arguments/target.ts'
 
 export interface DrainPlan {
   readonly mode: DrainMode

@@ -1,15 +1,15 @@
 // bullpen dead: searches, counts, retries and deletes dead tasks.
 import type { Client } from '@bullpen/client'
 import { PAGINATION } from '@bullpen/contract/internal'
-import { DEAD_FILTER_OPTIONS, deadFilter } from '../arguments/dead-filter.ts'
-import { readInput } from '../arguments/json-input.ts'
-import { parseChoice, parseCount } from '../arguments/option-values.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { countLines, deadLine } from '../output/dead-text.ts'
-import { count, plain } from '../output/format.ts'
-import { changeByFilter } from './change-dead.ts'
-import type { CommandContext } from './command-context.ts'
+import { DEAD_FILTER_OPTIONS, deadFilter } from '../../arguments/dead-filter.ts'
+import { readInput } from '../../arguments/json-input.ts'
+import { parseChoice, parseCount } from '../../arguments/option-values.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../../exit-codes.ts'
+import { countLines, deadLine } from '../../output/dead-text.ts'
+import { count, plain } from '../../output/format.ts'
+import type { CommandContext } from '../command-context.ts'
+import { changeByFilter } from './change-matching.ts'
 
 /** The options that apply only to a retry or a delete by filter. */
 const FILTER_OPTIONS = ['queue', ...DEAD_FILTER_OPTIONS, 'rate', 'dry-run', 'yes', 'wait'] as const

@@ -11,11 +11,11 @@ import {
   type SlotView,
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
-import { isCommand, isCommandPage, isFleet, isPoolPage, isQueuePage, isSlotPage } from './http/responses.ts'
-import type { Check } from './http/shape.ts'
-import { randomId } from './random-id.ts'
-import type { SendRequest } from './repetition.ts'
-import type { Abortable } from './task-handle.ts'
+import { isCommand, isCommandPage, isFleet, isPoolPage, isQueuePage, isSlotPage } from '../http/responses.ts'
+import type { Check } from '../http/shape.ts'
+import { randomId } from '../random-id.ts'
+import type { SendRequest } from '../repetition.ts'
+import type { Abortable } from '../task-handle.ts'
 
 /** A command for the fleet, which consists of an action, its target and its settings. */
 export type FleetOrder = CommandRequest extends infer One

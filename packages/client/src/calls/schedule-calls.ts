@@ -19,10 +19,10 @@ import {
   isScheduleRun,
   isScheduleStored,
   isScheduleSync,
-} from './http/schedule-responses.ts'
-import type { Check } from './http/shape.ts'
-import type { SendRequest } from './repetition.ts'
-import type { Abortable } from './task-handle.ts'
+} from '../http/schedule-responses.ts'
+import type { Check } from '../http/shape.ts'
+import type { SendRequest } from '../repetition.ts'
+import type { Abortable } from '../task-handle.ts'
 
 interface ChangeOptions extends Abortable {
   /** The name of the person or program that changes the schedule, for the record. */

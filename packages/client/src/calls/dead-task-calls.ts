@@ -18,10 +18,10 @@ import {
   isFingerprintCounts,
   isRetried,
   isTaskPage,
-} from './http/responses.ts'
-import { randomId } from './random-id.ts'
-import type { SendRequest } from './repetition.ts'
-import type { Abortable } from './task-handle.ts'
+} from '../http/responses.ts'
+import { randomId } from '../random-id.ts'
+import type { SendRequest } from '../repetition.ts'
+import type { Abortable } from '../task-handle.ts'
 
 interface SearchOptions extends DeadTaskFilter, Abortable {
   /** The number of tasks per request, from 1 to 200. Defaults to 50. */

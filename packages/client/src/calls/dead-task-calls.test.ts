@@ -1,6 +1,6 @@
 // Tests the client's calls that retry and delete dead tasks, against an HTTP server that records its requests.
 import { expect, test } from 'vitest'
-import { api, problem } from './server.fixture.ts'
+import { api, problem } from '../server.fixture.ts'
 
 const ID = 'cpu-01jd3v7n8q0000000000000000'
 const RETRIED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` } }
