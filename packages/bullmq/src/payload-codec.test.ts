@@ -100,13 +100,13 @@ describe('a codec that encrypts', () => {
   })
 
   it('can be introduced while tasks are stored that it has not encoded', async () => {
-    const { broker, open, id } = await runEncrypted(encrypting())
+    const { broker, open } = await runEncrypted(encrypting())
     const plain = open({})
     const before = newTask(
       slow,
       { n: 5 },
       { delay: '1h' },
-      { id: `${id.slice(0, -1)}0` as typeof id, enqueuedAt: Date.now(), correlationId: undefined },
+      { id: createTaskId('own', Date.now(), randomBytes(10)), enqueuedAt: Date.now(), correlationId: undefined },
     )
     await eventually(() => plain.enqueue(before).then(() => true))
     expect(await broker.find(before.id)).toMatchObject({ status: 'scheduled', input: { n: 5 } })
