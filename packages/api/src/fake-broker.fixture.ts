@@ -185,7 +185,7 @@ export function fakeBroker(): FakeBroker {
         return request
       }),
     deadProgress: (id) => answer(() => broker.deadRequests.find(({ request }) => request.id === id)),
-    countDead: (queue) => answer(() => broker.fingerprints.get(queue) ?? []),
+    countDead: (queue, limit) => answer(() => (broker.fingerprints.get(queue) ?? []).slice(0, limit)),
     deleteDead: (id) => answer(() => onDead(id, () => records.delete(id))),
     cancel: (id, { stoppable, by }) =>
       answer(() => {

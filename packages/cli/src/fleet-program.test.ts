@@ -47,13 +47,39 @@ describe('queues', () => {
       '3',
       '0',
       '1',
-      '2',
+      '9',
       '30s',
       '4.5',
       '3',
       '1/4',
       'paused, at most 500 tasks',
     ])
+  })
+
+  test('prints the most frequent kinds of error of the dead tasks below, and how many other dead tasks there are', async () => {
+    await using api = await fakeApi({ 'GET /v1/queues': ok(QUEUES) })
+    const { out } = await runBullpen(api, ['queues'])
+    expect(out.split('\n').slice(2)).toEqual([
+      '',
+      'queue  dead  fingerprint       error',
+      'cpu    7     0123456789abcdef  http_503: the provider responded with status # to request # of the cu…',
+      'cpu    2     others',
+      '',
+    ])
+  })
+
+  test('prints one table if no task is dead', async () => {
+    const [queue] = QUEUES.queues
+    const healthy = { ...QUEUES, queues: [{ ...queue, tasks: { ...queue?.tasks, dead: 0 }, deadByFingerprint: [] }] }
+    await using api = await fakeApi({ 'GET /v1/queues': ok(healthy) })
+    expect((await runBullpen(api, ['queues'])).out.trimEnd().split('\n')).toHaveLength(2)
+  })
+
+  test('fits into a terminal with 80 columns', async () => {
+    await using api = await fakeApi({ 'GET /v1/queues': ok(QUEUES) })
+    const { out } = await run(api, ['queues'], { stdout: terminal(80) })
+    const seen = stripVTControlCharacters(out).split('\n')
+    expect(Math.max(...seen.map((line) => line.length))).toBeLessThanOrEqual(80)
   })
 
   test('prints the response of the API unchanged with --json', async () => {

@@ -46,7 +46,14 @@ export const QUEUES: QueuePage = {
   queues: [
     {
       ...queueOf('cpu', { paused: true, maxTasks: 500 }),
-      tasks: { waiting: 12, active: 3, scheduled: 0, retrying: 1, completed: 90, dead: 2, cancelled: 0, expired: 0 },
+      tasks: { waiting: 12, active: 3, scheduled: 0, retrying: 1, completed: 90, dead: 9, cancelled: 0, expired: 0 },
+      deadByFingerprint: [
+        {
+          ...{ fingerprint: '0123456789abcdef', state: 'DONE_ERROR', code: 'http_503', count: 7 },
+          message: 'the provider responded with status # to request # of the customer # of this tenant',
+          ...{ oldestAt: ago(90), newestAt: ago(90), newestId: 'cpu-01jd3v7n8q0000000000000001' },
+        },
+      ],
       bytes: 4_096,
       oldestWaiting: { id: 'cpu-01jd3v7n8q0000000000000000', task: 'math.factorial', enqueuedAt: ago(30) },
       rates: { in: 4.5, out: 3, overMs: 60_000 },

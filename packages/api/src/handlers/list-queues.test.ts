@@ -55,6 +55,19 @@ describe('the queues', () => {
     expect(later?.rates.out).toBeGreaterThan(0)
   })
 
+  test('have the five most frequent kinds of error of their dead tasks', async () => {
+    const { get, broker } = await testApi()
+    const kinds = Array.from({ length: 6 }, (_, n) => ({
+      ...{ fingerprint: `000000000000000${n}`, state: 'DONE_ERROR', code: `code_${n}`, message: 'no customer #' },
+      ...{ count: 9 - n, oldestAt: NOW - 2_000, newestAt: NOW - 1_000, newestId: id(n) },
+    }))
+    broker.fingerprints.set('cpu', kinds)
+    const [cpu, mail] = (await get('/v1/queues')).json<QueuePage>().queues
+    const times = { oldestAt: at(NOW - 2_000), newestAt: at(NOW - 1_000) }
+    expect(cpu?.deadByFingerprint).toEqual(kinds.slice(0, 5).map((kind) => ({ ...kind, ...times })))
+    expect(mail?.deadByFingerprint).toEqual([])
+  })
+
   test('of an unknown name are answered with the nearest one', async () => {
     const { get } = await testApi()
     const problem = problemIn(await get('/v1/queues?queue=mial'))

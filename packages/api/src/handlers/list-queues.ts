@@ -1,4 +1,4 @@
-// GET /v1/queues returns each queue's tasks by status, oldest waiting task, rates, limits and slots.
+// GET /v1/queues returns each queue's tasks by status, most frequent kinds of errors, oldest waiting task, rates, limits and slots.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuePage, QueueStats } from '@bullpen/contract'
 import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
@@ -7,11 +7,15 @@ import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { queueNotFound } from '../http/problems/queue-not-found.ts'
 import type { Call } from '../http/routes/route.ts'
+import { fingerprintView } from '../views/dead-task-view.ts'
 import { queueView } from '../views/fleet-view.ts'
 import { type QueueRates, type QueueReading, ratesOf, withReading } from '../views/queue-rates.ts'
 
 /** How long the rates of a queue are measured if no earlier request has read its counters, in ms. */
 const MEASURED_MS = 1_000
+
+/** How many kinds of errors are returned for each queue. */
+const KINDS_SHOWN = 5
 
 export function listQueues({ catalogue, broker, fleet }: ApiContext) {
   const readings = new Map<string, readonly QueueReading[]>()
@@ -33,9 +37,10 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
   }
 
   const stats = async (queue: string, live: readonly WorkerStatus[]): Promise<QueueStats> => {
-    const [settings, { tasks, bytes, rates }, waiting] = await Promise.all([
+    const [settings, { tasks, bytes, rates }, kinds, waiting] = await Promise.all([
       fleet.queueSettings(queue),
       read(queue),
+      broker.countDead(queue, KINDS_SHOWN),
       broker.list({ queue, status: 'waiting', limit: 1, cursor: undefined }),
     ])
     const [oldest] = waiting.tasks
@@ -47,6 +52,7 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
       // A limit that a command has set replaces the definition's.
       ...queueView(queue, settings, live),
       tasks,
+      deadByFingerprint: kinds.map(fingerprintView),
       bytes,
       ...(oldest !== undefined && {
         oldestWaiting: { id: oldest.id, task: oldest.task, enqueuedAt: timeText(oldest.enqueuedAt) },

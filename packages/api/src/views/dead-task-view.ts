@@ -1,7 +1,7 @@
-// Converts a request to retry or delete dead tasks to the form that the API returns.
-import type { DeadTaskPreview, DeadTaskRequest } from '@bullpen/contract'
+// Converts counts of dead tasks, and requests to retry or delete them, to the form that the API returns.
+import type { DeadTaskPreview, DeadTaskRequest, QueueStats } from '@bullpen/contract'
 import { optionalTime, timeText } from '@bullpen/contract/internal'
-import type { DeadFilter, DeadProgress } from '@bullpen/engine/internal'
+import type { DeadFilter, DeadProgress, FingerprintCount } from '@bullpen/engine/internal'
 
 export function deadRequestView({ request, changed, doneAt }: DeadProgress): DeadTaskRequest {
   const { id, action, filter, rate, by, counted, at } = request
@@ -27,4 +27,12 @@ export function filterView({
   ...filter
 }: DeadFilter): Omit<DeadTaskPreview, 'matching' | 'exact'> {
   return { ...filter, ...optionalTime('endedFrom', endedFrom), ...optionalTime('endedUntil', endedUntil) }
+}
+
+export function fingerprintView({
+  oldestAt,
+  newestAt,
+  ...rest
+}: FingerprintCount): QueueStats['deadByFingerprint'][number] {
+  return { ...rest, oldestAt: timeText(oldestAt), newestAt: timeText(newestAt) }
 }

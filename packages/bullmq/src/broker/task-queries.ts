@@ -2,7 +2,7 @@
 // tasks.
 import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import { decodePayload } from '@bullpen/engine/internal'
+import { decodePayload, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { WithCommandTimeout } from '../connection.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
@@ -23,6 +23,9 @@ export interface TaskQueriesOptions {
   readonly codec: PayloadCodec | undefined
   readonly log: Log
 }
+
+/** With the tasks whose kinds of errors are counted together. */
+const ALL_FINGERPRINTS = MAX_FINGERPRINTS + 1
 
 export function createTaskQueries(
   options: TaskQueriesOptions,
@@ -116,9 +119,9 @@ export function createTaskQueries(
       return { tasks: await readListed(home, ids, 'dead'), next }
     },
 
-    countDead: async (queue) => {
+    countDead: async (queue, limit = ALL_FINGERPRINTS) => {
       const { keys } = queues.of(queue)
-      return call(() => countByFingerprint(redis, keys))
+      return call(() => countByFingerprint(redis, keys, limit))
     },
 
     counts: async (queue) => {

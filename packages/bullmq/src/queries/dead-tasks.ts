@@ -73,11 +73,14 @@ function decodeCursor({ queue, fingerprint }: DeadQuery, cursor: string): z.infe
   )
 }
 
-/** Counts the dead tasks by fingerprint, the largest count first. Takes one round trip. */
-export async function countByFingerprint(redis: Commander, keys: QueueKeys): Promise<readonly FingerprintCount[]> {
+/** Returns the largest counts of dead tasks by fingerprint, the largest one first. Takes one round trip. */
+export function countByFingerprint(
+  redis: Commander,
+  keys: QueueKeys,
+  limit: number,
+): Promise<readonly FingerprintCount[]> {
   const { fingerprints } = keys
-  const counts = await runScript(redis, countFingerprints, { fingerprints }, { prefix: keys.fingerprint('') })
-  return counts.toSorted((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1))
+  return runScript(redis, countFingerprints, { fingerprints }, { prefix: keys.fingerprint(''), limit })
 }
 
 /** How many pages a count reads at most. */

@@ -47,8 +47,8 @@ export interface FleetCalls {
    */
   fleet(options?: Abortable & { readonly queue?: string }): Promise<FleetView>
   /**
-   * Returns each queue, or only the given one, with its tasks by status, its oldest waiting task, its rates, limits and slots. The
-   * call takes 1 s if the API process has not measured the rates before.
+   * Returns each queue, or only the given one, with its tasks by status, the most frequent kinds of error among its dead tasks, its
+   * oldest waiting task, its rates, limits and slots. The call takes 1 s if the API process has not measured the rates before.
    */
   queues(options?: Abortable & { readonly queue?: string }): Promise<QueuePage>
   /** Returns the pools of live workers. */

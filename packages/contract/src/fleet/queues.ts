@@ -1,5 +1,6 @@
-// Defines GET /v1/queues: each queue's tasks, rates, limits and slots.
+// Defines GET /v1/queues: each queue's tasks, kinds of errors, rates, limits and slots.
 import { z } from 'zod'
+import { fingerprintCountSchema } from '../http/dead-tasks.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 import { queueViewSchema } from './fleet.ts'
 import { queueText } from './fleet-names.ts'
@@ -18,6 +19,9 @@ export const queueStatsSchema = queueViewSchema
       .optional()
       .describe('How long the task that starts next may have been waiting before further tasks are refused.'),
     tasks: z.record(z.enum(TASK_STATUSES), z.int()).describe('How many tasks the queue has in each status.'),
+    deadByFingerprint: z
+      .array(fingerprintCountSchema)
+      .describe('The five most frequent kinds of error among the dead tasks, the most frequent one first.'),
     bytes: z.int().describe('How many bytes the tasks that have not ended take.'),
     oldestWaiting: z
       .object({ id: z.string(), task: z.string(), enqueuedAt: time })

@@ -127,24 +127,22 @@ export const fingerprintsQuerySchema = z.strictObject({
   queue: z.string().optional().describe('Only this queue. By default, all queues are included.'),
 })
 
+/** How many dead tasks of a queue have the same fingerprint. */
+export const fingerprintCountSchema = z.object({
+  fingerprint: z
+    .string()
+    .describe('Identifies the kind of error. `other` counts the errors after the first 1,000 kinds.'),
+  state: z.string().describe('The final state of the last attempts.'),
+  code: z.string(),
+  message: z.string().describe('The message, with `#` in place of every word that contains a digit.'),
+  count: z.int(),
+  oldestAt: time.describe('When the first of these tasks died.'),
+  newestAt: time.describe('When the last of these tasks died.'),
+  newestId: z.string().describe('The task that died last.'),
+})
+
 export const fingerprintCountsSchema = z
-  .object({
-    fingerprints: z.array(
-      z.object({
-        queue: z.string(),
-        fingerprint: z
-          .string()
-          .describe('Identifies the kind of error. `other` counts the errors after the first 1,000 kinds.'),
-        state: z.string().describe('The final state of the last attempts.'),
-        code: z.string(),
-        message: z.string().describe('The message, with `#` in place of every word that contains a digit.'),
-        count: z.int(),
-        oldestAt: time.describe('When the first of these tasks died.'),
-        newestAt: time.describe('When the last of these tasks died.'),
-        newestId: z.string().describe('The task that died last.'),
-      }),
-    ),
-  })
+  .object({ fingerprints: z.array(z.object({ queue: z.string(), ...fingerprintCountSchema.shape })) })
   .meta({ id: 'FingerprintCounts' })
 
 export type FingerprintCounts = z.infer<typeof fingerprintCountsSchema>

@@ -359,11 +359,12 @@ export interface Broker {
   searchDead(query: DeadQuery): Promise<Page>
   /**
    * Counts a queue's dead tasks by fingerprint, the largest count first. A queue has at most 1,000 fingerprints, and the tasks with
-   * further kinds of errors are counted together as `other`. The call takes constant time for each fingerprint, and one round trip.
+   * further kinds of errors are counted together as `other`. With `limit`, only this many of the largest counts are returned. The
+   * call takes constant time for each fingerprint, and one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */
-  countDead(queue: string): Promise<readonly FingerprintCount[]>
+  countDead(queue: string, limit?: number): Promise<readonly FingerprintCount[]>
   /**
    * Counts the dead tasks that match a filter. Examines at most 200,000 tasks, or any number if the filter selects only by
    * fingerprint and time.

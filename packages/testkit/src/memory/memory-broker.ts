@@ -236,9 +236,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return deadChanges.progressOf(id)
     },
 
-    async countDead(queue) {
+    async countDead(queue, limit) {
       outage.check()
-      return countDead(storeOf(queue))
+      return countDead(storeOf(queue)).slice(0, limit)
     },
 
     async list(query) {

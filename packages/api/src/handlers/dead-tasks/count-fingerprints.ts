@@ -1,9 +1,9 @@
 // GET /v1/dead-tasks/fingerprints counts dead tasks by kind of error, in one queue or in all of them.
 import type { FingerprintCounts } from '@bullpen/contract'
-import { timeText } from '@bullpen/contract/internal'
 import type { ApiContext } from '../../http/context.ts'
 import { queueNotFound } from '../../http/problems/queue-not-found.ts'
 import type { Call } from '../../http/routes/route.ts'
+import { fingerprintView } from '../../views/dead-task-view.ts'
 
 export function countFingerprints({ catalogue, broker }: ApiContext) {
   return async ({
@@ -13,12 +13,7 @@ export function countFingerprints({ catalogue, broker }: ApiContext) {
     const queues = queue === undefined ? catalogue.queues : [queue]
     const counts = await Promise.all(
       queues.map(async (name) =>
-        (await broker.countDead(name)).map(({ oldestAt, newestAt, ...rest }) => ({
-          queue: name,
-          ...rest,
-          oldestAt: timeText(oldestAt),
-          newestAt: timeText(newestAt),
-        })),
+        (await broker.countDead(name)).map((count) => ({ queue: name, ...fingerprintView(count) })),
       ),
     )
     return { fingerprints: counts.flat().toSorted((a, b) => b.count - a.count) }

@@ -54,8 +54,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listQueues',
       summary: 'List the queues with their tasks and rates',
       description:
-        'Returns each queue with its tasks by status, its oldest waiting task, the rates at which tasks are enqueued ' +
-        'and end, its limits, and its slots. The first request takes 1 s, because the API measures the rates.',
+        'Returns each queue with its tasks by status, the most frequent kinds of error among its dead tasks, its oldest ' +
+        'waiting task, the rates at which tasks are enqueued and end, its limits, and its slots. The first request takes 1 s, because the API measures the rates.',
       query: queuesQuerySchema,
       responses: { 200: { description: 'All matching queues.', schema: queuePageSchema } },
       problems: LOOKED_UP,

@@ -13,26 +13,30 @@ const FIELDS = 6
 
 /**
  * - KEYS: the fingerprints.
- * - ARGV: the prefix of the fingerprints' sets.
+ * - ARGV: the prefix of the fingerprints' sets, how many fingerprints to return.
  *
- * Returns the counts in no particular order. Takes a few commands for each fingerprint, whatever its number of tasks.
+ * Returns the largest counts first, and equal counts by fingerprint. Takes one command for each fingerprint and three more for each
+ * one that is returned, whatever the number of tasks.
  */
 export const countFingerprints = defineScript({
   name: 'count-fingerprints',
   kind: 'reads',
   keys: ['fingerprints'],
-  args: ['prefix'],
+  args: ['prefix', 'limit'],
   lua: `
-local infos, found = redis.call('HGETALL', fingerprints), {}
-for i = 1, #infos, 2 do
-  local set = prefix .. infos[i]
-  local count = redis.call('ZCARD', set)
-  if count > 0 then
-    local oldest, newest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES'), redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
-    local at = #found
-    found[at + 1], found[at + 2], found[at + 3] = infos[i], infos[i + 1], count
-    found[at + 4], found[at + 5], found[at + 6] = oldest[2], newest[2], newest[1]
-  end
+local kinds, found = {}, {}
+for _, fingerprint in ipairs(redis.call('HKEYS', fingerprints)) do
+  local count = redis.call('ZCARD', prefix .. fingerprint)
+  if count > 0 then kinds[#kinds + 1] = { fingerprint, count } end
+end
+table.sort(kinds, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
+for i = 1, math.min(#kinds, tonumber(limit)) do
+  local fingerprint, count = unpack(kinds[i])
+  local set = prefix .. fingerprint
+  local oldest, newest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES'), redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
+  local at = #found
+  found[at + 1], found[at + 2], found[at + 3] = fingerprint, redis.call('HGET', fingerprints, fingerprint), count
+  found[at + 4], found[at + 5], found[at + 6] = oldest[2], newest[2], newest[1]
 end
 return found
 `,

@@ -31,8 +31,9 @@ export const FLEET_COMMANDS = {
     summary: 'Show how many tasks each queue has, and how fast they enter and leave',
     description: [
       'Show each queue with its tasks by status, how long ago its oldest waiting task was enqueued, how many tasks per second',
-      'are enqueued and end, its busy slots, and its state and limits. The rates cover up to a minute. With --json, also show the',
-      'other statuses.',
+      'are enqueued and end, its busy slots, and its state and limits. The rates cover up to a minute. Below, show the most',
+      "frequent kinds of error of each queue's dead tasks; 'bullpen dead counts' shows all of them. With --json, also show the other",
+      'statuses.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue'],

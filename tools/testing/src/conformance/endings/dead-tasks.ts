@@ -284,6 +284,7 @@ function searches(open: OpenBackend): void {
       newestId: odd[2],
     })
     expect(second).toMatchObject({ code: 'even', count: 2 })
+    expect(await broker.countDead(QUEUE, 1)).toEqual([first])
     const fingerprint = first?.fingerprint ?? ''
     expect(await found({ fingerprint })).toEqual(odd.toReversed())
     expect((await find(odd[0] as TaskId)).fingerprint).toBe(fingerprint)
