@@ -80,6 +80,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     secureCookie: false,
     observe: (request) => observed.push(request),
     boardQueues: [],
+    boardJobs: async () => [],
     ...more,
   })
   onTestFinished(() => app.close())

@@ -130,6 +130,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     secureCookie: settings.environment === 'production',
     observe: telemetry.httpObserved,
     boardQueues: broker.boardQueues,
+    boardJobs: broker.boardJobs,
   })
   opened.defer(() => closeServer(app, logger))
 

@@ -1,6 +1,6 @@
 // Formats stored jobs for readers of the board: their inputs, their outputs, and how each attempt ended.
 import { decodeStack } from '@bullpen/bullmq/internal'
-import { ATTEMPT_STATE_LABELS, type AttemptRecord } from '@bullpen/contract'
+import { ATTEMPT_STATE_LABELS, type AttemptEndState, type AttemptRecord, type TaskStatus } from '@bullpen/contract'
 import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 
 /** Returns the content of the envelope, with the input first. Data that is not an envelope is returned unchanged. */
@@ -27,18 +27,18 @@ export function formatReturnValue(stored: unknown): unknown {
 }
 
 /**
- * Adds a job's outcome to its title, and a readable first line to each failed attempt. Also sets `processedOn` for tasks that
- * never started, because the board computes durations from that field.
+ * Adds the task's status and the end of its newest attempt to the job's title, and a readable first line to each failed attempt.
+ * Also sets `processedOn` for tasks that never started, because the board computes durations from that field. The status is
+ * undefined if Bullpen does not know the job.
  */
-export function formatJob<J extends StoredJob>(job: J): J {
+export function formatJob<J extends StoredJob>(job: J, status: TaskStatus | undefined): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
   const newest = decodeStack(stacks.at(-1))
-  const outcome = outcomeOf(job, newest)
   const neverStarted = job.finishedOn !== undefined && job.processedOn === undefined
   return {
     ...job,
-    // For example `receipt.send · failed (card_declined)`.
-    name: outcome === undefined ? job.name : `${job.name} · ${outcome}`,
+    // For example `receipt.send · dead · failed (card_declined)`.
+    name: [job.name, ...(status === undefined ? [] : titleOf(status, newest))].join(' · '),
     ...(newest === undefined || job.failedReason === undefined ? {} : { failedReason: failureOf(newest) }),
     stacktrace: stacks.map(formatStack),
     ...(neverStarted ? { processedOn: job.finishedOn } : {}),
@@ -48,18 +48,26 @@ export function formatJob<J extends StoredJob>(job: J): J {
 /** A job in the form in which BullMQ passes it to the board. */
 export interface StoredJob {
   readonly name: string
-  readonly returnvalue?: unknown
   readonly stacktrace: readonly unknown[] | null
   readonly failedReason?: string | undefined
   readonly processedOn?: number | undefined
   readonly finishedOn?: number | undefined
 }
 
-/** Returns the job's outcome or, if the job has not ended, its previous attempt's outcome. */
-function outcomeOf({ returnvalue, finishedOn }: StoredJob, newest: AttemptRecord | undefined): string | undefined {
-  if (successSchema.safeParse(returnvalue).success) return ATTEMPT_STATE_LABELS.DONE_SUCCESS
-  if (newest === undefined) return undefined
-  return finishedOn === undefined ? `attempt ${newest.attempt} ${labelOf(newest)}` : labelOf(newest)
+/** The states of the attempts that end a task with these statuses. The status says the same as the state. */
+const ENDED_BY: Readonly<Partial<Record<TaskStatus, AttemptEndState>>> = {
+  cancelled: 'TERMINATED_STOP_SIGNAL',
+  expired: 'TERMINATED_TIMEOUT',
+}
+
+/** Returns the status, followed by what the newest attempt that did not succeed adds to it. */
+function titleOf(status: TaskStatus, newest: AttemptRecord | undefined): readonly string[] {
+  if (newest === undefined || status === 'completed') return [status]
+  if (status === 'dead') return [status, labelOf(newest)]
+  if (ENDED_BY[status] === undefined) return [status, `attempt ${newest.attempt} ${labelOf(newest)}`]
+  const { state, reason, by } = newest
+  if (state !== ENDED_BY[status]) return [status]
+  return [withReason(status, reason), ...(by === undefined ? [] : [`by ${by}`])]
 }
 
 function failureOf(record: AttemptRecord): string {
@@ -86,7 +94,9 @@ function summary(record: AttemptRecord): string {
 
 /** Returns a label such as `failed (card_declined)`, or only `cancelled` if the reason adds nothing to the label. */
 function labelOf({ state, reason, code }: AttemptRecord): string {
-  const label = ATTEMPT_STATE_LABELS[state]
-  const why = reason ?? code
-  return why === undefined || why === label ? label : `${label} (${why})`
+  return withReason(ATTEMPT_STATE_LABELS[state], reason ?? code)
+}
+
+function withReason(label: string, reason: string | undefined): string {
+  return reason === undefined || reason === label ? label : `${label} (${reason})`
 }

@@ -1,12 +1,17 @@
-// Tests /board without Bull Board's packages. The test with these packages and a real Redis is in create-api.test.ts.
+// Tests /board without Bull Board's packages, and the parts of Bull Board on which ours relies. The tests on a real Redis are in
+// board-pages.test.ts.
 import fastify from 'fastify'
-import { expect, onTestFinished, test } from 'vitest'
+import { assert, expect, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { anId } from '../api.fixture.ts'
+import { fakeBroker } from '../fake-broker.fixture.ts'
 import { addBoard } from './board.ts'
 import { loadBullBoard } from './bull-board.ts'
 
 const peers = Object.entries(manifest.peerDependencies).filter(([name]) => name.startsWith('@bull-board/'))
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const { find, counts } = fakeBroker()
+const reads = { find, counts, boardJobs: async () => [] }
 
 test('Bull Board is loaded when its packages are installed', async () => {
   expect(await loadBullBoard()).toMatchObject({ createBullBoard: expect.any(Function) })
@@ -17,7 +22,7 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
   async (url) => {
     const app = fastify()
     onTestFinished(() => app.close())
-    await addBoard(app, [], silent, async () => undefined)
+    await addBoard(app, undefined, { queues: [], reads, log: silent })
     const answer = await app.inject(url)
     expect(answer.json()).toMatchObject({
       status: 404,
@@ -29,19 +34,33 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
 
 test('Bull Board reads its jobs through its adapter, and shows what toJSON returns', async () => {
   const job = {
-    id: '1',
+    id: anId,
     opts: {},
-    toJSON: () => ({ id: '1', name: 'x', data: {}, opts: {}, stacktrace: [], returnvalue: { output: 1, worker: 'w' } }),
+    toJSON: () => ({
+      id: anId,
+      name: 'x',
+      data: {},
+      opts: {},
+      stacktrace: [],
+      returnvalue: { output: 1, worker: 'w' },
+    }),
     getState: async () => 'completed',
     isFailed: async () => false,
     isCompleted: async () => true,
   }
   const queue = { name: 'cpu', metaValues: { version: 'bullmq:6' }, getJob: async () => job }
+  const record = fakeBroker().put({ id: anId, status: 'completed' })
   const app = fastify()
   onTestFinished(() => app.close())
   // BullMQ's Queue is a class with private members. This object has what the board reads to show one job.
-  await addBoard(app, [queue as never], silent)
-  const answer = await app.inject('/board/api/queues/cpu/1')
-  // `formatJob` adds the outcome to what the job's own toJSON returns.
-  expect(answer.json()).toMatchObject({ job: { id: '1', name: 'x · succeeded' } })
+  const bullBoard = await loadBullBoard()
+  assert(bullBoard)
+  await addBoard(app, bullBoard, {
+    queues: [queue as never],
+    reads: { ...reads, find: async () => record },
+    log: silent,
+  })
+  const answer = await app.inject(`/board/api/queues/cpu/${anId}`)
+  // `formatJob` adds the status to what the job's own toJSON returns.
+  expect(answer.json()).toMatchObject({ job: { id: anId, name: 'x · completed' } })
 })

@@ -1,28 +1,30 @@
 // Serves Bull Board at /board. The board is read-only, requires a login, and shows tasks in a readable form.
 import { BullpenError, type Log } from '@bullpen/contract'
-import { taskPath } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
 import { makeReadOnly } from '../auth/read-only-pages.ts'
 import { sendProblem } from '../http/problems/problem.ts'
-import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
-import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, loadBullBoard } from './bull-board.ts'
+import { type BoardRoute, isReading, readingRoute } from './board-routes.ts'
+import { boardTexts } from './board-texts.ts'
+import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, TEXTS_PATH } from './bull-board.ts'
+import { type BoardQueue, type BoardReads, taskQueueAdapter } from './task-queue-adapter.ts'
 
-type Adapter = InstanceType<BullBoard['BullMQAdapter']>
-/** The type of BullMQ's queue, taken from the adapter's parameter because only packages/bullmq may import bullmq. */
-export type BoardQueue = ConstructorParameters<BullBoard['BullMQAdapter']>[0]
+export interface BoardOptions {
+  readonly queues: readonly BoardQueue[]
+  readonly reads: BoardReads
+  readonly log: Log
+}
 
 const PREFIX = '/board'
 const FONT_LINK = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>\n?/
 
+/** Adds the board, or if Bull Board is not installed, pages that say how to install it. */
 export async function addBoard(
   app: FastifyInstance,
-  queues: readonly BoardQueue[],
-  log: Log,
-  load: typeof loadBullBoard = loadBullBoard,
+  bullBoard: BullBoard | undefined,
+  options: BoardOptions,
 ): Promise<void> {
-  const bullBoard = await load()
   if (bullBoard === undefined) await addMissingBoard(app)
-  else await addBullBoard(app, bullBoard, queues, log)
+  else await addBullBoard(app, bullBoard, options)
 }
 
 /** Adds a /board route that responds with the command for installing Bull Board. */
@@ -41,14 +43,19 @@ async function addMissingBoard(app: FastifyInstance): Promise<void> {
 
 async function addBullBoard(
   app: FastifyInstance,
-  { createBullBoard, BullMQAdapter, FastifyAdapter }: BullBoard,
-  queues: readonly BoardQueue[],
-  log: Log,
+  { createBullBoard, BullMQAdapter, FastifyAdapter, texts }: BullBoard,
+  { queues, reads, log }: BoardOptions,
 ): Promise<void> {
-  const server = new FastifyAdapter()
   const TaskQueueAdapter = taskQueueAdapter(BullMQAdapter)
+  class BoardServer extends FastifyAdapter {
+    override setApiRoutes(routes: BoardRoute[]) {
+      const options = { queues, reads, TaskQueueAdapter }
+      return super.setApiRoutes(routes.map((route) => (isReading(route) ? readingRoute(route, options) : route)))
+    }
+  }
+  const server = new BoardServer()
   createBullBoard({
-    queues: queues.map((queue) => new TaskQueueAdapter(queue)),
+    queues: queues.map((queue) => new TaskQueueAdapter({ queue, reads, shown: new Map() })),
     serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
   })
@@ -59,6 +66,7 @@ async function addBullBoard(
       body: { error: { key: 'ERRORS.REDIS_UNAVAILABLE' as const }, message: 'Redis did not respond' },
     }
   })
+  const ownTexts = JSON.stringify(boardTexts(texts))
   await app.register(async (scope) => {
     makeReadOnly(scope)
     scope.addHook('onSend', async (_request, reply, payload) =>
@@ -68,41 +76,10 @@ async function addBullBoard(
         ? payload.replace(FONT_LINK, '')
         : payload,
     )
+    scope.get(`${PREFIX}/${TEXTS_PATH}`, async (_request, reply) =>
+      reply.type('application/json; charset=utf-8').send(ownTexts),
+    )
     server.setBasePath(PREFIX)
     await scope.register(server.registerPlugin(), { prefix: PREFIX })
   })
-}
-
-type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
-
-/** Creates the class at run time, because its base class is loaded at run time. */
-function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
-  return class TaskQueueAdapter extends BullMQAdapter {
-    constructor(queue: BoardQueue) {
-      super(queue, {
-        // The board's add, clean, promote and update would bypass the state model.
-        readOnlyMode: true,
-        allowRetries: false,
-        externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
-      })
-      this.setFormatter('data', formatData)
-      this.setFormatter('returnValue', formatReturnValue)
-    }
-
-    override async getJob(id: string) {
-      const job = await super.getJob(id)
-      return job === undefined ? undefined : formatted(job)
-    }
-
-    override async getJobs(...which: Parameters<Adapter['getJobs']>) {
-      return (await super.getJobs(...which)).map(formatted)
-    }
-  }
-}
-
-/** Changes the job in place, which is safe because the job was read only for this page. */
-function formatted(job: BoardJob): BoardJob {
-  const toJson = job.toJSON.bind(job)
-  job.toJSON = () => formatJob(toJson())
-  return job
 }

@@ -1,10 +1,11 @@
 // GET /v1/tasks/{id} returns a task immediately or, with a wait, as soon as the task has ended.
 import { isFinal, type TaskView } from '@bullpen/contract'
-import { readTaskId, taskId, taskView } from '@bullpen/contract/internal'
+import { readTaskId, taskId } from '@bullpen/contract/internal'
 import { taskNotFound } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
+import { linkedTaskView } from '../views/linked-task-view.ts'
 
 export interface ShowParams {
   readonly id: string
@@ -12,6 +13,7 @@ export interface ShowParams {
 
 export function showTask(context: ApiContext) {
   const { catalogue, broker } = context
+  const view = linkedTaskView(context)
   return async ({ params, query, request, reply }: Call<ShowParams, WaitQuery>): Promise<TaskView> => {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
@@ -24,6 +26,6 @@ export function showTask(context: ApiContext) {
         ? found
         : await waitForEnd(context, reply, id, seconds)
     if (record === undefined) throw taskNotFound(id)
-    return taskView(record)
+    return view(record)
   }
 }

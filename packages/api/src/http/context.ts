@@ -22,6 +22,8 @@ export interface ApiContext {
   readonly bulkBodyLimit: number
   /** How long idempotency keys are remembered in queues whose definition does not set this, in seconds. */
   readonly idempotencyLifeS: number
+  /** Whether the API serves Bull Board, so that responses can link to a task's page there. */
+  readonly hasBoard: boolean
   /** Aborts when the API starts to drain. Readiness is then turned off, and long polls end at once. */
   readonly closing: AbortSignal
 }

@@ -6,7 +6,9 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { requireAccess } from '../auth/access.ts'
 import type { Keyring } from '../auth/keyring.ts'
 import { addLogin } from '../auth/log-in.ts'
-import { addBoard, type BoardQueue } from '../board/board.ts'
+import { addBoard, type BoardOptions } from '../board/board.ts'
+import { loadBullBoard } from '../board/bull-board.ts'
+import type { BoardQueue, BoardReads } from '../board/task-queue-adapter.ts'
 import { openApiDocument } from '../docs/openapi.ts'
 import { addReference } from '../docs/reference.ts'
 import { logRequests, type Observers } from './access-log.ts'
@@ -35,7 +37,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ServerOptions extends ApiContext, Observers {
+export interface ServerOptions extends Omit<ApiContext, 'hasBoard'>, Observers {
   readonly keyring: Keyring
   readonly version: string
   /** The maximum size of a body, in bytes. */
@@ -46,6 +48,7 @@ export interface ServerOptions extends ApiContext, Observers {
   readonly secureCookie: boolean
   /** The queues that Bull Board shows. If there are none, there is no board. */
   readonly boardQueues: readonly BoardQueue[]
+  readonly boardJobs: BoardReads['boardJobs']
 }
 
 /**
@@ -99,14 +102,21 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     else done()
   })
 
-  const routes = routeTable(options)
+  const showsBoard = options.boardQueues.length > 0
+  const bullBoard = showsBoard ? await loadBullBoard() : undefined
+  const routes = routeTable({ ...options, hasBoard: bullBoard !== undefined })
   for (const row of routes) addRoute(app, row)
   refuseOtherMethods(app, routes)
   addProblemPages(app)
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, openApiDocument(catalogue, routes, version))
-  if (options.boardQueues.length > 0) await addBoard(app, options.boardQueues, options.log)
+  if (showsBoard) await addBoard(app, bullBoard, boardOptions(options))
   return app
+}
+
+function boardOptions({ broker, boardQueues: queues, boardJobs, log }: ServerOptions): BoardOptions {
+  const reads: BoardReads = { find: broker.find, counts: broker.counts, boardJobs }
+  return { queues, reads, log }
 }
 
 function addRoute(app: FastifyInstance, row: Route): void {

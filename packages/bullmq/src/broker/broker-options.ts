@@ -2,9 +2,10 @@
 import type { Log, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { DefinedEnqueueRate, EnqueueRates } from '@bullpen/engine/internal'
-import type { Queue } from 'bullmq'
+import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
+import type { BoardPage } from '../queries/board-jobs.ts'
 import type { ServerCheck } from '../redis/server-checks.ts'
 
 export interface BrokerOptions {
@@ -135,4 +136,10 @@ export interface BullmqBroker extends Broker {
    */
   readonly rates: EnqueueRates
   readonly boardQueues: readonly Queue[]
+  /**
+   * Returns the jobs of one page of a queue on the board.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  boardJobs(page: BoardPage): Promise<readonly Job[]>
 }

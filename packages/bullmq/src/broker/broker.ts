@@ -14,6 +14,7 @@ import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
 import { openRegistration } from '../leader/registration.ts'
+import { readBoardJobs } from '../queries/board-jobs.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server-monitor.ts'
 import { scheduleRunner } from '../schedules/schedule-runner.ts'
 import { openScheduleStore, type RedisScheduleStore } from '../schedules/schedule-store.ts'
@@ -58,6 +59,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     rates: openRates(options, redis, call),
     schedules: createSchedules({ store, randomBytes, onChanged }),
     boardQueues: queues.all.map(({ queue }) => queue),
+    boardJobs: async (page) => {
+      const home = queues.of(page.queue)
+      return call(() => readBoardJobs(redis, home, page))
+    },
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {
       if (memory !== undefined) await call(() => memory.check())

@@ -79,7 +79,9 @@ export const taskViewSchema = z
       .optional()
       .describe('The last ten retries of the task by request, oldest first.'),
     retryOf: z.string().optional().describe('The dead task in another queue from which this task was copied.'),
-    links: linksSchema,
+    links: linksSchema.extend({
+      board: z.string().optional().describe("The task's page on Bull Board. Present only if the API serves the board."),
+    }),
   })
   .meta({ id: 'Task' })
 

@@ -7,12 +7,13 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { isStored, optionalTime, taskLinks, taskView } from '@bullpen/contract/internal'
+import { isStored, optionalTime, taskLinks } from '@bullpen/contract/internal'
 import { stoppable } from '@bullpen/engine/internal'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../../http/wait.ts'
+import { linkedTaskView } from '../../views/linked-task-view.ts'
 import { keepToRate } from './enqueue-rate.ts'
 import { originOf, taskPlanner } from './planned-task.ts'
 import { storeTask } from './store-task.ts'
@@ -27,6 +28,7 @@ type EnqueueCall = Call<unknown, EnqueueQuery>
 export function enqueueTask(context: ApiContext) {
   const { catalogue, broker, emit } = context
   const plan = taskPlanner(context)
+  const view = linkedTaskView(context)
 
   /** Cancels the task of a caller that has disconnected. The caller cannot receive a response, so a failure is logged. */
   async function cancelAbandoned(
@@ -69,7 +71,7 @@ export function enqueueTask(context: ApiContext) {
     const record = await waitForEnd(context, reply, id, seconds)
     if (record !== undefined && isFinal(record.status)) {
       reply.code(200)
-      return taskView(record)
+      return view(record)
     }
     // This request must not cancel a task that another request has created.
     const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isNew
