@@ -95,6 +95,29 @@ describe('enqueue', () => {
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last } }])
   })
 
+  test('sends the retry settings of the task, and refuses those that are invalid for every definition', async () => {
+    await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
+    const growing = ['--backoff', 'exponential', '--initial-delay', '5s', '--max-delay', '1h', '--factor', '1.5']
+    await runBullpen(api, ['enqueue', 'a.b', ...growing, '--backoff-jitter', 'full', '--max-attempts', '7'])
+    await runBullpen(api, ['enqueue', 'a.b', '--backoff', 'list', '--delays', '1s,1m', '--backoff-jitter', '0'])
+    const exponential = { type: 'exponential', initialDelay: '5s', maxDelay: '1h', factor: 1.5, jitter: 'full' }
+    expect(api.seen.map(({ body }) => body)).toEqual([
+      { task: 'a.b', input: {}, retry: { maxAttempts: 7, backoff: exponential } },
+      { task: 'a.b', input: {}, retry: { backoff: { type: 'list', delays: ['1s', '1m'], jitter: 0 } } },
+    ])
+    const refused: readonly (readonly [string, string, string])[] = [
+      ['--backoff', 'expo', 'expected one of exponential, linear, fixed, list'],
+      ['--factor', '0.5', 'expected a number from 1 to 100'],
+      ['--backoff-jitter', '2', 'expected a number from 0 to 1'],
+      ['--delays', '1s,', 'expected a positive duration'],
+    ]
+    for (const [option, value, message] of refused) {
+      const ended = await runBullpen(api, ['enqueue', 'a.b', option, value])
+      expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    }
+    expect(api.seen).toHaveLength(2)
+  })
+
   test('sends the given idempotency key', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const repeated = ['enqueue', 'a.b', '--idempotency-key', 'order 17']

@@ -11,6 +11,7 @@ export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definitio
 export type { WhenFull } from './definition/limits/when-full.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
+export type { RetryBounds, RetryBoundsOptions } from './definition/retry-bounds.ts'
 export type { RetryBudget, RetryBudgetOptions } from './definition/retry-budget.ts'
 export {
   type Backoff,
@@ -72,7 +73,15 @@ export type {
   Retried,
   RetryOneRequest,
 } from './http/dead-tasks.ts'
-export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
+export type {
+  Accepted,
+  CallBackoff,
+  CallOptions,
+  CallRetry,
+  Dropped,
+  EnqueueRequest,
+  ProducerOptions,
+} from './http/enqueue.ts'
 export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/enqueue-bulk.ts'
 export type { Problem } from './http/problem.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'

@@ -24,7 +24,13 @@ export { handlerLog, LOG_LEVELS } from './definition/log.ts'
 export { nearest, suggestion } from './definition/nearest.ts'
 export { MAX_PRIORITY } from './definition/priority.ts'
 export { ON_SHUTDOWN } from './definition/queue.ts'
-export { MAX_ATTEMPTS } from './definition/retry-policy.ts'
+export {
+  BACKOFF_SETTINGS,
+  BACKOFF_TYPES,
+  DEFAULT_BACKOFF,
+  MAX_ATTEMPTS,
+  MAX_FACTOR,
+} from './definition/retry-policy.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
 export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'

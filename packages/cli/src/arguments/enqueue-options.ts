@@ -1,6 +1,6 @@
 // Parses the options of a task that is enqueued.
-import type { UniqueOptions } from '@bullpen/contract'
-import { MAX_ATTEMPTS, ON_CONFLICT } from '@bullpen/contract/internal'
+import type { CallBackoff, CallRetry, Duration, UniqueOptions } from '@bullpen/contract'
+import { BACKOFF_TYPES, MAX_ATTEMPTS, MAX_FACTOR, ON_CONFLICT } from '@bullpen/contract/internal'
 import type { CommandLine } from './command-line.ts'
 import {
   parseChoice,
@@ -8,6 +8,7 @@ import {
   parseDuration,
   parseLimit,
   parseMeta,
+  parseNumber,
   parsePriority,
   parseTime,
   parseUntil,
@@ -19,7 +20,6 @@ type Values = CommandLine['values']
 
 /** Returns the options that were given. @throws UsageError. */
 export function parseEnqueueOptions(values: Values) {
-  const maxAttempts = values['max-attempts']
   return withoutUndefined({
     meta: parseMeta(values.meta),
     tags: values.tag,
@@ -29,13 +29,35 @@ export function parseEnqueueOptions(values: Values) {
     concurrencyKey: values['concurrency-key'],
     unique: uniqueIn(values),
     whenFull: parseWhenFull(values['when-full']),
-    retry:
-      maxAttempts === undefined ? undefined : { maxAttempts: parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS) },
+    retry: retryIn(values),
     timeout: parseLimit('--timeout', values.timeout),
     heartbeatTimeout: parseLimit('--heartbeat-timeout', values['heartbeat-timeout']),
     queueTimeout: parseLimit('--queue-timeout', values['queue-timeout']),
     totalTimeout: parseLimit('--total-timeout', values['total-timeout']),
   })
+}
+
+function retryIn(values: Values): CallRetry | undefined {
+  const { 'max-attempts': maxAttempts } = values
+  const retry = withoutUndefined({
+    maxAttempts: maxAttempts === undefined ? undefined : parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS),
+    backoff: backoffIn(values),
+  })
+  return isEmpty(retry) ? undefined : retry
+}
+
+/** The API knows which settings the definition's backoff has, and within which bounds they must be. */
+function backoffIn(values: Values): CallBackoff | undefined {
+  const { backoff: type, factor, delays, 'backoff-jitter': jitter } = values
+  const backoff = withoutUndefined({
+    type: type === undefined ? undefined : parseChoice('--backoff', type, BACKOFF_TYPES),
+    initialDelay: parseDuration('--initial-delay', values['initial-delay']),
+    maxDelay: parseDuration('--max-delay', values['max-delay']),
+    factor: factor === undefined ? undefined : parseNumber('--factor', factor, { min: 1, max: MAX_FACTOR }),
+    delays: delays?.split(',').map((each) => parseDuration('--delays', each) as Duration),
+    jitter: jitter === undefined ? undefined : parseJitter('--backoff-jitter', jitter),
+  })
+  return isEmpty(backoff) ? undefined : backoff
 }
 
 /** Refuses the options of a unique key if there is no key, because they would have no effect. */
@@ -54,6 +76,14 @@ function uniqueIn(values: Values): UniqueOptions | undefined {
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function parseJitter(option: string, text: string): number | 'full' {
+  return text === 'full' ? text : parseNumber(option, text, { min: 0, max: 1 })
+}
+
+function isEmpty(options: object): boolean {
+  return Object.keys(options).length === 0
+}
 
 function withoutUndefined<T extends object>(options: T): Defined<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>

@@ -106,6 +106,17 @@ export function parseCount(option: string, text: string, max = 999_999_999): num
   throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to ${max}`)
 }
 
+/** Parses a number that may have a fraction. */
+export function parseNumber(
+  option: string,
+  text: string,
+  { min, max }: { readonly min: number; readonly max: number },
+) {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (number >= min && number <= max) return number
+  throw new UsageError(`${option} is '${text}'; expected a number from ${min} to ${max}`)
+}
+
 /** Parses an amount of memory such as `64MiB`, a number of bytes, or `none`. */
 export function parseBytes(option: string, text: string): 'none' | Memory | number {
   if (text === 'none') return text

@@ -70,7 +70,37 @@ export const OPTIONS = {
   'max-attempts': {
     type: 'string',
     value: 'N',
-    help: "the maximum number of attempts, which cannot exceed the definition's",
+    help: "the maximum number of attempts, within the definition's bounds",
+  },
+  backoff: {
+    type: 'string',
+    value: 'TYPE',
+    help: "how the delay between attempts grows: exponential, linear, fixed or list (default: the definition's)",
+  },
+  'initial-delay': {
+    type: 'string',
+    value: 'DURATION',
+    help: "the delay before the second attempt, within the definition's bounds",
+  },
+  'max-delay': {
+    type: 'string',
+    value: 'DURATION',
+    help: "the longest delay of an exponential or linear backoff, within the definition's bounds",
+  },
+  factor: {
+    type: 'string',
+    value: 'N',
+    help: 'by how much an exponential backoff multiplies the delay after each attempt, from 1 to 100',
+  },
+  delays: {
+    type: 'string',
+    value: 'DURATIONS',
+    help: 'with --backoff list, the delays, such as 1s,1m,1h; the last one is repeated',
+  },
+  'backoff-jitter': {
+    type: 'string',
+    value: 'JITTER',
+    help: 'how much each delay varies at random: a share from 0 to 1, such as 0.2 for ±20%, or full',
   },
   timeout: { type: 'string', value: 'LIMIT', help: 'the run timeout of each attempt' },
   'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time allowed between two heartbeats' },

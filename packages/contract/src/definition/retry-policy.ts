@@ -1,7 +1,9 @@
-// Defines a task's retry policy: the number of attempts, the delays between them, and the budget for retries.
+// Defines a task's retry policy: the number of attempts, the delays between them, the budget for retries, and the bounds within
+// which a call may override the policy.
 import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
+import { RETRY_BOUNDS_SETTINGS, type RetryBounds, type RetryBoundsOptions, retryBounds } from './retry-bounds.ts'
 import {
   DEFAULT_RETRY_BUDGET,
   RETRY_BUDGET_SETTINGS,
@@ -65,6 +67,11 @@ export interface RetryOptions {
    * retries per second.
    */
   readonly budget?: RetryBudgetOptions | 'none'
+  /**
+   * How far a call may override this policy for its own task. By default, a call may ask for at most `maxAttempts` attempts, and for
+   * delays that are between the shortest and the longest of `backoff`.
+   */
+  readonly callBounds?: RetryBoundsOptions
 }
 
 /** A backoff with defaults filled in and delays in milliseconds. */
@@ -85,29 +92,41 @@ export interface RetryPolicy {
   readonly backoff: Backoff
   /** Undefined if retries are not limited. */
   readonly budget: RetryBudget | undefined
+  readonly callBounds: RetryBounds
 }
 
-const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
+export const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
 
 /** 5 attempts with exponential backoff from 1 s to 5 min, ±20%, within {@link DEFAULT_RETRY_BUDGET}. */
 export const DEFAULT_RETRY: RetryPolicy = {
   maxAttempts: 5,
   backoff: { type: 'exponential', ...DEFAULT_BACKOFF },
   budget: DEFAULT_RETRY_BUDGET,
+  callBounds: {
+    maxAttempts: 5,
+    minDelayMs: DEFAULT_BACKOFF.initialMs,
+    maxDelayMs: DEFAULT_BACKOFF.maxMs,
+    totalMs: undefined,
+  },
 }
 
 export const MAX_ATTEMPTS = 1_000
-const MAX_FACTOR = 100
+export const MAX_FACTOR = 100
 
-const RETRY_SETTINGS = ['maxAttempts', 'backoff', 'budget'] as const satisfies readonly (keyof RetryOptions)[]
+const RETRY_SETTINGS = [
+  'maxAttempts',
+  'backoff',
+  'budget',
+  'callBounds',
+] as const satisfies readonly (keyof RetryOptions)[]
 /** The settings that each backoff type accepts in addition to `type` and `jitter`. */
-const BACKOFF_SETTINGS = {
+export const BACKOFF_SETTINGS = {
   exponential: ['initialDelay', 'maxDelay', 'factor'],
   linear: ['initialDelay', 'maxDelay'],
   fixed: ['initialDelay'],
   list: ['delays'],
 } as const satisfies Record<Backoff['type'], readonly string[]>
-const BACKOFF_TYPES = Object.keys(BACKOFF_SETTINGS) as readonly Backoff['type'][]
+export const BACKOFF_TYPES = Object.keys(BACKOFF_SETTINGS) as readonly Backoff['type'][]
 
 /**
  * Checks the options and fills in the defaults. @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task
@@ -125,7 +144,39 @@ export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
     fail(`retry.maxAttempts is ${maxAttempts}; expected a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
   const backoff = Object.freeze(backoffOf(options.backoff ?? {}, task, fail))
-  return { maxAttempts, backoff, budget: budgetOf(options.budget ?? {}, fail) }
+  const budget = budgetOf(options.budget ?? {}, fail)
+  return {
+    maxAttempts,
+    backoff,
+    budget,
+    callBounds: boundsOf(options.callBounds ?? {}, { maxAttempts, backoff, task, fail }),
+  }
+}
+
+interface BoundedPolicy extends Pick<RetryPolicy, 'maxAttempts' | 'backoff'> {
+  readonly task: string
+  readonly fail: Fail
+}
+
+function boundsOf(options: RetryBoundsOptions, { maxAttempts, backoff, task, fail }: BoundedPolicy): RetryBounds {
+  if (!isRecord(options)) {
+    fail(`retry.callBounds is ${JSON.stringify(options)}; expected an object such as { maxDelay: '1h' }`)
+  }
+  refuseUnknown(options, RETRY_BOUNDS_SETTINGS, 'retry.callBounds', fail)
+  return retryBounds(options, { maxAttempts, ...delaysOf(backoff) }, { task, mostAttempts: MAX_ATTEMPTS, fail })
+}
+
+/** Returns the shortest and the longest delay of a backoff, before the jitter. */
+function delaysOf(backoff: Backoff): Pick<RetryBounds, 'minDelayMs' | 'maxDelayMs'> {
+  switch (backoff.type) {
+    case 'exponential':
+    case 'linear':
+      return { minDelayMs: backoff.initialMs, maxDelayMs: backoff.maxMs }
+    case 'fixed':
+      return { minDelayMs: backoff.initialMs, maxDelayMs: backoff.initialMs }
+    case 'list':
+      return { minDelayMs: Math.min(...backoff.delaysMs), maxDelayMs: Math.max(...backoff.delaysMs) }
+  }
 }
 
 function budgetOf(options: RetryBudgetOptions | 'none', fail: Fail): RetryBudget | undefined {

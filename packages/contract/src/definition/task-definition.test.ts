@@ -2,7 +2,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import type { RetryBudgetOptions } from './retry-budget.ts'
-import { DEFAULT_RETRY } from './retry-policy.ts'
+import { DEFAULT_RETRY, type RetryOptions } from './retry-policy.ts'
 import {
   defineTask,
   type InputOf,
@@ -56,6 +56,27 @@ describe('a definition', () => {
     expect(budgetOf('none')).toBeUndefined()
   })
 
+  test('allows its calls only the attempts and delays of its own policy, unless it has other bounds', () => {
+    const boundsOf = (retry: RetryOptions) => defineTask({ ...minimal, retry }).retry.callBounds
+    expect(defineTask(minimal).retry).toEqual(DEFAULT_RETRY)
+    expect(boundsOf({ maxAttempts: 3, backoff: { type: 'fixed', initialDelay: '2s' } })).toEqual({
+      maxAttempts: 3,
+      minDelayMs: 2_000,
+      maxDelayMs: 2_000,
+    })
+    expect(boundsOf({ backoff: { type: 'list', delays: ['1m', '1s', '1h'] } })).toMatchObject({
+      minDelayMs: 1_000,
+      maxDelayMs: 3_600_000,
+    })
+    const callBounds = { maxAttempts: 20, minDelay: '500ms', maxDelay: '1d', totalTimeout: '7d' } as const
+    expect(boundsOf({ callBounds })).toEqual({
+      maxAttempts: 20,
+      minDelayMs: 500,
+      maxDelayMs: 86_400_000,
+      totalMs: 604_800_000,
+    })
+  })
+
   test('has its memory limit in bytes', () => {
     expect(defineTask({ ...minimal, isolation: 'process', memoryLimit: '1GiB' }).memoryLimitBytes).toBe(2 ** 30)
     expect(defineTask(minimal).memoryLimitBytes).toBeUndefined()
@@ -93,6 +114,23 @@ describe('a definition', () => {
 })
 
 describe('defineTask rejects', () => {
+  test.each([
+    [{ retry: { maxAttempts: 4, callBounds: { maxAttempts: 3 } } }, /from 4 \(retry.maxAttempts\) to 1000/],
+    [{ retry: { callBounds: { maxAttempts: 1_001 } } }, /from 5 \(retry.maxAttempts\) to 1000/],
+    [{ retry: { callBounds: { minDelay: '2s' } } }, /minDelay is '2s'; expected at most '1s'/],
+    [{ retry: { callBounds: { maxDelay: '1m' } } }, /maxDelay is '1m'; expected at least '5m'/],
+    [{ retry: { callBounds: { longestDelay: '1m' } } }, /retry.callBounds.longestDelay is not a setting/],
+    [{ retry: { callBounds: 3 } }, /retry.callBounds is 3; expected an object/],
+    [
+      { totalTimeout: '2h', retry: { callBounds: { totalTimeout: '1h' } } },
+      /expected at least the task's totalTimeout, '2h'/,
+    ],
+    [{ totalTimeout: 'none', retry: { callBounds: { totalTimeout: '1h' } } }, /the task's totalTimeout, 'none'/],
+    [{ kind: 'short', retry: { callBounds: { totalTimeout: '1h' } } }, /totalTimeout requires kind: 'long'/],
+  ])('the bounds for calls in %j', (options, message) => {
+    expect(() => define({ ...minimal, ...options })).toThrow(refusal(message))
+  })
+
   test.each([
     [{ timeout: '10s', heartbeatTimeout: '10s' }, /heartbeatTimeout \(10000 ms\) is not shorter than timeout/],
     [{ timeout: '10s', totalTimeout: '9s' }, /timeout \(10000 ms\) is longer than totalTimeout \(9000 ms\)/],

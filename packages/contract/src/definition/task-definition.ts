@@ -4,7 +4,7 @@ import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
 import type { Isolation, TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
-import { type Limit, limitMs } from './duration.ts'
+import { formatDuration, type Limit, limitMs } from './duration.ts'
 import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
@@ -241,6 +241,8 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const contradiction = contradictionIn(limits)
   if (contradiction !== undefined) fail(contradiction)
+  const retry = retryPolicy(options.retry ?? {}, name)
+  refuseUnboundTotal(retry, limits.totalMs, kind, fail)
   const memoryLimitBytes =
     long.memoryLimit === undefined ? undefined : bytes(long.memoryLimit, `memoryLimit of ${name}`)
   if (memoryLimitBytes !== undefined) {
@@ -260,13 +262,29 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     input: refusingUnknownFields(options.input),
     output,
     ...limits,
-    retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
+    retry: Object.freeze(retry),
     priority,
     classify: options.classify,
     isolation,
     onInterrupt,
     memoryLimitBytes,
   })
+}
+
+/** Rejects a bound for the total timeouts of calls that the definition's own total timeout exceeds, or that no call can use. */
+function refuseUnboundTotal(
+  { callBounds: { totalMs: bound } }: RetryPolicy,
+  totalMs: number | 'none' | undefined,
+  kind: TaskKind,
+  fail: (problem: string) => never,
+): void {
+  if (bound === undefined) return
+  if (kind === 'short') fail("retry.callBounds.totalTimeout requires kind: 'long'; a short task is not timed")
+  if (totalMs === undefined || (totalMs !== 'none' && totalMs <= bound)) return
+  const own = totalMs === 'none' ? totalMs : formatDuration(totalMs)
+  fail(
+    `retry.callBounds.totalTimeout is '${formatDuration(bound)}'; expected at least the task's totalTimeout, '${own}'`,
+  )
 }
 
 /**

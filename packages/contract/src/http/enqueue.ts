@@ -5,6 +5,7 @@ import type { Duration, Limit } from '../definition/duration.ts'
 import { durationText, limitText } from '../definition/duration-text.ts'
 import { type WhenFull, whenFullSchema } from '../definition/limits/when-full.ts'
 import { prioritySchema } from '../definition/priority.ts'
+import { BACKOFF_TYPES, type Backoff, MAX_FACTOR } from '../definition/retry-policy.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
@@ -35,6 +36,45 @@ const tagsSchema = z
   .max(MAX_TAGS, `at most ${MAX_TAGS} tags`)
   .refine((tags) => new Set(tags).size === tags.length, 'duplicate tag; each tag may appear once')
 
+/** Stored with the task, so there may be fewer of them than in a definition. */
+const MAX_DELAYS = 100
+
+const retrySchema = z.strictObject({
+  maxAttempts: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      "The number of attempts including the first, from 1 to the `callBounds.maxAttempts` of the definition's `retry`, which defaults to its `maxAttempts`.",
+    ),
+  backoff: z
+    .strictObject({
+      type: z.enum(BACKOFF_TYPES).optional().describe("Defaults to the definition's type."),
+      initialDelay: durationText.optional().describe("The delay before the second attempt, such as '5s'."),
+      maxDelay: durationText.optional().describe('The longest delay of an exponential or linear backoff.'),
+      factor: z
+        .number()
+        .min(1)
+        .max(MAX_FACTOR)
+        .optional()
+        .describe('By how much an exponential backoff multiplies the delay after each attempt.'),
+      delays: z
+        .array(durationText)
+        .min(1)
+        .max(MAX_DELAYS)
+        .optional()
+        .describe('The delays of the type `list`, one for each retry. The last one is repeated.'),
+      jitter: z
+        .union([z.number().min(0).max(1), z.literal('full')], { error: "expected a number from 0 to 1, or 'full'" })
+        .optional()
+        .describe("How much each delay varies at random: a share such as 0.2 for ±20%, or 'full'."),
+    })
+    .optional()
+    .describe(
+      "The delays between the attempts. A setting that is left out is the definition's. Every delay must be within the `callBounds` of the definition's `retry`, which default to the shortest and the longest delay of its backoff.",
+    ),
+})
+
 /** What a request may contain besides the task's name and its input. */
 const callOptions = {
   meta: metaSchema
@@ -64,15 +104,7 @@ const callOptions = {
   unique: uniqueSchema
     .optional()
     .describe('A unique key. As long as a task has the key, no other task of the same definition can have it.'),
-  retry: z
-    .strictObject({
-      maxAttempts: z
-        .int()
-        .min(1)
-        .optional()
-        .describe("The number of attempts including the first, from 1 to the definition's `maxAttempts`."),
-    })
-    .optional(),
+  retry: retrySchema.optional().describe("Overrides the definition's retry policy within its bounds."),
   timeout: limitText
     .optional()
     .describe(
@@ -91,7 +123,7 @@ const callOptions = {
   totalTimeout: limitText
     .optional()
     .describe(
-      "The longest time from enqueueing to the end of the last attempt, which overrides the definition's setting. Applies only to long tasks.",
+      "The longest time from enqueueing to the end of the last attempt, which overrides the definition's setting. Applies only to long tasks. The `callBounds.totalTimeout` of the definition's `retry` is the longest.",
     ),
 }
 
@@ -123,6 +155,36 @@ export function enqueueRequestSchema(definition: TaskDefinition) {
     })
 }
 
+/** The retry settings of one task. */
+export interface CallRetry {
+  /**
+   * The number of attempts including the first, from 1 to the definition's `callBounds.maxAttempts`. Defaults to the definition's
+   * `maxAttempts`.
+   */
+  readonly maxAttempts?: number
+  readonly backoff?: CallBackoff
+}
+
+/**
+ * The delays between the attempts of one task, which must be within the definition's `callBounds`. A setting that is left out has the
+ * value of the definition's backoff. If that backoff is of another type and lacks the setting, the setting has its usual default, or
+ * the bound that is nearest to the default.
+ */
+export interface CallBackoff {
+  /** Defaults to the definition's type. */
+  readonly type?: Backoff['type']
+  /** The delay before the second attempt. Excludes the type 'list'. */
+  readonly initialDelay?: Duration
+  /** The longest delay, for the types 'exponential' and 'linear'. */
+  readonly maxDelay?: Duration
+  /** A number from 1 to 100, for the type 'exponential'. */
+  readonly factor?: number
+  /** 1 to 100 delays, for the type 'list'. They are stored with the task. */
+  readonly delays?: readonly Duration[]
+  /** A number from 0 to 1, or 'full'. */
+  readonly jitter?: Backoff['jitter']
+}
+
 /** The options that a caller may set for one task when enqueueing it. */
 export interface CallOptions {
   readonly meta?: Readonly<Record<string, string>>
@@ -144,10 +206,8 @@ export interface CallOptions {
   readonly concurrencyKey?: string
   /** A unique key. As long as a task has the key, no other task of the same definition can have it. */
   readonly unique?: UniqueOptions
-  readonly retry?: {
-    /** The number of attempts including the first, from 1 to the definition's `maxAttempts`, which is the default. */
-    readonly maxAttempts?: number
-  }
+  /** Overrides the definition's retry policy, within the `callBounds` of that policy. */
+  readonly retry?: CallRetry
   readonly timeout?: Limit
   readonly heartbeatTimeout?: Limit
   readonly queueTimeout?: Limit

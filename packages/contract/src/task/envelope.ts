@@ -1,9 +1,21 @@
 // Defines the envelope, which is the data stored in Redis with each task. The envelope has a version so that a worker can
 // recognise envelopes that it cannot read.
 import { z } from 'zod'
+import type { Backoff } from '../definition/retry-policy.ts'
 
 /** Bullpen 0.1.0 used version 1. */
 export const ENVELOPE_VERSION = 2
+
+const jitter = z.union([z.number(), z.literal('full')])
+const initialMs = z.int().positive()
+const maxMs = z.int().positive()
+
+const backoffSchema: z.ZodType<Backoff> = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('exponential'), initialMs, maxMs, factor: z.number(), jitter }),
+  z.object({ type: z.literal('linear'), initialMs, maxMs, jitter }),
+  z.object({ type: z.literal('fixed'), initialMs, jitter }),
+  z.object({ type: z.literal('list'), delaysMs: z.array(z.int().positive()).min(1), jitter }),
+])
 
 /**
  * The envelope is small because every task stores one. It does not contain the enqueueing time, because that is the job's own
@@ -43,6 +55,8 @@ export const envelopeSchema = z.object({
   queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own total timeout, in ms from the time when the task is enqueued. */
   totalMs: z.union([z.int().positive(), z.literal('none')]).optional(),
+  /** The caller's own backoff. Absent if the definition's applies. */
+  backoff: backoffSchema.optional(),
 })
 
 export type Envelope = z.infer<typeof envelopeSchema>

@@ -7,6 +7,7 @@ import {
   type HandlerLog,
   type Log,
   type Progress,
+  type RetryPolicy,
   type TaskContext,
   type TaskDefinition,
   type TaskId,
@@ -37,6 +38,8 @@ export interface DecodedTask {
   /** The name of the API key for which the task is counted. */
   readonly apiKeyName: string | undefined
   readonly timeouts: Timeouts
+  /** The definition's policy, with the caller's own backoff if there is one. */
+  readonly retry: RetryPolicy
   /** When the total timeout expires, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
 }

@@ -34,8 +34,10 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
   const parsed = parseInput(runnable, envelope)
   if (parsed instanceof TaskError) return parsed
   const timeouts = runnable.timeouts(callTimeouts(envelope))
+  const { definition } = runnable
+  const { backoff } = envelope
   return {
-    definition: runnable.definition,
+    definition,
     handle: runnable.handle,
     input: parsed.input,
     rawInput: envelope.input,
@@ -43,6 +45,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     correlationId: envelope.correlationId,
     apiKeyName: envelope.apiKeyName,
     timeouts,
+    retry: backoff === undefined ? definition.retry : { ...definition.retry, backoff },
     totalTimeoutAt: totalTimeoutAt(envelope.retriedAt ?? task.enqueuedAt, timeouts),
   }
 }

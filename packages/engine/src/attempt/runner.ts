@@ -156,7 +156,8 @@ function endBeforeStart(
     // The handler has not started, so the definition's setting does not matter.
     onInterrupt: 'requeue',
   } as const
-  const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)
+  const policy = decoded?.retry ?? definition?.retry ?? DEFAULT_RETRY
+  const verdict = decide(context, outcome, policy, now, host.random)
   emitStarted(task, kind, decoded?.correlationId, now, host)
   // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt.
   const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled' || details.reason === 'poison'

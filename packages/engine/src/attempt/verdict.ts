@@ -107,14 +107,14 @@ const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' }
 /** Ends an attempt: decides the verdict, and creates the attempt record and the event. */
 export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): AttemptResult {
   const { fetched: task, decoded, startedAtMonotonic } = attempt
-  const { definition, totalTimeoutAt } = decoded
+  const { definition, retry, totalTimeoutAt } = decoded
   const endedAt = host.clock.monotonic()
   const now = host.clock.at(endedAt)
   const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
   const details = describeOutcome(final)
   attempt.moveTo(details.state)
   const { attempt: number, maxAttempts } = task
-  const { onInterrupt, retry } = definition
+  const { onInterrupt } = definition
   const { quarantine, apart } = task
   const survival =
     quarantine === undefined || apart === undefined || apart === 'poison' ? undefined : survivalOf(final, apart)

@@ -1,6 +1,7 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
 import type {
   AttemptEndState,
+  Backoff,
   CancelReason,
   DeadTaskAction,
   Enqueued,
@@ -86,6 +87,8 @@ export interface NewTask {
   readonly queue: string
   readonly input: unknown
   readonly maxAttempts: number
+  /** The caller's own backoff. By default, the backoff of the definition applies. */
+  readonly backoff?: Backoff | undefined
   /** From 0 to 9. Waiting tasks with a smaller number start first. */
   readonly priority: number
   /** Milliseconds since 1970. */

@@ -24,6 +24,7 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
     ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
     ...(task.totalMs !== undefined && { totalMs: task.totalMs }),
+    ...(task.backoff !== undefined && { backoff: task.backoff }),
   }
 }
 

@@ -55,7 +55,11 @@ describe('a new task', () => {
     [{ runAt: new Date(Number.NaN) }, '/runAt', "at most '365d' ahead"],
     [{ runAt: new Date(400 * 86_400_000) }, '/runAt', "at most '365d' ahead"],
     [{ unique: { key: 'k', onConflict: 'extend' } }, '/unique/onConflict', 'set delay or runAt'],
-    [{ retry: { maxAttempts: 8 } }, '/retry/maxAttempts', 'expected at most 7 (the maxAttempts of test.short), got 8'],
+    [
+      { retry: { maxAttempts: 8 } },
+      '/retry/maxAttempts',
+      'expected at most 7 (retry.callBounds.maxAttempts of test.short), got 8',
+    ],
   ] as const)('cannot be created with %j', (call, pointer, message) => {
     expect(() => newTask(short, {}, call, origin)).toThrow(
       expect.objectContaining({

@@ -10,6 +10,7 @@ import {
 } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { Caller, NewTask, UniqueKey } from '../ports/broker.ts'
+import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
 
 export interface Origin {
   readonly id: TaskId
@@ -37,7 +38,7 @@ const LIMITS = [
  * Creates a new task. The input is stored as given and parsed by the worker, so validate it before calling this function.
  *
  * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout, if the timeouts contradict each
- * other, if the call has both a delay and a start time, if the call asks for more attempts than the definition allows, or if
+ * other, if the call has both a delay and a start time, if its retry settings are outside of the definition's bounds, or if
  * `onConflict` is 'extend' and the call has no delay or start time.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
@@ -61,7 +62,8 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     version: definition.version,
     queue: definition.queue,
     input,
-    maxAttempts: maxAttemptsOf(definition, call),
+    maxAttempts: maxAttemptsOf(definition, call.retry?.maxAttempts, refuse),
+    backoff: call.retry?.backoff && callBackoff(definition, call.retry.backoff, refuse),
     priority: call.priority ?? definition.priority,
     enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
@@ -103,16 +105,6 @@ function uniqueKeyOf(
   }
 }
 
-function maxAttemptsOf({ name, retry }: TaskDefinition, call: CallOptions): number {
-  const wanted = call.retry?.maxAttempts
-  if (wanted === undefined) return retry.maxAttempts
-  if (wanted <= retry.maxAttempts) return wanted
-  return refuse(
-    '/retry/maxAttempts',
-    `expected at most ${retry.maxAttempts} (the maxAttempts of ${name}), got ${wanted}`,
-  )
-}
-
 function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const { name, kind } = definition
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
@@ -133,6 +125,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
     totalMs: limits.totalMs ?? definition.totalMs,
   })
   if (contradiction !== undefined && first !== undefined) refuse(`/${first}`, contradiction)
+  checkTotal(definition, call.totalTimeout, refuse)
   return limits
 }
 

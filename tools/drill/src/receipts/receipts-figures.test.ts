@@ -1,13 +1,12 @@
 // Tests each figure of the receipts drill with a handwritten ledger.
-import type { RetryPolicy, TaskView } from '@bullpen/contract'
+import type { TaskView } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from './receipt-endpoint.ts'
 import { type Receipt, type ReceiptLedger, receiptFigures } from './receipts-figures.ts'
 
-const POLICY: RetryPolicy = {
+const POLICY: ReceiptLedger['policy'] = {
   maxAttempts: 3,
   backoff: { type: 'exponential', initialMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.2 },
-  budget: undefined,
 }
 
 const receipt = (orderId: string, more: Partial<Receipt> = {}): Receipt => ({

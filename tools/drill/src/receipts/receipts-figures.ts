@@ -8,6 +8,8 @@ import type { Delivery } from './receipt-endpoint.ts'
 /** How workers were restarted while these receipts were delivered. */
 export type Way = 'term' | 'kill'
 
+type Policy = Pick<RetryPolicy, 'maxAttempts' | 'backoff'>
+
 /** A receipt that the API accepted. */
 export interface Receipt {
   readonly id: string
@@ -25,7 +27,7 @@ export interface ReceiptLedger {
   readonly deliveries: readonly Delivery[]
   readonly completions: ReadonlyMap<string, number>
   readonly exits: readonly Exit[]
-  readonly policy: RetryPolicy
+  readonly policy: Policy
 }
 
 export function receiptFigures(ledger: ReceiptLedger): Figures {
@@ -92,7 +94,7 @@ function wasKilled({ view }: Story): boolean {
  * Returns whether each failure used one attempt and was retried as often as the policy allows, but not before the backoff was
  * over.
  */
-function followsPolicy(policy: RetryPolicy, story: Story): boolean {
+function followsPolicy(policy: Policy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true
   if (view === undefined || view.attemptsMade > policy.maxAttempts) return false
@@ -107,7 +109,7 @@ function followsPolicy(policy: RetryPolicy, story: Story): boolean {
  * Returns how much later than the longest backoff each retry came. Receipts of killed workers are excluded, because they also wait
  * for recovery.
  */
-function lateness(policy: RetryPolicy, story: Story): readonly number[] {
+function lateness(policy: Policy, story: Story): readonly number[] {
   return wasKilled(story) ? [] : waits(story.deliveries).map((waitMs, i) => waitMs - backoff(policy, i, 1))
 }
 
@@ -123,7 +125,7 @@ function waits(deliveries: readonly Delivery[]): readonly number[] {
 }
 
 /** Returns the backoff after the given number of failures: the shortest one with jitter for -1, and the longest one for 1. */
-function backoff({ backoff }: RetryPolicy, failures: number, bound: -1 | 1): number {
+function backoff({ backoff }: Policy, failures: number, bound: -1 | 1): number {
   return backoffMs(failures + 1, backoff, () => (bound + 1) / 2)
 }
 

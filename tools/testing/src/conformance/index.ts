@@ -9,6 +9,7 @@ import { faults } from './endings/faults.ts'
 import { filteredCancels } from './endings/filtered-cancels.ts'
 import { interruptions } from './endings/interruptions.ts'
 import { quarantine } from './endings/quarantine.ts'
+import { randomPolicies } from './endings/random-policies.ts'
 import { retention } from './endings/retention.ts'
 import { retryPolicies } from './endings/retry-policies.ts'
 import { verdicts } from './endings/verdicts.ts'
@@ -41,6 +42,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: retries`, () => retryPolicies(open))
+  describe(`${name}: random retry policies`, () => randomPolicies(open))
   describe(`${name}: cancelling a task`, () => cancels(open))
   describe(`${name}: a cancel by filter`, () => filteredCancels(open))
   describe(`${name}: dead tasks`, () => deadTasks(open))

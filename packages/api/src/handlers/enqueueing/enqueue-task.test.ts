@@ -86,6 +86,30 @@ describe('an accepted task', () => {
     expect(broker.enqueued).toEqual([])
   })
 
+  test('may override the backoff of its definition, within the bounds', async () => {
+    const { post, broker } = await testApi()
+    await post({ ...WELCOME, retry: { backoff: { type: 'fixed', initialDelay: '30s' } } })
+    expect(broker.enqueued[0]?.backoff).toEqual({ type: 'fixed', initialMs: 30_000, jitter: 0.2 })
+    const early = await post({ ...WELCOME, retry: { backoff: { initialDelay: '1ms' } } })
+    expect(early.json()).toMatchObject({
+      code: 'invalid_request',
+      errors: [
+        {
+          pointer: '/retry/backoff/initialDelay',
+          message: "expected at least '1s' (retry.callBounds.minDelay of email.welcome), got '1ms'",
+        },
+      ],
+    })
+    const unknown = await post({ ...WELCOME, retry: { backoff: { base: '1s', jitter: 2 } } })
+    expect(unknown.json()).toMatchObject({
+      errors: expect.arrayContaining([
+        expect.objectContaining({ pointer: '/retry/backoff/jitter' }),
+        expect.objectContaining({ pointer: '/retry/backoff/base' }),
+      ]),
+    })
+    expect(broker.enqueued).toHaveLength(1)
+  })
+
   test("has no timeout if that is 'none'", async () => {
     const { post, broker } = await testApi()
     await post({ ...WELCOME, timeout: 'none' })
