@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { restartOnExit } from '../redis/auto-restart.mjs'
 import { resolveRedis } from '../redis/resolve.mjs'
 import { runningServer } from '../redis/server.mjs'
-import { freePort, nextFreePort } from '../system/ports.mjs'
+import { freePorts, nextFreePort } from '../system/ports.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { terminalLine } from './log-line.mjs'
 import { startMailStub } from './mail-stub.mjs'
@@ -217,7 +217,7 @@ async function deleteData(dataDir) {
 
 async function pickPorts({ env, anyPorts, say }) {
   if (anyPorts) {
-    const [api, apiMetrics, ...workers] = await Promise.all(Array.from({ length: 4 }, () => freePort()))
+    const [api, apiMetrics, ...workers] = await freePorts(4)
     return { api, apiMetrics, workers }
   }
   const taken = []

@@ -1,9 +1,12 @@
 // Tests what only child processes offer: memory limits, and crashes that end only one attempt.
 import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { childStarter } from './isolate/child-process.ts'
 import { IsolatePool } from './isolate/isolate-pool.ts'
 import { isAlive, openSetup, outputOf, recordingLog } from './setup.fixture.ts'
@@ -120,4 +123,16 @@ describe('a child process', () => {
     await exited
     await eventually(() => !isAlive(pid))
   })
+})
+
+it('a child process leaves what it has compiled to later ones, even if it is killed', async () => {
+  const cache = mkdtempSync(join(tmpdir(), 'bullpen-compile-cache-'))
+  onTestFinished(() => rmSync(cache, { recursive: true }))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  vi.stubEnv('NODE_COMPILE_CACHE', cache)
+  await using setup = openSetup('process')
+  const { pid } = await outputOf<Place>(setup.run(tasks.where))
+  process.kill(pid, 'SIGKILL')
+  await eventually(() => setup.replaced.length > 0)
+  expect(readdirSync(cache, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())).not.toEqual([])
 })

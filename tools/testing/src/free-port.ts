@@ -1,10 +1,7 @@
 // Finds a free TCP port on this machine, for programs that must be given one.
-import { type AddressInfo, createServer } from 'node:net'
+const script = new URL('../../../scripts/system/ports.mjs', import.meta.url).href
 
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  const ports = (await import(script)) as { freePort(): Promise<number> }
+  return ports.freePort()
 }

@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
-import { requeueLostTasks } from '../internals/stalled-check.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
@@ -22,6 +21,7 @@ import { type Commander, runScript } from '../scripts/script.ts'
 import { changeDeadTasks } from './dead-task-changer.ts'
 import { expireTasks } from './expirer.ts'
 import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.ts'
+import { requeueAsLocksExpire } from './lost-tasks.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
 import { createKeyRemover } from './unique-key-remover.ts'
 
@@ -112,7 +112,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const keys = queueKeys(namespace, queue)
     const { fencing, isOver } = term
     const duties = {
-      requeueLost: () => requeueLostTasks(redis, keys, { fencing, now: now() }),
+      requeueLost: () => requeueAsLocksExpire(redis, keys, { ...term, now }),
       expire: () =>
         expireTasks(redis, keys, {
           fencing,

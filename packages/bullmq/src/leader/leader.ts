@@ -27,8 +27,8 @@ export interface LeaderTimes extends LeaseTimes {
 }
 
 /**
- * With these times and a lock duration of 5 s, a killed worker's tasks run again after about 6 s, or after about 8 s if that worker
- * was the leader.
+ * Locks last for 5 s. If the leader is killed, the next one has visited each queue at least once before the leader's locks expire, so
+ * it requeues the leader's tasks in time (lost-tasks.ts).
  */
 export const LEADER_TIMES: LeaderTimes = { leaseMs: 3_000, renewMs: 1_000, roundMs: 1_500 }
 

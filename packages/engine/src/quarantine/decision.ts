@@ -38,8 +38,11 @@ export type QuarantineDecision =
   /** There is no place for the task. It waits in the store for `delayMs`. */
   | { readonly kind: 'wait'; readonly delayMs: number }
 
-/** The shortest and longest time for which a task without a place waits in the store, in ms. */
-const WAIT_MS = { least: 200, most: 5_000 }
+/**
+ * The shortest and longest time for which a task without a place waits in the store, in ms, and the longest time if a child process is
+ * about to be ready.
+ */
+const WAIT_MS = { least: 200, most: 5_000, mostForStart: 500 }
 
 /**
  * Decides how a task runs that is quarantined after `deaths` deaths. After `maxDeaths` deaths, it is dead.
@@ -59,8 +62,11 @@ export function decideQuarantine(
     case 'own_process':
       return { kind: 'run', apart }
     case 'process':
+      if (!hasPlace(places)) return wait(unchangedMs, random)
       // A task does not wait for its process in this worker, because it would be lost again if the worker died meanwhile.
-      return hasPlace(places) && places.idleProcesses > 0 ? { kind: 'run', apart } : wait(unchangedMs, random)
+      return places.idleProcesses > 0
+        ? { kind: 'run', apart }
+        : wait(Math.min(unchangedMs, WAIT_MS.mostForStart), random)
     case 'alone':
       return restMs <= 0 ? { kind: 'run', apart } : wait(restMs, random)
   }

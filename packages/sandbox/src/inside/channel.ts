@@ -6,6 +6,8 @@ export interface Channel {
   /** Sends a message to the worker. @throws DataCloneError if part of the message can't be cloned. */
   send(message: FromIsolate): void
   listen(listener: (message: ToIsolate) => void): void
+  /** Called after the module of a handler has been imported. */
+  imported?(): void
   /** Ends this thread or process. */
   end(): void
 }

@@ -1,5 +1,5 @@
 // The entry point of a child process. It serves the worker over the IPC channel.
-import { serve } from './serve.ts'
+import { enableCompileCache, flushCompileCache } from 'node:module'
 
 const end = process.exit
 
@@ -9,9 +9,17 @@ process.on('disconnect', () => end(1))
 // Ctrl-C and service managers signal the whole process group. The worker drains, so its children must keep running.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
+// Compiling the modules takes most of the time that a child process needs to start. After the death of a worker, the tasks that it
+// ran wait for child processes. The cache applies only to modules that are imported after this call. If its directory can't be
+// written, every child process compiles its modules.
+enableCompileCache()
+const { serve } = await import('./serve.ts')
+
 serve({
   // Without a callback, sending to a closed channel would emit an 'error' event.
   send: (message) => void process.send?.(message, undefined, undefined, () => {}),
   listen: (listener) => process.on('message', listener),
+  // A child process is usually killed, and would then not write what it has compiled.
+  imported: flushCompileCache,
   end: () => end(0),
 })

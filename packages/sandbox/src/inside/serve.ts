@@ -41,6 +41,7 @@ export function serve(channel: Channel): void {
     const handler = await importHandler(task)
     handlers.set(key, handler)
     channel.send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
+    channel.imported?.()
     return handler
   }
 

@@ -89,7 +89,8 @@ export class MemoryStore {
   add(task: StoredTask): void {
     this.#tasks.push(task)
     this.#accepted++
-    this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
+    if (task.delayMs === 0) this.#schedule(task, 0)
+    else this.#scheduleAt(task, task.enqueuedAt + task.delayMs)
   }
 
   /** Postpones the start of a scheduled task, and its queue timeout with it. */
@@ -97,7 +98,7 @@ export class MemoryStore {
     const moved = dueAt - (task.dueAt ?? dueAt)
     task.delayMs += moved
     if (task.expiresAt !== undefined) task.expiresAt += moved
-    this.#schedule(task, dueAt - this.#clock.now())
+    this.#scheduleAt(task, dueAt)
   }
 
   /** Deletes a task that no consumer has. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../drill.ts'
 import { withDrillSetup } from '../drill-setup.ts'
+import { type Effect, wallMs } from '../ledger/effects.ts'
 import { type Figures, figuresOf, interruptedBy, restartsOf, runningWithin, signalsAfter } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
@@ -14,6 +15,11 @@ import type { Scale } from '../report.ts'
  * in the worker that was cut off.
  */
 const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, listens: true })
+
+/** A task that has been running for this long is one of the longer ones. */
+const SURELY_LONG_MS = 1_000
+const LONG_WITHIN_MS = 5_000
+const POLL_MS = 50
 
 /** How long a lock lasts in every worker. */
 const LOCK_MS = 5_000
@@ -57,7 +63,7 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
   return withDrillSetup(
     system,
     { pools: { drill: concurrency } },
-    async ({ redisUrl, broker, fleet, untilIdle, records }) => {
+    async ({ redisUrl, broker, fleet, untilIdle, effects: effectsSoFar, records }) => {
       const proxy = await faultProxy(redisUrl)
       try {
         await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
@@ -68,6 +74,8 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
         for (let cut = 0; cut < cuts; cut++) {
           const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
           await sleep(Math.max(0, startedAt + cut * everyMs + moment - performance.now()))
+          // On a busy machine, the worker may not have started a task by now that has to be signalled.
+          await runsLong(() => effectsSoFar().filter(({ worker }) => worker === victim.name))
           moments.push(Date.now())
           proxy.cut()
           await sleep(cutMs)
@@ -94,4 +102,18 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
       }
     },
   )
+}
+
+/** Resolves when a worker with these effects runs a task that no short task can be, or after 5 s. */
+async function runsLong(effects: () => readonly Effect[]): Promise<void> {
+  const deadline = performance.now() + LONG_WITHIN_MS
+  while (performance.now() < deadline) {
+    const open = new Map<string, Effect>()
+    for (const effect of effects()) {
+      if (effect.what === 'start') open.set(effect.id, effect)
+      else open.delete(effect.id)
+    }
+    if ([...open.values()].some(({ at }) => wallMs() - at > SURELY_LONG_MS)) return
+    await sleep(POLL_MS)
+  }
 }
