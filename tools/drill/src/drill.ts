@@ -2,8 +2,9 @@
  * A drill is a chaos test. It runs real workers under load, injects one kind of fault, and compares the figures from a ledger
  * outside the system with a target. The figures of plain BullMQ are reported as well.
  */
+
+import type { System } from './environment/fleet.ts'
 import type { Figures } from './ledger/figures.ts'
-import type { System } from './programs/fleet.ts'
 import { type Baseline, type Report, reportOf, type Scale, type Target } from './report.ts'
 
 export interface Drill {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { z } from 'zod'
 import type { Drill } from '../drill.ts'
-import { type DrillSetup, withDrillSetup } from '../drill-setup.ts'
+import { type DrillSetup, withDrillSetup } from '../environment/drill-setup.ts'
 import type { Effect } from '../ledger/effects.ts'
 import { type Figures, figuresOf, interruptedBy, restartsOf, signalsAfter } from '../ledger/figures.ts'
 import { enqueueOne, enqueueSteadily } from '../ledger/load.ts'

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
-import { withDrillSetup } from '../drill-setup.ts'
+import { withDrillSetup } from '../environment/drill-setup.ts'
+import type { System } from '../environment/fleet.ts'
 import { machineMs } from '../ledger/effects.ts'
 import { type Figures, figuresOf, rank } from '../ledger/figures.ts'
 import { enqueueSteadily } from '../ledger/load.ts'
-import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
 /** Cancellations are spread out at this rate, because in a burst they would wait for each other. */

@@ -1,11 +1,11 @@
 // Drill `clocks`: runs tasks that are due at a certain time on workers whose clocks are off by an hour.
 import { readTaskId } from '@bullpen/contract/internal'
 import type { Drill } from '../drill.ts'
-import { withDrillSetup } from '../drill-setup.ts'
+import { withDrillSetup } from '../environment/drill-setup.ts'
+import type { System } from '../environment/fleet.ts'
 import type { Effect } from '../ledger/effects.ts'
 import { type Figures, figuresOf } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load } from '../ledger/load.ts'
-import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
 const HOUR_MS = 3_600_000

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../drill.ts'
-import { withDrillSetup } from '../drill-setup.ts'
+import { withDrillSetup } from '../environment/drill-setup.ts'
+import type { System } from '../environment/fleet.ts'
 import { type Effect, wallMs } from '../ledger/effects.ts'
 import { type Figures, figuresOf, interruptedBy, restartsOf, runningWithin, signalsAfter } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
-import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
 /**

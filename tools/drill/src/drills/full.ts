@@ -6,11 +6,11 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
 import { Redis } from 'ioredis'
 import type { Drill } from '../drill.ts'
-import { type DrillRedis, openRedis, withDrillSetup } from '../drill-setup.ts'
+import { type DrillRedis, openRedis, withDrillSetup } from '../environment/drill-setup.ts'
+import type { System } from '../environment/fleet.ts'
 import { type Figures, figuresOf } from '../ledger/figures.ts'
 import { enqueueOne } from '../ledger/load.ts'
 import { catalogue, work } from '../programs/catalogue.ts'
-import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
 /** `fullMs`: how long Redis stays full. */

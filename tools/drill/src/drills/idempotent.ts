@@ -6,13 +6,13 @@ import type { BullmqBroker } from '@bullpen/bullmq'
 import type { Accepted, TaskId } from '@bullpen/contract'
 import { mathFactorial } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
+import { type ApiProcess, startApis } from '../environment/api-processes.ts'
+import { withPrograms } from '../environment/programs-setup.ts'
 import { holdsWithin } from '../holds-within.ts'
 import { type Calls, startCallers } from '../idempotent/callers.ts'
 import { idempotentFigures, type KeyResult } from '../idempotent/idempotent-figures.ts'
 import type { Figures } from '../ledger/figures.ts'
 import { type Random, randomFrom, shuffled } from '../ledger/random.ts'
-import { type ApiProcess, startApis } from '../programs/api-processes.ts'
-import { withPrograms } from '../programs-setup.ts'
 
 /** Every key is used by all callers, first while the task is scheduled or running, and again after it has completed. */
 const PLANS = {

@@ -2,12 +2,12 @@
 // tasks are in three queues on the three nodes of a Redis Cluster.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
-import { type DrillRedis, openRedis, withDrillSetup } from '../drill-setup.ts'
+import { type DrillRedis, openRedis, withDrillSetup } from '../environment/drill-setup.ts'
+import { openCluster } from '../environment/redis-cluster.ts'
 import { figuresOf, interruptedBy } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, pick, randomFrom } from '../ledger/random.ts'
 import { secondWork, thirdWork, type Work, work } from '../programs/catalogue.ts'
-import { openCluster } from '../programs/redis-cluster.ts'
 import type { Scale } from '../report.ts'
 
 const PLANS = {

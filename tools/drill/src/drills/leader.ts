@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallOptions, TaskId } from '@bullpen/contract'
 import { type FaultProxy, faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../drill.ts'
-import { type DrillSetup, openRedis, withDrillSetup } from '../drill-setup.ts'
+import { type DrillSetup, openRedis, withDrillSetup } from '../environment/drill-setup.ts'
+import type { WorkerProcess } from '../environment/fleet.ts'
 import { type Figures, figuresOf, type Interruption, interruptedBy } from '../ledger/figures.ts'
 import { enqueueSteadily } from '../ledger/load.ts'
 import { secondWork, work } from '../programs/catalogue.ts'
-import type { WorkerProcess } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
 /** At these rates, 20 and 38 tasks run at a time, so that each fault interrupts some of them. */

@@ -6,6 +6,8 @@ import { openFleet } from '@bullpen/bullmq/internal'
 import type { Log, TaskStatus } from '@bullpen/contract'
 import { mathFactorial } from '@bullpen/tasks'
 import type { Drill } from '../drill.ts'
+import { startApis } from '../environment/api-processes.ts'
+import { NAMESPACE, withPrograms } from '../environment/programs-setup.ts'
 import { holdsWithin } from '../holds-within.ts'
 import type { Figures } from '../ledger/figures.ts'
 import { type Random, randomFrom } from '../ledger/random.ts'
@@ -14,8 +16,6 @@ import { flood } from '../limit/flood.ts'
 import { limitFigures } from '../limit/limit-figures.ts'
 import { observeQueue } from '../limit/queue-observer.ts'
 import { measureRoom } from '../limit/room.ts'
-import { startApis } from '../programs/api-processes.ts'
-import { NAMESPACE, withPrograms } from '../programs-setup.ts'
 
 /** Each round makes room for more tasks than there are writers, so that some room is left for the writers that are held up. */
 const PLANS = {

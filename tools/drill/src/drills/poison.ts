@@ -1,12 +1,12 @@
 // Drill `poison`: among normal tasks, some kill whatever process runs them. Workers that died are replaced, as a platform would.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
-import { type DrillSetup, type Records, withDrillSetup } from '../drill-setup.ts'
+import { type DrillSetup, type Records, withDrillSetup } from '../environment/drill-setup.ts'
+import type { WorkerProcess } from '../environment/fleet.ts'
 import { type Figures, figuresOf, interruptedBy } from '../ledger/figures.ts'
 import { enqueueOne, enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, type Random, randomFrom, shuffled } from '../ledger/random.ts'
 import { PILLS, pill } from '../programs/catalogue.ts'
-import type { WorkerProcess } from '../programs/fleet.ts'
 
 const PLANS = {
   small: { processes: 2, concurrency: 10, rounds: 1, tasks: 150, ratePerSecond: 50 },

@@ -1,11 +1,11 @@
 // Drills `deploy` and `long`: replace the workers one after the other with SIGTERM, under load.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
-import { withDrillSetup } from '../drill-setup.ts'
+import { withDrillSetup } from '../environment/drill-setup.ts'
+import type { System } from '../environment/fleet.ts'
 import { type Exit, type Figures, figuresOf, interruptedBy, interruptedByRequeue } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
-import type { System } from '../programs/fleet.ts'
 import type { Scale, Target } from '../report.ts'
 
 interface Plan {

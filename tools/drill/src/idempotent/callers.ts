@@ -1,6 +1,6 @@
 // Makes the calls of many callers that share one idempotency key. Each caller repeats its request until an API accepts it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApiProcess } from '../programs/api-processes.ts'
+import type { ApiProcess } from '../environment/api-processes.ts'
 
 export interface CallerOptions {
   readonly apis: readonly ApiProcess[]

@@ -1,7 +1,7 @@
 // Calls API processes over HTTP to store tasks, and records what the caller of each task learned.
 import type { Accepted, Problem, ProducerOptions } from '@bullpen/contract'
 import { mathFactorial } from '@bullpen/tasks'
-import type { ApiProcess } from '../programs/api-processes.ts'
+import type { ApiProcess } from '../environment/api-processes.ts'
 
 export type Outcome =
   | { readonly kind: 'accepted'; readonly id: string }

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BullmqBroker } from '@bullpen/bullmq'
 import type { ProducerOptions } from '@bullpen/contract'
+import type { ApiProcess } from '../environment/api-processes.ts'
 import { holdsWithin } from '../holds-within.ts'
 import { pick, type Random, shuffled } from '../ledger/random.ts'
-import type { ApiProcess } from '../programs/api-processes.ts'
 import type { Caller } from './caller.ts'
 import type { QueueObserver } from './queue-observer.ts'
 

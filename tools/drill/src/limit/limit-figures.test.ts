@@ -1,6 +1,6 @@
 // Tests that the figures of the drill `limit` report every way in which a task and its response can differ.
 import { expect, test } from 'vitest'
-import type { ApiProcess } from '../programs/api-processes.ts'
+import type { ApiProcess } from '../environment/api-processes.ts'
 import type { Call, Outcome } from './caller.ts'
 import { type LimitLedger, limitFigures } from './limit-figures.ts'
 

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { Redis } from 'ioredis'
-import { NAMESPACE } from '../programs-setup.ts'
+import { NAMESPACE } from '../environment/programs-setup.ts'
 
 export interface QueueObserver {
   /** Returns how many tasks are waiting or scheduled now. */

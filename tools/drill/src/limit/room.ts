@@ -1,9 +1,9 @@
 // Measures how soon callers that wait for room are released, and in which order.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BullmqBroker } from '@bullpen/bullmq'
+import type { ApiProcess } from '../environment/api-processes.ts'
 import { holdsWithin } from '../holds-within.ts'
 import { type Random, shuffled } from '../ledger/random.ts'
-import type { ApiProcess } from '../programs/api-processes.ts'
 import type { Call, Caller } from './caller.ts'
 import type { QueueObserver } from './queue-observer.ts'
 

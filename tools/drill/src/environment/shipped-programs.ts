@@ -21,7 +21,7 @@ export interface Programs {
 const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../apps/worker/src/main.ts' } as const
 /** The log message with which each program reports its addresses. */
 const READY = { api: 'API ready', worker: 'worker ready' } as const
-const EXIT_WITH_PARENT = new URL('./exit-with-parent.ts', import.meta.url).href
+const EXIT_WITH_PARENT = new URL('../programs/exit-with-parent.ts', import.meta.url).href
 
 /** Prepares to start programs. `log` is the file for the programs' output. */
 export function openPrograms({ log, env: common }: { log: string; env: Readonly<Record<string, string>> }): Programs {

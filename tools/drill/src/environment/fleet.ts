@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import type { WorkerConfig } from '@bullpen/config'
+import type { WorkerArguments } from '../programs/worker-arguments.ts'
 import { ChildProcesses, type RunningProgram } from './child-process.ts'
-import type { WorkerArguments } from './worker-arguments.ts'
 
 export type WorkerProcess = RunningProgram
 
@@ -28,8 +28,8 @@ export interface Fleet {
   close(): Promise<void>
 }
 
-const SHIFTED_CLOCK = new URL('./shifted-clock.ts', import.meta.url).href
-const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
+const SHIFTED_CLOCK = new URL('../programs/shifted-clock.ts', import.meta.url).href
+const PROGRAMS = { bullpen: '../programs/worker-main.ts', bullmq: '../programs/peer-main.ts' } as const
 
 /**
  * Opens a fleet without workers. `log` is the file for the workers' output. `metricsOf` returns the file for a worker's last

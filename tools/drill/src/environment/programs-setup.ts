@@ -7,8 +7,8 @@ import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import type { Log } from '@bullpen/contract'
 import { catalogue } from '@bullpen/tasks'
 import { openRedis } from './drill-setup.ts'
-import { followQueue, type QueueEvents } from './programs/queue-events.ts'
-import { openPrograms, type Programs } from './programs/shipped-programs.ts'
+import { followQueue, type QueueEvents } from './queue-events.ts'
+import { openPrograms, type Programs } from './shipped-programs.ts'
 
 /** The programs' default namespace. */
 export const NAMESPACE = 'bullpen'

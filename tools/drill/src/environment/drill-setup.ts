@@ -10,12 +10,12 @@ import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { WorkerConfig } from '@bullpen/config'
 import { isFinal, type Log, type TaskId } from '@bullpen/contract'
 import { Redis } from 'ioredis'
-import { type Effect, readEffects } from './ledger/effects.ts'
-import type { End } from './ledger/figures.ts'
-import { type AttemptCounts, readCounts } from './ledger/worker-metrics.ts'
-import { catalogue, work } from './programs/catalogue.ts'
-import { type Fleet, openFleet, type System, type WorkerProcess } from './programs/fleet.ts'
-import { followQueue, type Requeue } from './programs/queue-events.ts'
+import { type Effect, readEffects } from '../ledger/effects.ts'
+import type { End } from '../ledger/figures.ts'
+import { type AttemptCounts, readCounts } from '../ledger/worker-metrics.ts'
+import { catalogue, work } from '../programs/catalogue.ts'
+import { type Fleet, openFleet, type System, type WorkerProcess } from './fleet.ts'
+import { followQueue, type Requeue } from './queue-events.ts'
 
 export interface DrillSetup {
   readonly redisUrl: string
@@ -186,7 +186,7 @@ function wholeLines(file: string): string {
 /** Starts a separate Redis, because a drill must not put load on the one that REDIS_URL names. */
 export async function openRedis(): Promise<DrillRedis> {
   // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
-  const script = new URL('../../../scripts/redis/temporary.mjs', import.meta.url).href
+  const script = new URL('../../../../scripts/redis/temporary.mjs', import.meta.url).href
   const { temporaryRedis } = (await import(script)) as { temporaryRedis: TemporaryRedis }
   const redis = await temporaryRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
   const connection = new Redis(redis.url)

@@ -1,5 +1,5 @@
 // Starts a drill's Redis Cluster, which has three nodes, each with one of the drill's queues.
-import { type DrillRedis, newNamespace } from '../drill-setup.ts'
+import { type DrillRedis, newNamespace } from './drill-setup.ts'
 
 interface Cluster {
   readonly url: string
