@@ -297,6 +297,7 @@ describe('the memory of Redis', () => {
       body: { code: 'queue_full', detail: expect.stringContaining('maxBytes, which is 104857 bytes') },
     })
     const metrics = await (await fetch(metricsUrl)).text()
+    expect(metrics).toContain('bullpen_held_retries{queue="cpu",task="math.square"} 0')
     const [, bytes] = /^bullpen_queue_bytes\{queue="cpu"\} (\d+)$/m.exec(metrics) ?? []
     expect(Number(bytes)).toBeGreaterThan(104_857 - 600)
     expect(Number(bytes)).toBeLessThanOrEqual(104_857)

@@ -99,7 +99,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     (each) => each.close(),
   )
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
-  reportQueues(telemetry, broker, queues)
+  reportQueues(telemetry, broker, catalogue)
   const blocked = createBlockedCallers(systemClock)
   telemetry.onScrape(() => {
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
@@ -186,7 +186,7 @@ async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
 /**
  * Reports the whole fleet's queues. Every API process does this, so the numbers are available as long as any API process is up.
  */
-function reportQueues(telemetry: Telemetry, broker: Broker, queues: readonly string[]): void {
+function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definitions }: Catalogue): void {
   telemetry.onScrape(async () => {
     const up = await broker.ping().then(
       () => true,
@@ -198,9 +198,24 @@ function reportQueues(telemetry: Telemetry, broker: Broker, queues: readonly str
       queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
         broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals)),
+        reportHeldRetries(telemetry, broker, queue, definitions),
       ]),
     )
   })
+}
+
+/** Reports how many retries the budget of each definition of a queue holds. */
+async function reportHeldRetries(
+  telemetry: Telemetry,
+  broker: Broker,
+  queue: string,
+  definitions: Catalogue['definitions'],
+): Promise<void> {
+  const tasks = definitions.flatMap((each) =>
+    each.queue === queue && each.retry.budget !== undefined ? [each.name] : [],
+  )
+  const counts = await broker.heldRetries(queue, tasks)
+  for (const [i, task] of tasks.entries()) telemetry.heldRetries(queue, task, counts[i] ?? 0)
 }
 
 function generateKey(): string {

@@ -228,6 +228,7 @@ export function fakeBroker(): FakeBroker {
         const accepted = [...records.values()].filter((record) => record.queue === queue).length
         return { bytes: 512 * accepted, accepted, removed: 0, drift: 0, unaccounted: 0 }
       }),
+    heldRetries: (_queue, tasks) => answer(() => tasks.map(() => 0)),
     schedules,
     ping: () => answer(() => undefined),
     close: async () => closeSchedules(),

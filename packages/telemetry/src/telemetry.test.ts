@@ -273,6 +273,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2 })
+    telemetry.heldRetries('mail', 'mail.send', 12)
     telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)

@@ -36,6 +36,8 @@ export interface Telemetry {
     queue: string,
     totals: { readonly bytes: number; readonly unaccounted: number; readonly drift: number },
   ): void
+  /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
+  heldRetries(queue: string, task: string, count: number): void
   /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
@@ -73,6 +75,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const http = httpMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const queueBytes = gauge(registry, 'bullpen_queue_bytes')
+  const held = gauge(registry, 'bullpen_held_retries')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
@@ -89,7 +92,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, queueBytes, unaccounted, repairs, blocked, unsafe]) each.reset()
+    for (const each of [queueTasks, queueBytes, held, unaccounted, repairs, blocked, unsafe]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit, records]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -115,6 +118,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
       queueBytes.set({ queue }, totals.bytes)
       unaccounted.set({ queue }, totals.unaccounted)
       repairs.set({ queue }, totals.drift)
+    },
+    heldRetries(queue, task, count) {
+      held.set({ queue, task }, count)
     },
     blockedRequests(queue, count) {
       blocked.set({ queue }, count)

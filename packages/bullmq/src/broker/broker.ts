@@ -52,7 +52,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
   return {
     ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
-    ...createTaskQueries({ redis, queues, call, withCommandTimeout, codec, log }),
+    ...createTaskQueries({ redis, queues, call, withCommandTimeout, now, codec, log }),
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
     ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
 

@@ -20,6 +20,8 @@ export interface TaskQueriesOptions {
   /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
   readonly withCommandTimeout: WithCommandTimeout
+  /** Returns the time in ms since 1970, by Redis's clock. */
+  readonly now: () => number
   readonly codec: PayloadCodec | undefined
   readonly log: Log
 }
@@ -29,8 +31,11 @@ const ALL_FINGERPRINTS = MAX_FINGERPRINTS + 1
 
 export function createTaskQueries(
   options: TaskQueriesOptions,
-): Pick<Broker, 'find' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals'> {
-  const { redis, queues, call, withCommandTimeout, codec, log } = options
+): Pick<
+  Broker,
+  'find' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals' | 'heldRetries'
+> {
+  const { redis, queues, call, withCommandTimeout, now, codec, log } = options
 
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
     log.warn(
@@ -132,6 +137,16 @@ export function createTaskQueries(
     totals: async (queue) => {
       const { keys } = queues.of(queue)
       return call(() => readTotals(redis, keys))
+    },
+
+    heldRetries: async (queue, tasks) => {
+      const { keys } = queues.of(queue)
+      const counts = await call(() =>
+        readTogether(redis, (reads) => {
+          for (const task of tasks) reads.zcountAbove(keys.heldRetries(task), now())
+        }),
+      )
+      return counts.map(Number)
     },
   }
 }

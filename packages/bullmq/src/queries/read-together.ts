@@ -14,6 +14,8 @@ export interface Reads {
   hvals(key: string): Reads
   llen(key: string): Reads
   zcard(key: string): Reads
+  /** Adds a read whose result is the number of members with a score of more than `above`. */
+  zcountAbove(key: string, above: number): Reads
   zscore(key: string, member: string): Reads
 }
 
@@ -29,6 +31,7 @@ function collect(commands: Command[]): Reads {
     hvals: (key) => add('HVALS', key),
     llen: (key) => add('LLEN', key),
     zcard: (key) => add('ZCARD', key),
+    zcountAbove: (key, above) => add('ZCOUNT', key, `(${above}`, '+inf'),
     zscore: (key, member) => add('ZSCORE', key, member),
   }
   return reads

@@ -406,6 +406,13 @@ export interface Broker {
    * @throws BullpenError `queue_not_found`.
    */
   totals(queue: string): Promise<QueueTotals>
+  /**
+   * Returns how many retries of each of these definitions wait because of the definition's retry budget, in the same order. A task
+   * that was cancelled in the meantime may be counted until its retry would have started. Takes one round trip.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  heldRetries(queue: string, tasks: readonly string[]): Promise<readonly number[]>
   /** Enqueues tasks at regular times. */
   readonly schedules: Schedules
   /** Checks the connection. Rejects if the store does not respond. Takes one round trip. */

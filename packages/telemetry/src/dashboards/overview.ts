@@ -60,6 +60,13 @@ export const overview = dashboard({
           queries: [query(`max by (queue) (bullpen_queue_bytes{${OF_QUEUE}})`, '{{queue}}')],
         },
         {
+          title: 'Held retries',
+          description:
+            'Retries that wait because their task has used up its retry budget. While a service that the tasks call is down, this number grows. Once the service is back, it falls faster and faster.',
+          unit: 'short',
+          queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_TASK}})`, '{{queue}} {{task}}')],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',

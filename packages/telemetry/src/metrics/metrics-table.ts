@@ -7,6 +7,7 @@ export interface MetricRow {
     | 'seconds'
     | 'tasks'
     | 'attempts'
+    | 'retries'
     | 'slots'
     | 'isolates'
     | 'requests'
@@ -182,6 +183,12 @@ export const METRICS = {
     unit: 'bytes',
     labels: ['queue'],
     help: "Bytes that the queue's unfinished tasks take: the stored string of each task, plus 512. The queue's maxBytes limits this number. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
+  bullpen_held_retries: {
+    type: 'gauge',
+    unit: 'retries',
+    labels: ['queue', 'task'],
+    help: "Number of retries that wait because of their definition's retry budget, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.",
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',

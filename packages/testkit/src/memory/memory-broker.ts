@@ -260,6 +260,12 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return { bytes, accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
     },
 
+    async heldRetries(queue, tasks) {
+      outage.check()
+      const store = storeOf(queue)
+      return tasks.map((task) => store.heldRetries(task))
+    },
+
     schedules,
 
     async ping() {

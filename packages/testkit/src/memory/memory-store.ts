@@ -117,6 +117,11 @@ export class MemoryStore {
     return this.unfinished.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0)
   }
 
+  /** Returns how many retries the budget of a definition holds. */
+  heldRetries(task: string): number {
+    return this.#budgets.held(task, this.#clock.now())
+  }
+
   /** How many tasks were ever added. */
   get accepted(): number {
     return this.#accepted

@@ -39,6 +39,12 @@ export class RetryBudgets {
     return undefined
   }
 
+  /** Returns how many retries of a definition are held. */
+  held(task: string, now: number): number {
+    const held = this.#uses.get(task)?.held ?? []
+    return held.filter((each) => each.slotAt > now && this.#isHeld(each)).length
+  }
+
   #carryOut(task: string, { use, moved }: BudgetDecision): void {
     this.#uses.set(task, use)
     for (const each of moved) this.#move(each)

@@ -115,7 +115,7 @@ export function retryPolicies(open: OpenBackend): void {
     const mayEnd = Promise.withResolvers<void>()
     const budget = { ratio: 0, minRetriesPerSecond: 0.1 }
     const retry = { maxAttempts: 2, backoff: { type: 'fixed', initialDelay: '5ms' }, budget } as const
-    const { enqueue, find, pool, settled, starts } = await openRetries(open, retry, async (_, context) => {
+    const { broker, enqueue, find, pool, settled, starts } = await openRetries(open, retry, async (_, context) => {
       if (context.attempt === 1) throw new TaskError('busy', 'try again')
       await mayEnd.promise
     })
@@ -133,9 +133,11 @@ export function retryPolicies(open: OpenBackend): void {
     const [first = 0] = held.map(({ attempts }) => attempts[0]?.endedAt ?? 0).toSorted((a, b) => a - b)
     for (const [i, slot] of slots.entries()) expect(slot - first).toBeGreaterThanOrEqual(10_000 * (i + 1) - 5)
     expect(held.map(({ attemptsMade }) => attemptsMade)).toEqual([1, 1, 1])
+    expect(await broker.heldRetries(QUEUE, ['retries.try', 'retries.other'])).toEqual([3, 0])
     mayEnd.resolve()
     for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 2 })
     expect(starts.at(-1)?.at).toBeLessThan(slots[0] ?? 0)
+    expect(await broker.heldRetries(QUEUE, ['retries.try'])).toEqual([0])
   })
 
   it('a cancelled task no longer takes part in the budget', async () => {
