@@ -110,6 +110,7 @@ export const ROOMS = [
     room: 'tools/drill',
     allow: [
       ...ENGINE,
+      '@bullpen/api',
       '@bullpen/bullmq',
       '@bullpen/bullmq/internal',
       '@bullpen/client',

@@ -16,6 +16,7 @@ describe.each([
   { pair: ['idempotent', 'full'] },
   { pair: ['limit', 'outage'] },
   { pair: ['schedule', 'poison'] },
+  { pair: ['retry-dead'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -47,5 +48,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'outage',
     'schedule',
     'poison',
+    'retry-dead',
   ])
 })

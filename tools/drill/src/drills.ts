@@ -14,6 +14,7 @@ import { limit } from './drills/limit.ts'
 import { outage } from './drills/outage.ts'
 import { poison } from './drills/poison.ts'
 import { receipts } from './drills/receipts.ts'
+import { retryDead } from './drills/retry-dead.ts'
 import { deploy, long } from './drills/rolling.ts'
 import { schedule } from './drills/schedule.ts'
 
@@ -37,6 +38,7 @@ export const DRILLS = named([
   outage,
   schedule,
   poison,
+  retryDead,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -24,6 +24,8 @@ export interface DrillSetup {
   readonly namespace: string
   /** Returns the worker that leads the namespace, or undefined if there is no leader, as with plain BullMQ. */
   leader(): Promise<WorkerProcess | undefined>
+  /** Returns whether the process with this id leads the namespace. */
+  leads(pid: number): Promise<boolean>
   /** Returns the newest leader's number, which increases with each new leader. */
   fencing(): Promise<number>
   /** Resolves when this worker next starts a task, or after 5 s. */
@@ -98,6 +100,10 @@ export async function withDrillSetup<T>(
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
   })
   const events = queues.map((queue) => followQueue(redis.url, `{${namespace}.${queue}}:${queue}:events`))
+  const leaseHolder = async () => {
+    const holder = await control.get(`{${namespace}}:leader:lease`)
+    return (pid: number): boolean => holder?.includes(`:${pid}:`) ?? false
+  }
   try {
     await reachable(broker)
     return await act({
@@ -106,9 +112,10 @@ export async function withDrillSetup<T>(
       broker,
       fleet,
       async leader() {
-        const holder = await control.get(`{${namespace}}:leader:lease`)
-        return fleet.workers.find(({ pid }) => holder?.includes(`:${pid}:`))
+        const holds = await leaseHolder()
+        return fleet.workers.find(({ pid }) => holds(pid))
       },
+      leads: async (pid) => (await leaseHolder())(pid),
       fencing: async () => Number(await control.get(`{${namespace}}:leader:fencing`)),
       async nextStart(worker) {
         const known = existsSync(ledger) ? statSync(ledger).size : 0

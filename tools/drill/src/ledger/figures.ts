@@ -8,6 +8,8 @@ export interface End {
   readonly attemptsMade: number
   readonly attempts?: readonly AttemptEnd[]
   readonly output?: unknown
+  /** Who retried the task after it was dead. */
+  readonly retries?: readonly { readonly by: string }[]
 }
 
 /** An attempt that was interrupted, and the time of the interruption, from which its task waits for the next attempt. */
@@ -154,6 +156,19 @@ export interface Figures {
   readonly poisoned?: number
   /** Tasks that killed their process and are dead neither as poison nor by their own timeout. */
   readonly pillsOutlived?: number
+  /** How long it takes to count the dead tasks by kind of error, and to retry those of one kind. */
+  readonly countMs?: number
+  readonly retryMs?: number
+  /** How many tasks a retry by filter retried in a second, at the median of the seconds in which it retried any. */
+  readonly retriedPerSecond?: number | undefined
+  /** Tasks that a retry by filter selects, but whose history does not name one retry by its requester. */
+  readonly historiesWrong?: number
+  /** Dead tasks that a retry by filter does not select, but that were changed or are miscounted by kind of error. */
+  readonly othersChanged?: number
+  /** By how many tasks the audit line and the progress of a retry by filter differ from the number of selected tasks. */
+  readonly auditOff?: number
+  /** Tasks that the queue's totals do not account for, and repairs of its status index. */
+  readonly unaccounted?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }

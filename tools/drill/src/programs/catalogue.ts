@@ -62,4 +62,29 @@ export const pill = defineTask({
   output,
 })
 
-export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call, pill)
+/** The codes of twelve kinds of errors. */
+export const ERRORS = [
+  'http_503',
+  'http_404',
+  'econnreset',
+  'etimedout',
+  'card_declined',
+  'card_expired',
+  'address_unknown',
+  'out_of_stock',
+  'quota_exceeded',
+  'bad_signature',
+  'file_missing',
+  'sqlstate_23505',
+] as const
+
+/** Dead after its first attempt. When the task is retried, it succeeds, as after a fix. */
+export const broken = defineTask({
+  name: 'drill.broken',
+  queue,
+  kind: 'short',
+  input: z.object({ error: z.enum(ERRORS), customer: z.int() }),
+  output,
+})
+
+export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call, pill, broken)

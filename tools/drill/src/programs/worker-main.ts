@@ -4,6 +4,7 @@
 import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { callHandler } from '../outage/call-handler.ts'
+import { brokenHandler } from '../retry-dead/broken-handler.ts'
 import { catalogue } from './catalogue.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
@@ -30,6 +31,7 @@ const worker = createWorker({
     'drill.isolated': isolatedHandler,
     'drill.call': callHandler,
     'drill.pill': pillHandler,
+    'drill.broken': brokenHandler,
   },
   config,
   resources: { lastScrape },

@@ -1,0 +1,60 @@
+// Runs an API in a process of its own, which can be killed and replaced, and collects its audit lines.
+import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { type Client, createClient, http } from '@bullpen/client'
+import type { ApiConfig } from '@bullpen/config'
+import { ChildProcesses } from '../environment/child-process.ts'
+
+/** What an API logs when it accepts a request for dead tasks. */
+export interface AuditLine {
+  readonly action: string
+  readonly by: string
+  readonly matching: number
+  readonly deadTaskRequest?: string
+}
+
+export interface DrillApi {
+  /** Returns a client of the process that is running now. */
+  client(): Client
+  pid(): number
+  /** Returns the audit lines of all processes so far. */
+  audit(): readonly AuditLine[]
+  /** Kills the process with SIGKILL, and starts another one. Resolves when the new process is ready. */
+  replace(): Promise<void>
+  /** Kills the process. */
+  close(): Promise<void>
+}
+
+const MAIN = new URL('./api-main.ts', import.meta.url)
+const AUDITED = 'dead tasks: request accepted'
+
+export async function startApi(config: Pick<ApiConfig, 'redisUrl' | 'namespace'>): Promise<DrillApi> {
+  const children = new ChildProcesses()
+  const key = randomBytes(16).toString('hex')
+  const whole: ApiConfig = { ...config, keys: [key], port: 0, metricsPort: 0, environment: 'production' }
+  const audit: AuditLine[] = []
+
+  const start = async () => {
+    const child = fork(MAIN, [JSON.stringify(whole)], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+    if (child.stdout !== null) {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        if (line.includes(AUDITED)) audit.push(JSON.parse(line))
+      })
+    }
+    const address = new Promise<string>((resolve) => child.once('message', (url) => resolve(String(url))))
+    return children.add('api', child, address)
+  }
+
+  let running = await start()
+  return {
+    client: () => createClient({ transport: http(running.ready, key) }),
+    pid: () => running.pid,
+    audit: () => audit,
+    async replace() {
+      await running.kill()
+      running = await start()
+    },
+    close: () => children.killAll(),
+  }
+}
