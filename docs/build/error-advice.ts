@@ -43,8 +43,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Send `Authorization: Bearer KEY`. A development key is accepted only from the same machine.',
   },
   forbidden: {
-    meaning: 'The request would change data through the board, which is read-only.',
-    action: 'Use the API or the CLI instead.',
+    meaning:
+      'The request would change data through the board, but the board is read-only, does not offer this change, or was called by a page of another site.',
+    action:
+      'Use the API or the CLI instead, or [switch on the buttons](../how-to/bull-board.md#switch-on-the-buttons).',
   },
   task_not_found: {
     meaning: 'There is no task with this id, or the task was removed when its retention period ended.',

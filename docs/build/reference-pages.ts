@@ -307,12 +307,12 @@ schemas. This page lists only the routes. For examples of requests and responses
         ...rows,
         ['`GET /openapi.json`', 'The OpenAPI document', ACCESS.browser],
         ['`GET /reference`', 'The same document as a page for people', ACCESS.browser],
-        ['`GET /board/`', 'Bull Board, read-only', ACCESS.browser],
+        ['`GET /board/`', '[Bull Board](../how-to/bull-board.md), whose buttons are off by default', ACCESS.browser],
         ['`GET /board/login`', 'The form that starts a browser session', ACCESS.open],
       ],
     ),
     `
 Requests authenticate with the header \`Authorization: Bearer KEY\`. A browser session, which starts at \`/board/login\`, has
-read-only access. For the errors, see [Error codes](errors.md).`,
+read-only access, except to the board if \`BULLPEN_API_ALLOW_BOARD_CHANGES\` is set. For the errors, see [Error codes](errors.md).`,
   )
 }

@@ -81,6 +81,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     observe: (request) => observed.push(request),
     boardQueues: [],
     boardJobs: async () => [],
+    allowBoardChanges: false,
     ...more,
   })
   onTestFinished(() => app.close())

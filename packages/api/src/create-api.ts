@@ -131,6 +131,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     observe: telemetry.httpObserved,
     boardQueues: broker.boardQueues,
     boardJobs: broker.boardJobs,
+    allowBoardChanges: settings.allowBoardChanges,
   })
   opened.defer(() => closeServer(app, logger))
 

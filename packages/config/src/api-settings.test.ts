@@ -29,6 +29,7 @@ describe('the settings of the API', () => {
       idempotencyMemoryShare: 25,
       memoryWatermark: 80,
       queueMemoryShare: 50,
+      allowBoardChanges: false,
       allowEviction: false,
       corsOrigins: [],
     })

@@ -186,6 +186,11 @@ export const API_SETTINGS = {
     ...wholeNumberOr(50, 1, 100),
     help: "The percentage of Redis's memory that the unfinished tasks of one queue may take, so that no queue can use up the memory that the others need. It applies to queues for which neither the definition nor a command sets `maxBytes`. See [Backpressure](../how-to/backpressure.md).",
   },
+  allowBoardChanges: {
+    env: 'BULLPEN_API_ALLOW_BOARD_CHANGES',
+    ...trueOrFalse(false),
+    help: 'Whether the buttons of Bull Board may retry and delete dead tasks, and pause and resume queues. Otherwise, the board is read-only. See [Use Bull Board](../how-to/bull-board.md).',
+  },
   allowEviction: {
     env: 'BULLPEN_API_ALLOW_EVICTION',
     ...trueOrFalse(false),

@@ -96,8 +96,17 @@ describe('the login', () => {
     const { answer, cookie } = await post({ key: KEY })
     expect(answer.statusCode).toBe(303)
     expect(answer.headers.location).toBe('/board/')
-    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/', maxAge: 43_200 })
+    const paths = ['/board', '/reference', '/openapi.json', '/v1']
+    expect(answer.cookies).toEqual(
+      paths.map((path) => expect.objectContaining({ httpOnly: true, sameSite: 'Strict', path, maxAge: 43_200 })),
+    )
+    expect(cookie).not.toHaveProperty('secure')
     expect(cookie?.value).not.toContain(KEY)
+  })
+
+  test('over https sets a cookie that is sent only over https', async () => {
+    const { answer } = await post({ key: KEY }, { 'x-forwarded-proto': 'https' })
+    expect(answer.cookies.map(({ secure }) => secure)).toEqual([true, true, true, true])
   })
 
   test('permits reading everything but changing nothing', async () => {
@@ -146,7 +155,7 @@ describe('the login link', () => {
     const answer = await follow(DEV_KEY, '&next=/reference')
     expect(answer.statusCode).toBe(303)
     expect(answer.headers.location).toBe('/reference')
-    expect(answer.cookies).toHaveLength(1)
+    expect(answer.cookies).toHaveLength(4)
   })
 
   test('rejects other keys, because they must not appear in an address', async () => {
@@ -188,29 +197,37 @@ describe('a session', () => {
   const here = { address: '127.0.0.1', forwarded: false }
   const ring = createKeyring([KEY])
   const key = ring.find(KEY, here)
-  const session = key === undefined ? '' : ring.issueSession(key, NOW + 1_000)
+  const session = key === undefined ? '' : ring.issueSession(key, NOW + 1_000, 'ann')
 
   test('expires', () => {
-    expect(ring.acceptsSession(session, here, NOW + 999)).toBe(true)
-    expect(ring.acceptsSession(session, here, NOW + 1_000)).toBe(false)
+    expect(ring.findSession(session, here, NOW + 999)).toBeDefined()
+    expect(ring.findSession(session, here, NOW + 1_000)).toBeUndefined()
+  })
+
+  test('names its key and its user', () => {
+    expect(ring.findSession(session, here, NOW)).toEqual({ key, requester: 'ann' })
+    const unnamed = key === undefined ? '' : ring.issueSession(key, NOW + 1_000, '')
+    expect(ring.findSession(unnamed, here, NOW)).toEqual({ key, requester: undefined })
   })
 
   test('cannot be extended or forged', () => {
-    const [, signature = ''] = session.split('.')
+    const [, requester = '', signature = ''] = session.split('.')
     for (const forged of [
-      `${NOW + 9_000}.${signature}`,
-      `${NOW + 9_000}.`,
+      `${NOW + 9_000}.${requester}.${signature}`,
+      `${NOW + 1_000}.${Buffer.from('bob').toString('base64url')}.${signature}`,
+      `${NOW + 1_000}..${signature}`,
+      `${NOW + 9_000}.${requester}.`,
       `${NOW + 9_000}`,
-      `9e99.${signature}`,
-      '.',
+      `9e99.${requester}.${signature}`,
+      '..',
     ]) {
-      expect(ring.acceptsSession(forged, here, NOW)).toBe(false)
+      expect(ring.findSession(forged, here, NOW)).toBeUndefined()
     }
   })
 
   test('ends when its key is removed', () => {
-    expect(createKeyring([`${KEY}2`]).acceptsSession(session, here, NOW)).toBe(false)
-    expect(createKeyring([`${KEY}2`, KEY]).acceptsSession(session, here, NOW)).toBe(true)
+    expect(createKeyring([`${KEY}2`]).findSession(session, here, NOW)).toBeUndefined()
+    expect(createKeyring([`${KEY}2`, KEY]).findSession(session, here, NOW)).toBeDefined()
   })
 
   test('is rejected by an API with other keys', async () => {

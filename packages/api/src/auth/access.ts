@@ -3,12 +3,13 @@ import { BullpenError } from '@bullpen/contract'
 import { parseCookie } from 'cookie'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { sendProblem } from '../http/problems/problem.ts'
-import type { Keyring, Origin } from './keyring.ts'
+import type { Key, Keyring, Origin } from './keyring.ts'
 import { sendLoginPage } from './login-page.ts'
 
 /**
  * `open` does not require a key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it
- * loads a page. Use `browser` only for read-only routes. `key` (the default) requires an API key.
+ * loads a page. Routes that change something must also check that the browser's request comes from one of the API's own pages
+ * (same-origin.ts). `key` (the default) requires an API key.
  */
 export type Access = 'open' | 'browser' | 'key'
 
@@ -17,10 +18,12 @@ declare module 'fastify' {
     access?: Access
   }
   interface FastifyRequest {
-    /** Identifies the request's API key in audit records. Undefined if the request has no key. */
+    /** Identifies the API key of the request or of its session in audit records. Undefined if the request has neither. */
     keyFingerprint: string | undefined
     /** The name of the request's API key, under which its limits are set. Undefined if the request has no key. */
     apiKeyName: string | undefined
+    /** The name that the user gave when the browser session began, for audit records. Undefined if there is none. */
+    requesterName: string | undefined
   }
 }
 
@@ -50,15 +53,20 @@ export function requireAccess(keyring: Keyring, now: () => number): onRequestHoo
   function isAllowed(request: FastifyRequest, access: Access): boolean {
     const { authorization, cookie } = request.headers
     if (authorization !== undefined) {
-      const key = keyring.find(bearerToken(authorization) ?? '', originOf(request))
-      request.keyFingerprint = key?.fingerprint
-      request.apiKeyName = key?.name
-      return key !== undefined
+      return identify(request, keyring.find(bearerToken(authorization) ?? '', originOf(request)))
     }
     if (access !== 'browser' || cookie === undefined) return false
-    const session = parseCookie(cookie)[SESSION_COOKIE]
-    return session !== undefined && keyring.acceptsSession(session, originOf(request), now())
+    const value = parseCookie(cookie)[SESSION_COOKIE]
+    const session = value === undefined ? undefined : keyring.findSession(value, originOf(request), now())
+    request.requesterName = session?.requester
+    return identify(request, session?.key)
   }
+}
+
+function identify(request: FastifyRequest, key: Key | undefined): boolean {
+  request.keyFingerprint = key?.fingerprint
+  request.apiKeyName = key?.name
+  return key !== undefined
 }
 
 function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): void {

@@ -24,9 +24,20 @@ export interface Keyring {
    * Returns the key with this text if the key is accepted from this origin. Rejecting a wrong text always takes the same time.
    */
   find(text: string, origin: Origin): Key | undefined
-  /** Returns a cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
-  issueSession(key: Key, expiresAt: number): string
-  acceptsSession(value: string, origin: Origin, now: number): boolean
+  /**
+   * Returns a cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. `requester` is the name that
+   * the user has given, which may be empty.
+   */
+  issueSession(key: Key, expiresAt: number, requester: string): string
+  /** Returns the session with this cookie value, or undefined if the value is not valid now or from this origin. */
+  findSession(value: string, origin: Origin, now: number): Session | undefined
+}
+
+/** A browser session, which a key has signed. */
+export interface Session {
+  readonly key: Key
+  /** The name of the user for audit records, which cannot be verified. Undefined if the user has not given one. */
+  readonly requester: string | undefined
 }
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
@@ -78,8 +89,8 @@ export function createKeyring(keys: readonly string[], devKey?: string): Keyring
   ]
   const matches = createMatcher(all.map(({ text }) => text))
   const usable = (key: Key, origin: Origin) => !key.loopbackOnly || (!origin.forwarded && isLoopback(origin.address))
-  const sign = (key: Key, expiresAt: string) =>
-    createHmac('sha256', key.sessionSecret).update(expiresAt).digest('base64url')
+  const sign = (key: Key, content: string) =>
+    createHmac('sha256', key.sessionSecret).update(content).digest('base64url')
 
   return {
     names: [...new Set(all.map(({ name }) => name))],
@@ -87,12 +98,17 @@ export function createKeyring(keys: readonly string[], devKey?: string): Keyring
       const isMatch = matches(text)
       return all.find((key, i) => isMatch[i] && usable(key, origin))
     },
-    issueSession: (key, expiresAt) => `${expiresAt}.${sign(key, String(expiresAt))}`,
-    acceptsSession(value, origin, now) {
-      const [expiresAt = '', signature = ''] = value.split('.', 2)
-      if (!/^\d{1,15}$/.test(expiresAt) || Number(expiresAt) <= now) return false
+    issueSession(key, expiresAt, requester) {
+      const content = `${expiresAt}.${Buffer.from(requester).toString('base64url')}`
+      return `${content}.${sign(key, content)}`
+    },
+    findSession(value, origin, now) {
+      const [expiresAt = '', requester = '', signature = ''] = value.split('.', 3)
+      if (!/^\d{1,15}$/.test(expiresAt) || Number(expiresAt) <= now) return undefined
       const given = sha256(signature)
-      return all.some((key) => usable(key, origin) && timingSafeEqual(sha256(sign(key, expiresAt)), given))
+      const content = `${expiresAt}.${requester}`
+      const key = all.find((each) => usable(each, origin) && timingSafeEqual(sha256(sign(each, content)), given))
+      return key && { key, requester: Buffer.from(requester, 'base64url').toString() || undefined }
     },
   }
 }

@@ -10,6 +10,9 @@ export const LOGIN_DESTINATIONS = ['/board/', '/reference'] as const
 
 export type LoginDestination = (typeof LOGIN_DESTINATIONS)[number]
 
+/** The maximum length of the name that users may give for audit records, as in requests to the API. */
+export const MAX_REQUESTER_LENGTH = 100
+
 export interface LoginForm {
   /**
    * The path that the browser requested. After logging in, the user is redirected to the nearest of {@link LOGIN_DESTINATIONS}.
@@ -46,12 +49,13 @@ function loginPage(next: LoginDestination, problem: string | undefined): string 
 <title>Bullpen: log in</title>
 <style>
   body { font: 16px/1.5 system-ui, sans-serif; display: grid; place-content: center; min-height: 90vh; color-scheme: light dark }
-  form { display: flex; gap: .5rem } input, button { font: inherit; padding: .4rem .7rem } input { width: 24rem; max-width: 60vw }
+  form { display: grid; gap: .5rem } input, button { font: inherit; padding: .4rem .7rem } input { width: 24rem; max-width: 80vw }
 </style>
 <h1>Bullpen</h1>
 ${problem === undefined ? '' : `<p role="alert">${problem}</p>\n`}<form method="post" action="/board/login">
   <input type="hidden" name="next" value="${next}">
   <input type="password" name="key" aria-label="API key" placeholder="API key" autocomplete="current-password" autofocus required>
+  <input name="name" aria-label="Your name, for the audit log" placeholder="Your name, for the audit log" maxlength="${MAX_REQUESTER_LENGTH}" autocomplete="name">
   <button>Log in</button>
 </form>
 </html>

@@ -33,8 +33,8 @@ describe('a queue on the board', () => {
     const board = await everyStatus()
     const { counts, statuses } = await tab(board, 'latest')
     expect(statuses).toEqual([
-      ...['latest', 'active', 'waiting', 'prioritized', 'waiting-children', 'scheduled', 'retrying', 'completed'],
-      ...['failed', 'cancelled', 'expired'],
+      ...['latest', 'failed', 'active', 'waiting', 'retrying', 'scheduled', 'completed', 'cancelled', 'expired'],
+      ...['prioritized', 'waiting-children'],
     ])
     const none = { active: 0, waiting: 0, prioritized: 0, 'waiting-children': 0, expired: 0 }
     expect(counts).toEqual({ ...none, scheduled: 1, retrying: 1, completed: 1, failed: 1, cancelled: 1 })

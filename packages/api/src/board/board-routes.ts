@@ -1,5 +1,6 @@
-// Adapts those of Bull Board's routes that read, so that they show tasks with their statuses.
+// Adapts Bull Board's routes: those that read show tasks with their statuses, and those that change something are replaced.
 import type { TaskStatus } from '@bullpen/contract'
+import { type Button, refusedButton } from './board-buttons.ts'
 import type { BullBoard } from './bull-board.ts'
 import { isPartTab } from './tabs.ts'
 import type { BoardQueue, BoardReads, TaskQueueAdapterClass } from './task-queue-adapter.ts'
@@ -8,7 +9,29 @@ type BoardServer = InstanceType<BullBoard['FastifyAdapter']>
 export type BoardRoute = Parameters<BoardServer['setApiRoutes']>[0][number]
 type BoardRequest = NonNullable<Parameters<BoardRoute['handler']>[0]>
 
+/** A route that changes something, with what it does on this board. */
+export interface ChangingRoute {
+  readonly method: string
+  readonly url: string
+  readonly button: Button
+}
+
+/** Returns the routes with which to replace a route that changes something. Without a button of ours, they refuse each request. */
+export function changingRoutes(
+  route: BoardRoute,
+  buttons: ReadonlyMap<string, Button> | undefined,
+): readonly ChangingRoute[] {
+  return [route.method].flat().flatMap((each) =>
+    [route.route].flat().map((url) => {
+      const method = each.toUpperCase()
+      const name = `${method} ${url}`
+      return { method, url, button: buttons?.get(name) ?? refusedButton(name) }
+    }),
+  )
+}
+
 export interface ReadingOptions {
+  readonly allowsChanges: boolean
   readonly queues: readonly BoardQueue[]
   readonly reads: BoardReads
   readonly TaskQueueAdapter: TaskQueueAdapterClass
@@ -36,11 +59,11 @@ export function readingRoute(route: BoardRoute, options: ReadingOptions): BoardR
 function viewOf(
   { query }: BoardRequest,
   shown: Map<string, TaskStatus>,
-  { queues, reads, TaskQueueAdapter }: ReadingOptions,
+  { queues, reads, allowsChanges, TaskQueueAdapter }: ReadingOptions,
 ): Pick<BoardRequest, 'queues' | 'query'> {
   const { status, ...rest } = query
   const tab = isPartTab(status) ? status : undefined
-  const adapters = queues.map((queue) => new TaskQueueAdapter({ queue, reads, shown, tab }))
+  const adapters = queues.map((queue) => new TaskQueueAdapter({ queue, reads, allowsChanges, shown, tab }))
   return {
     queues: new Map(adapters.map((adapter) => [adapter.getName(), adapter])),
     query: tab === undefined ? query : rest,

@@ -4,7 +4,7 @@ type Texts = { readonly [key: string]: string | Texts }
 
 /** The texts that differ. The other languages of Bull Board have no texts for these keys of their own, and show the English ones. */
 const TEXTS: Texts = {
-  DASHBOARD: { SORTING: { FAILED: 'Dead Tasks' } },
+  DASHBOARD: { EMPTY_STATE_FILTERED: 'No queue has such tasks.', SORTING: { FAILED: 'Dead Tasks' } },
   JOB: {
     FAILED_AT: 'Ended at',
     ACTIONS: {
@@ -16,6 +16,7 @@ const TEXTS: Texts = {
     },
   },
   QUEUE: {
+    EMPTY_STATE: 'The queue has no such tasks.',
     ACTIONS: {
       RETRY_ALL_FAILED: 'Retry all {{count}} dead tasks',
       RETRY_FAILED_IN_ALL_QUEUES: 'Retry {{count}} dead tasks in all queues',

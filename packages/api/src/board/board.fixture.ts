@@ -59,6 +59,7 @@ export async function openBoard(config: ApiConfig = {}) {
   const asApi = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
   return {
     url,
+    key: KEY,
     cookie,
     lines,
     /** The codes of the errors whose causes have been removed. */

@@ -22,7 +22,7 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
   async (url) => {
     const app = fastify()
     onTestFinished(() => app.close())
-    await addBoard(app, undefined, { queues: [], reads, log: silent })
+    await addBoard(app, undefined, { queues: [], reads, log: silent, buttons: undefined })
     const answer = await app.inject(url)
     expect(answer.json()).toMatchObject({
       status: 404,
@@ -59,6 +59,7 @@ test('Bull Board reads its jobs through its adapter, and shows what toJSON retur
     queues: [queue as never],
     reads: { ...reads, find: async () => record },
     log: silent,
+    buttons: undefined,
   })
   const answer = await app.inject(`/board/api/queues/cpu/${anId}`)
   // `formatJob` adds the status to what the job's own toJSON returns.

@@ -1,9 +1,12 @@
-// Serves Bull Board at /board. The board is read-only, requires a login, and shows tasks in a readable form.
-import { BullpenError, type Log } from '@bullpen/contract'
+// Serves Bull Board at /board. The board requires a login, shows tasks in a readable form, and is read-only unless a setting allows
+// its buttons.
+import { BullpenError, type Log, type Problem } from '@bullpen/contract'
+import { PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
-import { makeReadOnly } from '../auth/read-only-pages.ts'
+import { makePages, onlyOwnPages, readOnly } from '../auth/browser-pages.ts'
 import { sendProblem } from '../http/problems/problem.ts'
-import { type BoardRoute, isReading, readingRoute } from './board-routes.ts'
+import type { Button, Press } from './board-buttons.ts'
+import { type BoardRoute, type ChangingRoute, changingRoutes, isReading, readingRoute } from './board-routes.ts'
 import { boardTexts } from './board-texts.ts'
 import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, TEXTS_PATH } from './bull-board.ts'
 import { type BoardQueue, type BoardReads, taskQueueAdapter } from './task-queue-adapter.ts'
@@ -12,6 +15,8 @@ export interface BoardOptions {
   readonly queues: readonly BoardQueue[]
   readonly reads: BoardReads
   readonly log: Log
+  /** What the buttons do, or undefined if the board is read-only. */
+  readonly buttons: ReadonlyMap<string, Button> | undefined
 }
 
 const PREFIX = '/board'
@@ -32,7 +37,7 @@ async function addMissingBoard(app: FastifyInstance): Promise<void> {
   const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
   const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`
   await app.register(async (scope) => {
-    makeReadOnly(scope)
+    makePages(scope, readOnly)
     for (const path of [PREFIX, `${PREFIX}/*`]) {
       scope.get(path, async (request, reply) =>
         sendProblem(request, reply, new BullpenError('route_not_found', detail)),
@@ -44,18 +49,23 @@ async function addMissingBoard(app: FastifyInstance): Promise<void> {
 async function addBullBoard(
   app: FastifyInstance,
   { createBullBoard, BullMQAdapter, FastifyAdapter, texts }: BullBoard,
-  { queues, reads, log }: BoardOptions,
+  { queues, reads, log, buttons }: BoardOptions,
 ): Promise<void> {
   const TaskQueueAdapter = taskQueueAdapter(BullMQAdapter)
+  const allowsChanges = buttons !== undefined
+  /** Bull Board itself serves only the routes that read. */
   class BoardServer extends FastifyAdapter {
+    changing: readonly ChangingRoute[] = []
+
     override setApiRoutes(routes: BoardRoute[]) {
-      const options = { queues, reads, TaskQueueAdapter }
-      return super.setApiRoutes(routes.map((route) => (isReading(route) ? readingRoute(route, options) : route)))
+      this.changing = routes.filter((route) => !isReading(route)).flatMap((route) => changingRoutes(route, buttons))
+      const options = { queues, reads, allowsChanges, TaskQueueAdapter }
+      return super.setApiRoutes(routes.filter(isReading).map((route) => readingRoute(route, options)))
     }
   }
   const server = new BoardServer()
   createBullBoard({
-    queues: queues.map((queue) => new TaskQueueAdapter({ queue, reads, shown: new Map() })),
+    queues: queues.map((queue) => new TaskQueueAdapter({ queue, reads, allowsChanges, shown: new Map() })),
     serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
   })
@@ -68,18 +78,32 @@ async function addBullBoard(
   })
   const ownTexts = JSON.stringify(boardTexts(texts))
   await app.register(async (scope) => {
-    makeReadOnly(scope)
-    scope.addHook('onSend', async (_request, reply, payload) =>
+    makePages(scope, buttons === undefined ? readOnly : onlyOwnPages)
+    scope.addHook('onSend', async (_request, reply, payload) => {
+      if (typeof payload !== 'string') return payload
+      const type = String(reply.getHeader('content-type'))
       // The page links to fonts from Google, which the content security policy forbids. Without the link, it uses the system's
       // fonts.
-      typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
-        ? payload.replace(FONT_LINK, '')
-        : payload,
-    )
+      if (type.startsWith('text/html')) return payload.replace(FONT_LINK, '')
+      return type === PROBLEM_CONTENT_TYPE ? withToast(payload) : payload
+    })
     scope.get(`${PREFIX}/${TEXTS_PATH}`, async (_request, reply) =>
       reply.type('application/json; charset=utf-8').send(ownTexts),
     )
+    for (const { method, url, button } of server.changing) {
+      scope.route({
+        method,
+        url: `${PREFIX}${url}`,
+        handler: async (request, reply) => button({ request, reply, params: request.params as Press['params'] }),
+      })
+    }
     server.setBasePath(PREFIX)
     await scope.register(server.registerPlugin(), { prefix: PREFIX })
   })
+}
+
+/** Adds what Bull Board's pages show in a toast: `error` as its title, and `message` below. */
+function withToast(problem: string): string {
+  const { title, detail, ...rest } = JSON.parse(problem) as Problem
+  return JSON.stringify({ ...rest, title, detail, error: title, message: detail })
 }

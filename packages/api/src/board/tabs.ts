@@ -6,16 +6,16 @@ import type { TaskStatus } from '@bullpen/contract'
  * tasks only on the tab `failed`. This tab therefore shows the dead tasks, under another label (board-texts.ts).
  */
 export const TABS = {
+  failed: 'dead',
   active: 'active',
   waiting: 'waiting',
-  prioritized: 'waiting',
-  'waiting-children': 'waiting',
-  scheduled: 'scheduled',
   retrying: 'retrying',
+  scheduled: 'scheduled',
   completed: 'completed',
-  failed: 'dead',
   cancelled: 'cancelled',
   expired: 'expired',
+  prioritized: 'waiting',
+  'waiting-children': 'waiting',
 } as const satisfies Readonly<Record<string, TaskStatus>>
 
 export type Tab = keyof typeof TABS

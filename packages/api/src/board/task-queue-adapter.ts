@@ -25,6 +25,8 @@ export interface BoardReads extends Pick<Broker, 'find' | 'counts'> {
 export interface QueueView {
   readonly queue: BoardQueue
   readonly reads: BoardReads
+  /** Whether the board shows its buttons. */
+  readonly allowsChanges: boolean
   /** The tab to show, if Bull Board itself does not accept the tab's name. */
   readonly tab?: Tab | undefined
   /** Receives the status of each task that the adapter returns. */
@@ -36,12 +38,13 @@ export type TaskQueueAdapterClass = ReturnType<typeof taskQueueAdapter>
 /** Creates the class at run time, because its base class is loaded at run time. */
 export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
   return class TaskQueueAdapter extends BullMQAdapter {
+    /** Only dead tasks can be retried. */
+    override readonly allowCompletedRetries = false
     readonly #view: QueueView
 
     constructor(view: QueueView) {
       super(view.queue, {
-        readOnlyMode: true,
-        allowRetries: false,
+        readOnlyMode: !view.allowsChanges,
         externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
       })
       this.#view = view

@@ -2,7 +2,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { makeReadOnly } from '../auth/read-only-pages.ts'
+import { makePages, readOnly } from '../auth/browser-pages.ts'
 
 type Document = Readonly<Record<string, unknown>>
 
@@ -12,7 +12,7 @@ export async function addReference(app: FastifyInstance, document: Document): Pr
     reply.type('application/json; charset=utf-8').send(text),
   )
   await app.register(async (scope) => {
-    makeReadOnly(scope)
+    makePages(scope, readOnly)
     await scope.register(swagger, { mode: 'static', specification: { document: JSON.parse(text) } })
     await scope.register(swaggerUi, {
       routePrefix: '/reference',

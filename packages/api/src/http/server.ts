@@ -6,7 +6,8 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { requireAccess } from '../auth/access.ts'
 import type { Keyring } from '../auth/keyring.ts'
 import { addLogin } from '../auth/log-in.ts'
-import { addBoard, type BoardOptions } from '../board/board.ts'
+import { addBoard } from '../board/board.ts'
+import { boardButtons } from '../board/board-buttons.ts'
 import { loadBullBoard } from '../board/bull-board.ts'
 import type { BoardQueue, BoardReads } from '../board/task-queue-adapter.ts'
 import { openApiDocument } from '../docs/openapi.ts'
@@ -49,6 +50,8 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard'>, Observers {
   /** The queues that Bull Board shows. If there are none, there is no board. */
   readonly boardQueues: readonly BoardQueue[]
   readonly boardJobs: BoardReads['boardJobs']
+  /** Whether the board's buttons work. Otherwise, the board is read-only. */
+  readonly allowBoardChanges: boolean
 }
 
 /**
@@ -79,6 +82,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.decorateRequest('taskId', undefined)
   app.decorateRequest('keyFingerprint', undefined)
   app.decorateRequest('apiKeyName', undefined)
+  app.decorateRequest('requesterName', undefined)
   app.setValidatorCompiler(createValidator(catalogue))
   app.setSerializerCompiler(createSerializer)
   acceptOnlyJson(app)
@@ -104,19 +108,20 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 
   const showsBoard = options.boardQueues.length > 0
   const bullBoard = showsBoard ? await loadBullBoard() : undefined
-  const routes = routeTable({ ...options, hasBoard: bullBoard !== undefined })
+  const context = { ...options, hasBoard: bullBoard !== undefined }
+  const routes = routeTable(context)
   for (const row of routes) addRoute(app, row)
   refuseOtherMethods(app, routes)
   addProblemPages(app)
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, openApiDocument(catalogue, routes, version))
-  if (showsBoard) await addBoard(app, bullBoard, boardOptions(options))
+  if (showsBoard) {
+    const { broker, boardQueues: queues, boardJobs, log, allowBoardChanges } = options
+    const reads = { find: broker.find, counts: broker.counts, boardJobs }
+    const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
+    await addBoard(app, bullBoard, { queues, reads, log, buttons })
+  }
   return app
-}
-
-function boardOptions({ broker, boardQueues: queues, boardJobs, log }: ServerOptions): BoardOptions {
-  const reads: BoardReads = { find: broker.find, counts: broker.counts, boardJobs }
-  return { queues, reads, log }
 }
 
 function addRoute(app: FastifyInstance, row: Route): void {

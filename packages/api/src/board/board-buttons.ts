@@ -1,0 +1,139 @@
+// What the board's buttons do: the same operations as the API's own routes, which check the request and write its audit line.
+//
+// Bull Board's handlers are not used, because they change jobs through BullMQ, past the status index and the audit.
+import { BullpenError } from '@bullpen/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { changeDeadTasks } from '../handlers/dead-tasks/change-dead-tasks.ts'
+import { deleteTask } from '../handlers/dead-tasks/delete-task.ts'
+import { retryTask } from '../handlers/dead-tasks/retry-task.ts'
+import { sendCommand } from '../handlers/send-command.ts'
+import type { ApiContext } from '../http/context.ts'
+import { TABS } from './tabs.ts'
+import type { BoardQueue } from './task-queue-adapter.ts'
+
+/** A request of the board's page. The parameters are those of Bull Board's route. */
+export interface Press {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly params: {
+    readonly queueName: string
+    readonly jobId: string
+    /** The name of a tab. */
+    readonly queueStatus: string
+  }
+}
+
+/** Returns the body of the response. @throws BullpenError, like the operation. */
+export type Button = (press: Press) => Promise<unknown>
+
+/** The routes of the buttons that work, by method and path. Every other route that changes something is refused. */
+export function boardButtons(context: ApiContext, queues: readonly BoardQueue[]): ReadonlyMap<string, Button> {
+  const retryOne = retryTask(context)
+  const deleteOne = deleteTask(context)
+  const retryAll = changeDeadTasks(context, 'retry')
+  const deleteAll = changeDeadTasks(context, 'delete')
+  const command = sendCommand(context)
+
+  const send = (action: 'pause' | 'resume', queue: string, { request, reply }: Press) =>
+    command({
+      params: undefined,
+      query: { wait: 0 },
+      body: { action, queue, by: request.requesterName },
+      request,
+      reply,
+    })
+  /** Leaves queues alone that are in the state already, because a resume would also end a drain. */
+  const sendToAll = async (action: 'pause' | 'resume', press: Press) => {
+    for (const queue of queues) {
+      const isPaused = await queue.isPaused()
+      if (isPaused === (action === 'resume')) await send(action, queue.name, press)
+    }
+    return {}
+  }
+  const changeAll = (change: typeof retryAll, reason: string): Button => {
+    return async ({ request, reply, params: { queueName: queue, queueStatus } }) => {
+      if (TABS[queueStatus as keyof typeof TABS] !== 'dead') {
+        throw refusal(reason)
+      }
+      return change({
+        params: undefined,
+        query: { dryRun: false },
+        body: { queue, by: request.requesterName },
+        request,
+        reply,
+      })
+    }
+  }
+
+  return new Map<string, Button>([
+    [
+      'PUT /api/queues/:queueName/:jobId/retry',
+      async ({ request, reply, params }) =>
+        retryOne({
+          params: { id: params.jobId },
+          query: undefined,
+          body: { by: request.requesterName },
+          request,
+          reply,
+        }),
+    ],
+    [
+      'PUT /api/queues/:queueName/:jobId/clean',
+      async ({ request, reply, params }) =>
+        deleteOne({
+          params: { id: params.jobId },
+          query: { by: request.requesterName },
+          body: undefined,
+          request,
+          reply,
+        }),
+    ],
+    ['PUT /api/queues/:queueName/retry/:queueStatus', changeAll(retryAll, 'only dead tasks can be retried')],
+    ['PUT /api/queues/:queueName/clean/:queueStatus', changeAll(deleteAll, DELETE)],
+    ['PUT /api/queues/:queueName/pause', async (press) => send('pause', press.params.queueName, press)],
+    ['PUT /api/queues/:queueName/resume', async (press) => send('resume', press.params.queueName, press)],
+    ['PUT /api/queues/pause', async (press) => sendToAll('pause', press)],
+    ['PUT /api/queues/resume', async (press) => sendToAll('resume', press)],
+  ])
+}
+
+const DELETE =
+  "only dead tasks can be deleted; other ended tasks are removed after their retention, and unfinished ones can be cancelled: 'bullpen cancel --queue' or POST /v1/tasks/cancel"
+const LIMIT = "the board cannot limit a queue; use 'bullpen limit' or POST /v1/commands"
+const MOVE = 'the board cannot change when a task starts, because its queue keeps that order'
+const SCHEDULE = "the board cannot change schedules; use 'bullpen schedules' or /v1/schedules"
+const PROMOTE = 'the board cannot start a scheduled or retrying task before it is due'
+
+/** Why a button does not work, and what to use instead. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  'POST /api/queues/:queueName/add':
+    "the board cannot add tasks, because their inputs must be checked against the catalogue; use 'bullpen enqueue' or POST /v1/tasks",
+  'PUT /api/queues/:queueName/promote': PROMOTE,
+  'PUT /api/queues/:queueName/:jobId/promote': PROMOTE,
+  'PATCH /api/queues/:queueName/:jobId/delay': MOVE,
+  'PATCH /api/queues/:queueName/:jobId/priority': MOVE,
+  'PATCH /api/queues/:queueName/:jobId/update-data':
+    "the board cannot change a task's input; retry a dead task with another input: 'bullpen dead retry' or POST /v1/tasks/{id}/retry",
+  'PUT /api/queues/:queueName/empty':
+    "the board cannot empty a queue; cancel its waiting tasks: 'bullpen cancel --queue' or POST /v1/tasks/cancel",
+  'PUT /api/queues/:queueName/obliterate':
+    "the board cannot delete a queue; cancel its waiting tasks with 'bullpen cancel --queue', and remove it from the catalogue",
+  'PUT /api/queues/:queueName/concurrency': LIMIT,
+  'PUT /api/queues/:queueName/rate-limit': LIMIT,
+  'PUT /api/queues/:queueName/rate-limit/release': LIMIT,
+  'PUT /api/queues/:queueName/job-schedulers/:schedulerId/remove': SCHEDULE,
+  'PUT /api/queues/:queueName/job-schedulers/:schedulerId/run': SCHEDULE,
+  'PATCH /api/queues/:queueName/job-schedulers/:schedulerId': SCHEDULE,
+}
+
+/** Refuses a button that does not work. `route` is the method and the path of its route. */
+export function refusedButton(route: string): Button {
+  const reason = REFUSALS[route] ?? 'the board cannot make this change; use the API or the CLI'
+  return async () => {
+    throw refusal(reason)
+  }
+}
+
+function refusal(reason: string): BullpenError {
+  return new BullpenError('forbidden', reason)
+}

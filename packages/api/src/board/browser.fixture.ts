@@ -1,0 +1,97 @@
+// Drives a page in Chromium by its debugging protocol.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { onTestFinished } from 'vitest'
+
+/** The program, or undefined if none is installed. */
+export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
+  (name) => spawnSync(name, ['--version']).status === 0,
+)
+
+export interface Page {
+  open(url: string): Promise<void>
+  /** Returns the value of an expression in the page, which may be a promise. */
+  evaluate<T>(expression: string): Promise<T>
+}
+
+const FLAGS = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
+  '--remote-debugging-port=0',
+]
+
+/** Starts Chromium with an empty page. */
+export async function openBrowser(program: string): Promise<Page> {
+  const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
+  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  onTestFinished(() => endGroup(child, profile))
+  const send = await connect(await debuggingAddress(child))
+  const { targetInfos } = await send('Target.getTargets')
+  const { targetId } = targetInfos.find(({ type }: { type: string }) => type === 'page')
+  const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
+  const ask = (method: string, params: object = {}) => send(method, params, sessionId)
+  return {
+    async open(url) {
+      await ask('Page.navigate', { url })
+    },
+    async evaluate(expression) {
+      const { result, exceptionDetails } = await ask('Runtime.evaluate', {
+        ...{ expression, awaitPromise: true, returnByValue: true, userGesture: true },
+      })
+      if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description ?? expression)
+      return result.value
+    },
+  }
+}
+
+async function debuggingAddress({ stderr }: ChildProcess): Promise<string> {
+  if (stderr === null) throw new Error('the browser has no standard error')
+  for await (const line of createInterface(stderr)) {
+    const [, address] = /DevTools listening on (ws:\S+)/.exec(line) ?? []
+    if (address !== undefined) return address
+  }
+  throw new Error('the browser has ended')
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the replies have a shape for each method.
+type Send = (method: string, params?: object, sessionId?: string) => Promise<any>
+
+async function connect(address: string): Promise<Send> {
+  const socket = new WebSocket(address)
+  const waiting = new Map<number, (reply: { error?: { message: string }; result?: unknown }) => void>()
+  socket.addEventListener('message', ({ data }) => {
+    const reply = JSON.parse(String(data))
+    waiting.get(reply.id)?.(reply)
+  })
+  await once(socket, 'open')
+  onTestFinished(() => socket.close())
+  let last = 0
+  return (method, params = {}, sessionId) => {
+    const id = ++last
+    const replied = new Promise((resolve, reject) => {
+      waiting.set(id, ({ error, result }) => {
+        waiting.delete(id)
+        if (error === undefined) resolve(result)
+        else reject(new Error(`${method}: ${error.message}`))
+      })
+    })
+    socket.send(JSON.stringify({ id, method, params, sessionId }))
+    return replied
+  }
+}
+
+/** Chromium has several processes, which share the group of the first one. */
+async function endGroup(child: ChildProcess, profile: string): Promise<void> {
+  if (child.pid !== undefined && child.exitCode === null) {
+    const exit = once(child, 'exit')
+    process.kill(-child.pid, 'SIGKILL')
+    await exit
+  }
+  rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
+}
