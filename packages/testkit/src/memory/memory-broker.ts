@@ -255,7 +255,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      const { bytes, accepted, removed } = store
+      const { bytes, accepted, removed } = store.places
       // There is no index that could drift.
       return { bytes, accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
     },
@@ -276,7 +276,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       closeSchedules()
       stopSweep?.()
       deadChanges.close()
-      for (const store of stores.values()) store.close()
+      for (const store of stores.values()) store.places.close()
     },
 
     consumer: ({ queue, concurrency, worker = 'memory' }) => {
@@ -291,7 +291,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     recover() {
       outage.end()
-      for (const store of stores.values()) store.wake()
+      for (const store of stores.values()) store.places.wake()
     },
 
     failConsumers() {

@@ -98,7 +98,7 @@ export function createMemoryConsumer(
     open: () => outage.over(),
     run() {
       running = Promise.withResolvers()
-      stopListening = store.onReady(fetch)
+      stopListening = store.places.onReady(fetch)
       const { promise } = running
       fetch()
       return promise

@@ -8,7 +8,7 @@ import { recordOf, type StoredTask, statusOf } from './stored-task.ts'
 
 /** Returns the dead tasks that match the filter, oldest first. */
 export function matchingDead(store: MemoryStore, filter: DeadFilter): readonly StoredTask[] {
-  return store.in('failed').filter((task) => statusOf(task) === 'dead' && matches(filter, task))
+  return store.places.in('failed').filter((task) => statusOf(task) === 'dead' && matches(filter, task))
 }
 
 function matches(filter: DeadFilter, { task, envelope, errorKind: kind, attempts, endedAt = 0 }: StoredTask): boolean {
@@ -48,7 +48,7 @@ function decode({ queue, fingerprint }: DeadQuery, cursor: string): { readonly l
 }
 
 export function countDead(store: MemoryStore): readonly FingerprintCount[] {
-  const dead = store.in('failed').filter((task) => statusOf(task) === 'dead')
+  const dead = store.places.in('failed').filter((task) => statusOf(task) === 'dead')
   const counts = [...Map.groupBy(dead, ({ errorKind }) => errorKind?.fingerprint)].flatMap(([, tasks]) => {
     const [oldest, newest] = [tasks[0], tasks.at(-1)]
     if (oldest?.errorKind === undefined || newest === undefined) return []

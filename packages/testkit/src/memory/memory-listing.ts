@@ -24,7 +24,7 @@ interface Position {
 
 export function listTasks(store: MemoryStore, query: ListQuery): Page {
   const place = PLACE_OF[query.status]
-  const all = store.in(place).filter((task) => listedStatusOf(task) === query.status)
+  const all = store.places.in(place).filter((task) => listedStatusOf(task) === query.status)
   const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)
   const shown = left.slice(0, query.limit)
   const last = shown.at(-1)
@@ -36,7 +36,7 @@ export function listTasks(store: MemoryStore, query: ListQuery): Page {
 export function countTasks(store: MemoryStore): Record<TaskStatus, number> {
   const counts = Object.fromEntries(TASK_STATUSES.map((status) => [status, 0])) as Record<TaskStatus, number>
   for (const place of new Set(Object.values(PLACE_OF))) {
-    for (const task of store.in(place)) counts[listedStatusOf(task)]++
+    for (const task of store.places.in(place)) counts[listedStatusOf(task)]++
   }
   return counts
 }

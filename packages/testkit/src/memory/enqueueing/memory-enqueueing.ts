@@ -71,7 +71,7 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
     if (decided.action !== 'extended') return { id, action: 'existing', status: other && statusOf(other) }
     const store = storeOf(task.queue)
-    if (other !== undefined) store.postpone(other, decided.dueAt)
+    if (other !== undefined) store.places.postpone(other, decided.dueAt)
     return { id, action: 'extended', status: 'scheduled', expectedStartAt: starts.expect(task, store) }
   }
 
@@ -92,7 +92,7 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     hasReplaced: boolean,
   ): Enqueued => {
     const own = storeOf(task.queue)
-    if (replaced !== undefined) own.remove(replaced)
+    if (replaced !== undefined) own.places.remove(replaced)
     const action = hasReplaced ? 'replaced' : 'created'
     const enqueued = { id: task.id, action, expectedStartAt: starts.expect(task, own) } as const
     tasks.set(task.id, stored)
@@ -100,7 +100,7 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     uniqueKeys.take(task)
     buckets.take(task)
     records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
-    own.add(stored)
+    own.places.add(stored)
     onStored(stored)
     return enqueued
   }

@@ -32,12 +32,12 @@ export function assertRoom({ queue, limits = {}, onlyExisting = false }: NewTask
   const { store, dataBytes, now, replaced, pending } = room
   const { maxBytes, maxAgeMs } = limits
   const maxTasks = onlyExisting ? 0 : limits.maxTasks
-  const waiting = store.in('waiting')
-  const tasks = waiting.length + store.in('delayed').length - (replaced === undefined ? 0 : 1)
+  const waiting = store.places.in('waiting')
+  const tasks = waiting.length + store.places.in('delayed').length - (replaced === undefined ? 0 : 1)
   if (maxTasks !== undefined && tasks + pending.tasks >= maxTasks) {
     throw new QueueFullError({ queue, limit: 'maxTasks', max: maxTasks, found: tasks })
   }
-  const bytes = store.bytes - (replaced === undefined ? 0 : taskBytes(replaced.dataBytes))
+  const bytes = store.places.bytes - (replaced === undefined ? 0 : taskBytes(replaced.dataBytes))
   const needed = pending.bytes + taskBytes(dataBytes)
   if (maxBytes !== undefined && bytes + needed > maxBytes) {
     if (needed > maxBytes) throw tooLargeForQueue(queue, needed, maxBytes)
@@ -57,7 +57,7 @@ export function assertRoom({ queue, limits = {}, onlyExisting = false }: NewTask
 export function assertRoomForApiKey({ queue, limits, apiKeyName }: NewTask, { store, replaced, pending }: Room): void {
   const max = limits?.perApiKey?.maxUnfinishedTasks
   if (max === undefined || apiKeyName === undefined) return
-  const found = store.unfinished.filter((task) => task.countedFor === apiKeyName && task !== replaced).length
+  const found = store.places.unfinished.filter((task) => task.countedFor === apiKeyName && task !== replaced).length
   if (found + pending.tasks < max) return
   throw new QueueFullError({ queue, limit: 'maxUnfinishedTasks', apiKeyName, max, found })
 }

@@ -24,7 +24,7 @@ export class StartEstimates {
     this.#queues.set(task.queue, known)
     if (at - known.readAt >= READ_EVERY_MS) {
       known.readAt = at
-      const waiting = store.in('waiting')
+      const waiting = store.places.in('waiting')
       const unprioritized = waiting.filter(({ priority }) => priority === 0).length
       const prioritized = waiting.length - unprioritized
       known.estimator.beginReading()({ at, unprioritized, prioritized, started: store.started, isPaused: false })
