@@ -81,6 +81,7 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
     // The delay is long enough that the faults begin before the task runs.
     body: JSON.stringify({ task: mathFactorial.name, input: { n: 20 }, delay: '1s' }),
   }
+  await untilConnected(setting)
   const call = () => startCallers({ apis, callers, request })
   let faultsWithoutEffect = 0
   const untilHit = async (calls: Calls, api: ApiProcess): Promise<void> => {
@@ -136,6 +137,21 @@ async function callWithKey(setting: Setting, n: number): Promise<KeyResult> {
     faultsWithoutEffect,
     task,
   }
+}
+
+/**
+ * Resolves when every API process reaches Redis. A process that does not reach it rejects requests at once, so that no fault could hit
+ * them.
+ */
+async function untilConnected({ apis, apiKey }: Setting): Promise<void> {
+  const headers = { authorization: `Bearer ${apiKey}` }
+  const reads = async (api: ApiProcess): Promise<boolean> => {
+    const response = await fetch(`${api.url()}/v1/queues`, { headers }).catch(() => undefined)
+    await response?.arrayBuffer()
+    return response?.status === 200
+  }
+  const connected = await Promise.all(apis.map((api) => holdsWithin(STATE_WITHIN_MS, () => reads(api))))
+  if (connected.includes(false)) throw new Error(`an API did not reach Redis within ${STATE_WITHIN_MS} ms`)
 }
 
 /** Returns how many tasks are stored, whatever their status. */
