@@ -32,22 +32,7 @@ export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
-export type {
-  CancelFilter,
-  CancelOptions,
-  CancelProgress,
-  CancelRule,
-  DeadChange,
-  DeadFilter,
-  DeadMatches,
-  DeadProgress,
-  DeadQuery,
-  DeadRequest,
-  DeadTaskAnswer,
-  FingerprintCount,
-  InputEdit,
-  RetryOptions,
-} from './ports/broker.ts'
+export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/cancelling.ts'
 export type { Clock, Random, Timer } from './ports/clock.ts'
 export type {
   Consumer,
@@ -59,6 +44,18 @@ export type {
   TaskDeath,
   TaskQuarantine,
 } from './ports/consumer.ts'
+export type {
+  DeadChange,
+  DeadFilter,
+  DeadMatches,
+  DeadProgress,
+  DeadQuery,
+  DeadRequest,
+  DeadTaskAnswer,
+  FingerprintCount,
+  InputEdit,
+  RetryOptions,
+} from './ports/dead-tasks.ts'
 export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
 export type {
   Command,

@@ -9,7 +9,7 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import { formatEnqueueRate } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/broker.ts'
+import type { NewTask } from '../ports/new-task.ts'
 
 /** Returns the rate at which the task's API key may enqueue tasks in the queue, or undefined if the rate is not limited. */
 export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | undefined {

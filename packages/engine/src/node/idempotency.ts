@@ -1,6 +1,6 @@
 // Computes the digests of a caller's idempotency key and request, which a broker stores.
 import { hash } from 'node:crypto'
-import type { Idempotency } from '../ports/broker.ts'
+import type { Idempotency } from '../ports/new-task.ts'
 
 export interface IdempotentCall {
   readonly key: string

@@ -2,7 +2,7 @@
 import type { ScheduleAction, ScheduleDefinition, ScheduleSource, TaskId, TaskStatus } from '@bullpen/contract'
 import type { ScheduleChange } from '../schedule/schedule-diff.ts'
 import type { ScheduleRecord } from '../schedule/schedule-record.ts'
-import type { NewTask } from './broker.ts'
+import type { NewTask } from './new-task.ts'
 
 /** A schedule together with the status of its last run. */
 export interface ScheduleState {

@@ -9,7 +9,7 @@ import type {
   TaskId,
 } from '@bullpen/contract'
 import { nextTick } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/broker.ts'
+import type { NewTask } from '../ports/new-task.ts'
 import { newTask } from '../task/new-task.ts'
 
 /** What all tasks of a schedule have in common. It is made from the task's definition when the schedule is stored. */

@@ -4,7 +4,7 @@
 // request starts again. Concurrent requests and ticks therefore never overwrite each other.
 import { BullpenError, type ScheduleDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, suggestion } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/broker.ts'
+import type { NewTask } from '../ports/new-task.ts'
 import {
   newToken,
   type ScheduleState,

@@ -1,5 +1,5 @@
 // Decides which tasks a cancel by filter matches, wherever a task is stored and whichever worker fetches it.
-import type { CancelFilter } from '../ports/broker.ts'
+import type { CancelFilter } from '../ports/cancelling.ts'
 
 /** The properties of a task that a filter compares. */
 export interface CancelCandidate {

@@ -3,7 +3,7 @@
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import { inheritedLimits } from '../admission/api-key-limits.ts'
-import type { NewTask } from '../ports/broker.ts'
+import type { NewTask } from '../ports/new-task.ts'
 import { checkChild } from './check-call.ts'
 import { newTask } from './new-task.ts'
 

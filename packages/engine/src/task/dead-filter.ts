@@ -1,5 +1,5 @@
 // Decides which dead tasks a filter matches. In Redis, scripts make the same decision (bullmq, scripts/includes/matching-dead.ts).
-import type { DeadFilter } from '../ports/broker.ts'
+import type { DeadFilter } from '../ports/dead-tasks.ts'
 import type { ErrorKind } from './fingerprint.ts'
 
 /** The properties of a dead task that a filter compares. */

@@ -1,7 +1,8 @@
 // Creates the envelope of a task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
 import { keepsApiKey } from '../admission/api-key-limits.ts'
-import type { InputEdit, NewTask } from '../ports/broker.ts'
+import type { InputEdit } from '../ports/dead-tasks.ts'
+import type { NewTask } from '../ports/new-task.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import { encodePayload } from './payloads.ts'
 

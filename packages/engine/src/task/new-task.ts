@@ -9,7 +9,7 @@ import {
   type UniqueOptions,
 } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
-import type { Caller, NewTask, UniqueKey } from '../ports/broker.ts'
+import type { Caller, NewTask, UniqueKey } from '../ports/new-task.ts'
 import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
 
 export interface Origin {
