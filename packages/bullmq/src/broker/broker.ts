@@ -57,7 +57,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
 
     rates: openRates(options, redis, call),
-    schedules: createSchedules({ store, randomBytes, onChanged }),
+    schedules: createSchedules({ store, queues: options.queues, randomBytes, onChanged }),
     boardQueues: queues.all.map(({ queue }) => queue),
     boardJobs: async (page) => {
       const home = queues.of(page.queue)

@@ -16,6 +16,7 @@ import { openQueue } from '../broker/queue-handles.ts'
 import { parseJson } from '../codec.ts'
 import { collectAdds } from '../internals/composition/add-all-jobs.ts'
 import { queueKeys } from '../keys.ts'
+import { registeredQueues } from '../leader/queue-registry.ts'
 import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, STATE_READS } from '../queries/task-state.ts'
 import { readSchedulesScript, type StoredText } from '../scripts/schedules/read-schedules.ts'
@@ -26,7 +27,7 @@ import { type Commander, runScript } from '../scripts/script.ts'
 export interface ScheduleStoreOptions {
   readonly redis: Commander
   readonly namespace: string
-  /** The queues of this process's catalogue. The leader also works on other queues. */
+  /** The queues of this process's catalogue, in case Redis has lost the registry of the namespace's queues. */
   readonly queues: readonly string[]
   readonly now: () => number
   readonly codec: PayloadCodec | undefined
@@ -96,7 +97,11 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
   return {
     now: async (queue) =>
       (await call(() => runScript(redis, readSchedulesScript, queueKeys(namespace, queue), { within: 0 }))).now,
-    all: async () => (await Promise.all(queues.map((queue) => read(queue, '')))).flatMap(({ schedules }) => schedules),
+    async all() {
+      const registered = await call(() => registeredQueues(redis, namespace))
+      const names = new Set([...queues, ...registered.map(({ name }) => name)])
+      return (await Promise.all([...names].map((queue) => read(queue, '')))).flatMap(({ schedules }) => schedules)
+    },
     due: (queue, withinMs) => read(queue, withinMs),
     write,
     async close() {

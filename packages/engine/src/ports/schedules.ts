@@ -25,7 +25,9 @@ export interface PutOptions {
  * @throws BullpenError `schedule_not_found` if the schedule does not exist, or `redis_unavailable`.
  */
 export interface Schedules {
-  /** Returns all schedules in the order of their names. Takes two round trips for each queue. */
+  /**
+   * Returns the schedules of every queue of the namespace, in the order of their names. Takes one round trip, and two for each queue.
+   */
   list(): Promise<readonly ScheduleState[]>
   find(name: string): Promise<ScheduleState>
   /**
@@ -48,7 +50,8 @@ export interface Schedules {
   remove(name: string): Promise<boolean>
   /**
    * Makes the stored schedules match a catalogue's: stores its schedules, and deletes those that came from a catalogue and are no longer
-   * in it. With `dryRun`, only returns what would change. Each schedule is changed atomically, but not all of them together.
+   * in it. A schedule of a queue that is not the catalogue's is deleted only if the catalogue has one with the same name, which has
+   * moved to another queue. With `dryRun`, only returns what would change. Each schedule is changed atomically, but not all of them together.
    */
   sync(
     definitions: readonly ScheduleDefinition[],
@@ -92,7 +95,7 @@ export type WriteResult = 'written' | 'conflict' | 'early' | 'draining'
 export interface ScheduleStore {
   /** Returns the current time on the clock of the queue's server, in ms since 1970. */
   now(queue: string): Promise<number>
-  /** Returns the schedules of every queue. */
+  /** Returns the schedules of every queue of the namespace, whatever this process's catalogue contains. */
   all(): Promise<readonly StoredSchedule[]>
   /** Returns the queue's schedules whose `wakeAt` is at most `withinMs` from now, and the time on the store's clock. */
   due(queue: string, withinMs: number): Promise<{ readonly now: number; readonly schedules: readonly StoredSchedule[] }>

@@ -19,16 +19,18 @@ export interface ScheduleChange {
 /**
  * Returns the changes that make the stored schedules match the catalogue's, in the order in which to make them. Deletions come
  * first, so that a schedule can move to another queue. Stored schedules that did not come from a catalogue are left out, unless the
- * catalogue has one with the same name.
+ * catalogue has one with the same name. So are the schedules of queues that are not the catalogue's (`isOwnQueue`), because they may
+ * belong to another catalogue in the same namespace.
  */
 export function scheduleChanges(
   wanted: readonly ScheduleSettings[],
   stored: readonly ScheduleRecord[],
+  isOwnQueue: (queue: string) => boolean,
 ): readonly ScheduleChange[] {
   const deleted = stored
     .filter(({ name, queue, source }) => {
       const same = wanted.find((each) => each.name === name)
-      return same === undefined ? source === 'catalogue' : same.queue !== queue
+      return same === undefined ? source === 'catalogue' && isOwnQueue(queue) : same.queue !== queue
     })
     .map(({ name, queue }): ScheduleChange => ({ name, queue, action: 'deleted', fields: [] }))
   const others = wanted.map((settings): ScheduleChange => {

@@ -28,6 +28,8 @@ import {
 
 export interface SchedulesOptions {
   readonly store: ScheduleStore
+  /** The queues of this process's catalogue. By default, every queue is. */
+  readonly queues?: readonly string[] | undefined
   readonly randomBytes: (size: number) => Uint8Array
   /** Called after each change that may make a schedule due earlier. The callback must not throw or block. */
   readonly onChanged: (queue: string) => void
@@ -39,7 +41,7 @@ interface Change {
   readonly add?: NewTask
 }
 
-export function createSchedules({ store, randomBytes, onChanged }: SchedulesOptions): Schedules {
+export function createSchedules({ store, queues, randomBytes, onChanged }: SchedulesOptions): Schedules {
   const stored = async (name: string): Promise<StoredSchedule | undefined> =>
     (await store.all()).find(({ record }) => record.name === name)
 
@@ -185,6 +187,7 @@ export function createSchedules({ store, randomBytes, onChanged }: SchedulesOpti
       const changes = scheduleChanges(
         wanted,
         (await store.all()).map(({ record }) => record),
+        (queue) => queues === undefined || queues.includes(queue),
       )
       if (dryRun) return changes
       for (const { name, queue, action } of changes) {
