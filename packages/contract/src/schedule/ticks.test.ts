@@ -266,14 +266,20 @@ it('the newest ticks are the last ones up to a time', () => {
   )
 })
 
-it.each(['60 * * * *', 'a b', '', '* * * * * * *', '0 0 ? * *', '* * *'])('%j is not a cron expression', (cron) => {
-  expect(cronProblem(cron)).toContain(JSON.stringify(cron))
-})
+it.each(['60 * * * *', 'a b', '', '* * * * * * *', '0 0 ? * *', '* * *', '2030-01-01T00:00:00', '@reboot'])(
+  '%j is not a cron expression',
+  (cron) => {
+    expect(cronProblem(cron)).toContain(JSON.stringify(cron))
+  },
+)
 
-it.each(['@daily', '0 0 L * *', '0 9 * * MON#2', '*/5 * * * * *'])('%j is a cron expression', (cron) => {
-  expect(cronProblem(cron)).toBeUndefined()
-  expect(neverRuns({ cron, timeZone: 'UTC' })).toBe(false)
-})
+it.each(['@daily', ' @hourly ', '  0  0 L * *', '0 9 * * MON#2', '*/5 * * * * *'])(
+  '%j is a cron expression',
+  (cron) => {
+    expect(cronProblem(cron)).toBeUndefined()
+    expect(neverRuns({ cron, timeZone: 'UTC' })).toBe(false)
+  },
+)
 
 it('an expression that matches no date never runs', () => {
   expect(neverRuns({ cron: '0 0 30 2 *', timeZone: 'UTC' })).toBe(true)

@@ -47,12 +47,19 @@ export function cronProblem(cron: string): string | undefined {
   // The library replaces `?` by the time at which the expression is read, which differs between processes.
   if (cron.includes('?')) return `${JSON.stringify(cron)} contains '?'; use '*' instead`
   try {
+    // The library also accepts a date, which would be the only tick.
+    if (!isNickname(cron) && cron.trim().split(/\s+/).length < 5) throw new Error('it has too few fields')
     patternOf({ cron, timeZone: 'UTC' })
     return undefined
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
     return `${JSON.stringify(cron)} is not a cron expression with 5 or 6 fields: ${reason}`
   }
+}
+
+/** Returns whether the expression is a name such as `@daily`. */
+function isNickname(cron: string): boolean {
+  return /^\s*@\w+\s*$/.test(cron)
 }
 
 /** Returns whether a cron expression has no tick at all, such as 30 February. */
