@@ -26,7 +26,8 @@ const cursorSchema = z.object({
   queue: z.string(),
   fingerprint: z.string().optional(),
   id: z.string(),
-  score: z.string(),
+  // A caller can change a cursor, and Redis would refuse a score that is not a number.
+  score: z.string().regex(/^\d{1,16}(\.\d{1,16})?$/),
 })
 
 /**

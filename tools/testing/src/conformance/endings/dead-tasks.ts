@@ -264,6 +264,12 @@ function searches(open: OpenBackend): void {
     await expect(
       broker.searchDead({ queue: QUEUE, fingerprint: '0123456789abcdef', limit: 2, cursor: first.next }),
     ).rejects.toMatchObject({ code: 'invalid_cursor' })
+    // A cursor ends with the time of death of the last task that it is after.
+    const text = Buffer.from(first.next ?? '', 'base64url').toString()
+    const changed = Buffer.from(text.replace(/\d+("?\})$/, 'soon$1')).toString('base64url')
+    await expect(broker.searchDead({ queue: QUEUE, limit: 2, cursor: changed })).rejects.toMatchObject({
+      code: 'invalid_cursor',
+    })
   })
 
   it('counts by fingerprint, and the counts follow retries and deletions', async () => {
