@@ -11,15 +11,15 @@ export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definitio
 export type { WhenFull } from './definition/limits/when-full.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
-export type { RetryBounds, RetryBoundsOptions } from './definition/retry-bounds.ts'
-export type { RetryBudget, RetryBudgetOptions } from './definition/retry-budget.ts'
+export type { RetryBounds, RetryBoundsOptions } from './definition/retry/retry-bounds.ts'
+export type { RetryBudget, RetryBudgetOptions } from './definition/retry/retry-budget.ts'
 export {
   type Backoff,
   type BackoffOptions,
   DEFAULT_RETRY,
   type RetryOptions,
   type RetryPolicy,
-} from './definition/retry-policy.ts'
+} from './definition/retry/retry-policy.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
 

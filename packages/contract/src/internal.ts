@@ -30,7 +30,7 @@ export {
   DEFAULT_BACKOFF,
   MAX_ATTEMPTS,
   MAX_FACTOR,
-} from './definition/retry-policy.ts'
+} from './definition/retry/retry-policy.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
 export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'

@@ -33,10 +33,10 @@ export interface QueueView {
   readonly shown: Map<string, TaskStatus>
 }
 
-export type TaskQueueAdapterClass = ReturnType<typeof taskQueueAdapter>
+export type TaskQueueAdapterClass = new (view: QueueView) => Adapter
 
 /** Creates the class at run time, because its base class is loaded at run time. */
-export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
+export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']): TaskQueueAdapterClass {
   return class TaskQueueAdapter extends BullMQAdapter {
     /** Only dead tasks can be retried. */
     override readonly allowCompletedRetries = false

@@ -3,7 +3,7 @@
 // The meter reads the memory every 250 ms while tasks are enqueued, and every 10 s otherwise. Each reading also registers this
 // process as one of the producers that share the memory. A plain enqueue does not wait for a reading.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { infoField, infoNumber } from '../redis/server-info.ts'
+import { infoField, infoNumber } from '../redis/server/server-info.ts'
 import { readMemory } from '../scripts/memory/read-memory.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { createMemoryAccount } from './memory-account.ts'

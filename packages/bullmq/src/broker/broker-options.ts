@@ -6,7 +6,7 @@ import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
-import type { ServerCheck } from '../redis/server-checks.ts'
+import type { ServerCheck } from '../redis/server/server-checks.ts'
 
 export interface BrokerOptions {
   readonly redisUrl: string

@@ -1,6 +1,6 @@
 // Defines the steps that keep retries within the retry budget of their definition. They run in the scripts that end an attempt,
 // but only for an attempt that is retried and for the last attempt of a task that was retried. They make the same decisions as
-// packages/engine/src/attempt/retry-budget.ts, which explains the budget.
+// packages/engine/src/verdict/retry-budget.ts, which explains the budget.
 //
 // A held retry is an ordinary retrying task that is due when its slot begins. The retry therefore starts even if every process that
 // knows of it is gone. Releasing the retry only makes it due earlier.

@@ -1,8 +1,8 @@
 // Tests what defineTask accepts, rejects and infers, and its defaults.
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import type { RetryBudgetOptions } from './retry-budget.ts'
-import { DEFAULT_RETRY, type RetryOptions } from './retry-policy.ts'
+import type { RetryBudgetOptions } from './retry/retry-budget.ts'
+import { DEFAULT_RETRY, type RetryOptions } from './retry/retry-policy.ts'
 import {
   defineTask,
   type InputOf,

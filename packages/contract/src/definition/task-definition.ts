@@ -9,7 +9,7 @@ import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
-import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
+import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry/retry-policy.ts'
 import { contradictionIn } from './timeouts.ts'
 
 /** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */

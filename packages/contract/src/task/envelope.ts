@@ -1,7 +1,7 @@
 // Defines the envelope, which is the data stored in Redis with each task. The envelope has a version so that a worker can
 // recognise envelopes that it cannot read.
 import { z } from 'zod'
-import type { Backoff } from '../definition/retry-policy.ts'
+import type { Backoff } from '../definition/retry/retry-policy.ts'
 
 /** Bullpen 0.1.0 used version 1. */
 export const ENVELOPE_VERSION = 2

@@ -22,7 +22,7 @@ import type { EventSink } from '../ports/event-sink.ts'
 import type { NewTask } from '../ports/new-task.ts'
 import type { StepLookup, StepStore } from '../ports/steps.ts'
 import { childTask, type Sha256 } from '../task/child-task.ts'
-import { Snooze, uncaughtOutcome } from './outcome.ts'
+import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
 import { Steps, stepKey } from './steps.ts'
 import type { Timeouts } from './timeouts.ts'
 

@@ -9,11 +9,11 @@
 // One timer is used for both waits: first for the next timeout, and then for the end of the grace period.
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Timer } from '../ports/clock.ts'
+import { describeOutcome } from '../verdict/outcome.ts'
+import { finish, type VerdictHost } from '../verdict/verdict.ts'
 import type { Attempt } from './attempt.ts'
-import { describeOutcome } from './outcome.ts'
 import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
 import type { AsyncContext } from './uncaught.ts'
-import { finish, type VerdictHost } from './verdict.ts'
 
 export interface InterruptibleRunHost extends VerdictHost {
   readonly context: AsyncContext

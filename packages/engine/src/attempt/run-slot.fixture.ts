@@ -3,9 +3,9 @@
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import { ReusableTimer } from '../time/reusable-timer.ts'
+import { emitSettled } from '../verdict/verdict.ts'
 import { InterruptibleRun } from './interruptible-run.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
-import { emitSettled } from './verdict.ts'
 
 export class RunSlot {
   /** The current attempt, if it can be interrupted. */

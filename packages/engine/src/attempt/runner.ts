@@ -16,15 +16,15 @@
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
+import { declaredFailure, describeOutcome, outcomeOfThrow } from '../verdict/outcome.ts'
+import { decide, endEvent, finish, toRecord } from '../verdict/verdict.ts'
 import { Attempt, type AttemptHost, type DecodedTask } from './attempt.ts'
 import { decodeTask, type RunnableTask } from './decode.ts'
 import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
-import { declaredFailure, describeOutcome, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
 import type { Registry } from './registry.ts'
 import { timeoutBeforeStart } from './timeouts.ts'
-import { decide, endEvent, finish, toRecord } from './verdict.ts'
 
 /** What the runner needs from its pool or processor. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { soloist } from '../pool/pool.fixture.ts'
-import { Snooze } from './outcome.ts'
+import { Snooze } from '../verdict/outcome.ts'
 
 describe('a snooze', () => {
   it('accepts only a duration', () => {

@@ -11,7 +11,6 @@
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
 // - From any state, an error that does not belong to an attempt moves the pool to RECOVER_ERR at once. This state is final.
 import { BullpenError, POOL_STATE_LABELS, type PoolState, type TaskId } from '@bullpen/contract'
-import { PoolEnded } from '../attempt/outcome.ts'
 import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
@@ -19,6 +18,7 @@ import type { Consumer, FetchedTask, LocalCancel } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import { createQuarantine, type Quarantine } from '../quarantine/quarantine.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
+import { PoolEnded } from '../verdict/outcome.ts'
 import { COMMIT_MS, Drain, type DrainLimits, type DrainReport, DrainTally } from './drain.ts'
 import { createFetchLoop, type FetchLoop } from './fetch-loop.ts'
 import { createOnlineSet, type OnlineSet, type WaitUntilFinished } from './online-set.ts'

@@ -4,7 +4,7 @@ import { callOptionsSchema, createTaskId } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { backoffMs } from '../attempt/backoff.ts'
+import { backoffMs } from '../verdict/backoff.ts'
 import { newTask } from './new-task.ts'
 
 const origin = { id: createTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1_000, correlationId: 'c-1' }

@@ -1,7 +1,7 @@
 // Which servers are refused at the start, by their own answer to INFO.
 import { expect, it } from 'vitest'
-import { createSchemaGuard } from '../schema.ts'
-import type { Commander } from '../scripts/script.ts'
+import { createSchemaGuard } from '../../schema.ts'
+import type { Commander } from '../../scripts/script.ts'
 import { unsupportedServer } from './server-version.ts'
 
 const infoOf = (...lines: readonly string[]): string => ['# Server', ...lines, 'redis_mode:standalone', ''].join('\r\n')

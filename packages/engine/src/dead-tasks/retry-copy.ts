@@ -3,8 +3,8 @@ import type { TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { InputEdit } from '../ports/dead-tasks.ts'
 import type { NewTask } from '../ports/new-task.ts'
-import type { Sha256 } from './child-task.ts'
-import { newTask } from './new-task.ts'
+import type { Sha256 } from '../task/child-task.ts'
+import { newTask } from '../task/new-task.ts'
 
 /** Returns the copy's id. A repeated request gets the same id, so it does not enqueue a second copy. */
 export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, request: string, sha256: Sha256): TaskId {

@@ -1,9 +1,9 @@
 // Checks the server's settings when a connection is established and every 5 min, and logs settings that put tasks at risk.
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
-import type { Commander } from '../scripts/script.ts'
-import { addressOf } from './outage-reporter.ts'
-import { isCluster, keyOfNode } from './redis-client.ts'
+import type { Commander } from '../../scripts/script.ts'
+import { addressOf } from '../outage-reporter.ts'
+import { isCluster, keyOfNode } from '../redis-client.ts'
 import { type CheckResult, checkServer, type ServerCheck, type ServerDescription } from './server-checks.ts'
 
 const CHECK_EVERY_MS = 300_000

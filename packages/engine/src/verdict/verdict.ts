@@ -7,12 +7,12 @@
 // is emitted only after that (see `emitSettled`), because an attempt must not be reported as ended if the store refuses its
 // commit or never responds to it.
 import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
+import type { Attempt, DecodedTask } from '../attempt/attempt.ts'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
 import { type Survival, survivalOf } from '../quarantine/decision.ts'
-import type { Attempt, DecodedTask } from './attempt.ts'
 import { backoffMs } from './backoff.ts'
 import { describeOutcome, type OutcomeDetails } from './outcome.ts'
 

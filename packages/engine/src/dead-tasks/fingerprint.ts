@@ -4,7 +4,7 @@
 // In the message and the frames, every word that contains a digit is masked, because such a word is usually a number, an id, or the
 // position of a statement. Everything here depends only on the arguments.
 import type { AttemptEndState, AttemptRecord } from '@bullpen/contract'
-import type { Sha256 } from './child-task.ts'
+import type { Sha256 } from '../task/child-task.ts'
 
 /** The kind of an error. */
 export interface ErrorKind {
