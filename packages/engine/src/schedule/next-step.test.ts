@@ -21,7 +21,7 @@ const EVERY_MS = 60_000
 interface Settings {
   readonly overlap?: Overlap
   readonly catchUp?: CatchUp
-  readonly jitter?: '30s'
+  readonly jitter?: '30s' | '1h'
 }
 
 function created(settings: Settings = {}): ScheduleRecord {
@@ -97,6 +97,16 @@ describe('missed ticks', () => {
 
   it('do not include a tick that is handled within ten seconds', () => {
     expect(away('skip', START + 10 * EVERY_MS + MISSED_AFTER_MS - 1).runs).toEqual(ticks(10, 1))
+  })
+
+  it('are not all enqueued if the jitter is longer than the interval', () => {
+    const afterAnHour = (catchUp: CatchUp) =>
+      runAt(created({ catchUp, jitter: '1h', overlap: 'allow' }), undefined, START + 60 * EVERY_MS + MISSED_AFTER_MS)
+    // The last one or two ticks may be due at this time, or not yet.
+    const { runs, record } = afterAnHour('skip')
+    expect(ticks(59, 2)).toEqual(expect.arrayContaining(runs))
+    expect(record.missedAt).toBeGreaterThanOrEqual(START + 58 * EVERY_MS)
+    expect(afterAnHour({ max: 3 }).runs.length - runs.length).toBe(3)
   })
 
   it('of a year are found without examining each of them', () => {

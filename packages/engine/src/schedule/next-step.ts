@@ -83,9 +83,12 @@ function fraction(text: string): number {
  * them.
  */
 function withoutMissed(record: ScheduleRecord, next: number, now: number): ScheduleRecord | undefined {
-  const { cadence, cursor, catchUp, jitterMs } = record
-  const until = now - MISSED_AFTER_MS - jitterMs
-  if (next > until) return undefined
+  const { cadence, cursor, catchUp } = record
+  const dueBy = now - MISSED_AFTER_MS
+  if (next + jitterOf(record, next) > dueBy) return undefined
+  // No tick is due later than the following one, so only the newest tick may not have been missed yet.
+  const [newest = next] = newestTicks(cadence, cursor, dueBy, 1)
+  const until = newest + jitterOf(record, newest) > dueBy ? newest - 1 : dueBy
   const limit = catchUpLimit(catchUp)
   // Two ticks are at least a second apart, so there are rarely more than the limit.
   if (until - cursor <= limit * 1_000) return undefined
