@@ -137,7 +137,7 @@ function handled(
 }
 
 /** Counts a run that is about to start, and how its predecessor ended. The caller sets `lastRun`. */
-function withRun(record: ScheduleRecord, lastStatus: TaskStatus | undefined): ScheduleRecord {
+export function withRun(record: ScheduleRecord, lastStatus: TaskStatus | undefined): ScheduleRecord {
   return { ...record, runs: record.runs + 1, failed: failedRuns(record, lastStatus) }
 }
 

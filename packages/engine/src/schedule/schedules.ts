@@ -13,7 +13,7 @@ import {
   type ScheduleWrite,
   type StoredSchedule,
 } from '../ports/schedules.ts'
-import { wakeTime } from './next-step.ts'
+import { wakeTime, withRun } from './next-step.ts'
 import { changedFields, scheduleChanges } from './schedule-diff.ts'
 import {
   changedRecord,
@@ -167,12 +167,12 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
 
     async run(name) {
       let id: TaskId | undefined
-      const state = await change(name, ({ record, now }) => {
+      const state = await change(name, ({ record, lastStatus, now }) => {
         const created = createTaskId(record.queue, now, randomBytes(ID_RANDOM_BYTES))
         id = created
         const lastRun = { id: created, tick: now, at: now }
         return {
-          record: { ...record, lastRun, runs: record.runs + 1 },
+          record: { ...withRun(record, lastStatus), lastRun },
           add: scheduledTask(record, created, now, now),
         }
       })

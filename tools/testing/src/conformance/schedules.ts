@@ -1,5 +1,11 @@
 // Schedules: the tasks that are enqueued at each tick, overlapping runs, and the requests that control a schedule.
-import { defineSchedule, type ScheduleDefinition, type ScheduleOptions, type TaskDefinition } from '@bullpen/contract'
+import {
+  defineSchedule,
+  type ScheduleDefinition,
+  type ScheduleOptions,
+  type TaskDefinition,
+  TaskError,
+} from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -103,6 +109,26 @@ export function schedules(open: OpenBackend): void {
       lastStatus: 'completed',
       record: { paused: { by: 'ann' } },
     })
+  })
+
+  it('runs by request count among the failed runs of a schedule, and a successful one ends the series', async () => {
+    let fails = true
+    const { broker, start, settled } = await openSetup(open, {
+      handle({ input }) {
+        if (fails) throw new TaskError('gone', 'it is gone', { retryable: false })
+        return input
+      },
+    })
+    await start()
+    await broker.schedules.put(yearly({ input: { n: 1 } }), BY)
+    const run = async () => {
+      const { id, state } = await broker.schedules.run('yearly')
+      await settled(id)
+      return state.record.failed?.runs
+    }
+    expect([await run(), await run(), await run()]).toEqual([undefined, 1, 2])
+    fails = false
+    expect([await run(), await run()]).toEqual([3, undefined])
   })
 
   it('a paused schedule has no ticks, and a resumed one continues with the next tick', async () => {
