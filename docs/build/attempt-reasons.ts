@@ -32,14 +32,15 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
   },
   process_lost: {
     cause:
-      'The worker process died while it was running this task, or lost the task’s lock. The attempt does not count, and the task runs next in quarantine. A task that loses its worker more than ten times becomes dead.',
-    action: 'If it happens again, find out what kills the process, for example the kernel’s out-of-memory killer.',
+      "The worker died while it was running this task, or lost the task's lock. The attempt does not count, and the task runs next in quarantine. A task that loses its worker more than ten times becomes dead.",
+    action:
+      "If it happens again, find out what kills the worker's process, for example the kernel's out-of-memory killer.",
   },
   poison: {
     cause:
-      'The task’s process has died `maxDeaths` times. After the first death, the task ran apart from other tasks, so the task itself is the cause. It is not started again.',
+      "The task's process has died `maxDeaths` times (3 by default). After the first death, the task ran apart from other tasks, so the task itself is probably the cause. It is dead and is not started again.",
     action:
-      'Find out what kills the process. The earlier attempt records contain the exit code or the signal. See [Recovery](../explanation/recovery.md#quarantine).',
+      'Find out what kills the process before you retry the task. See [A task is poison](../runbook/dead-tasks.md#a-task-is-poison).',
   },
   cancelled: { cause: 'Someone cancelled the task.', action: 'Nothing.' },
   slot_stopped: { cause: 'The slot was stopped with `bullpen stop --hard`.', action: 'Nothing: the task runs again.' },

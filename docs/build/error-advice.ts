@@ -35,7 +35,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Send `Content-Type: application/json` and no `Content-Encoding`.',
   },
   invalid_cursor: {
-    meaning: 'The cursor does not belong to a listing of this queue and status.',
+    meaning: 'The cursor comes from another listing, such as one of another queue, status or fingerprint.',
     action: 'Start the listing again without a cursor.',
   },
   unauthorized: {
@@ -67,7 +67,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   too_many_dead_task_requests: {
     meaning: 'The queue has 100 unfinished requests that retry or delete dead tasks by filter.',
-    action: 'Wait until one of them is done, or combine several into one with a broader filter.',
+    action: 'Retry when one of them is done, or send one request with a broader filter instead of several.',
   },
   queue_not_found: {
     meaning: 'No task in the catalogue uses this queue.',

@@ -67,12 +67,12 @@ export const WORKER_SETTINGS = {
   maxDeaths: {
     env: 'BULLPEN_WORKER_MAX_DEATHS',
     ...wholeNumberOr(3, 1, 10),
-    help: 'How many times the process of a task may die. After the first death, the task runs in quarantine, apart from other tasks. After the last one, the task is dead with the reason poison.',
+    help: 'After how many deaths of its process a task is dead with the reason poison. From the first death on, the task runs in quarantine, apart from other tasks.',
   },
   quarantineProcesses: {
     env: 'BULLPEN_WORKER_QUARANTINE_PROCESSES',
     ...wholeNumberOr(8, 0, 8),
-    help: 'How many child processes this worker may start for tasks in quarantine. With 0, these tasks run in the worker’s own thread, one at a time, and the worker runs nothing else meanwhile.',
+    help: "How many quarantined tasks this worker may run in child processes at once. With 0, each quarantined task runs in the worker's own thread, and the worker runs nothing else at the same time.",
   },
   maxChildBytes: {
     env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',
@@ -97,22 +97,22 @@ export const WORKER_SETTINGS = {
   completedRetention: {
     env: 'BULLPEN_WORKER_COMPLETED_RETENTION',
     ...durationOr('24h'),
-    help: 'How long a completed task is kept in Redis.',
+    help: 'How long a completed task is kept in Redis, unless the definition of its queue says otherwise.',
   },
   deadRetention: {
     env: 'BULLPEN_WORKER_DEAD_RETENTION',
     ...durationOrNone('30d'),
-    help: 'How long a dead task is kept in Redis.',
+    help: 'How long a dead task is kept in Redis, unless the definition of its queue says otherwise.',
   },
   cancelledRetention: {
     env: 'BULLPEN_WORKER_CANCELLED_RETENTION',
     ...durationOrNone('7d'),
-    help: 'How long a cancelled task is kept in Redis.',
+    help: 'How long a cancelled task is kept in Redis, unless the definition of its queue says otherwise.',
   },
   expiredRetention: {
     env: 'BULLPEN_WORKER_EXPIRED_RETENTION',
     ...durationOrNone('7d'),
-    help: 'How long an expired task is kept in Redis.',
+    help: 'How long an expired task is kept in Redis, unless the definition of its queue says otherwise.',
   },
   maxOutputBytes: {
     env: 'BULLPEN_WORKER_MAX_OUTPUT_BYTES',

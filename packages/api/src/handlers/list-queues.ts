@@ -1,4 +1,4 @@
-// GET /v1/queues returns each queue's tasks by status, most frequent kinds of errors, oldest waiting task, rates, limits and slots.
+// GET /v1/queues returns each queue's tasks by status, most frequent kinds of error, oldest waiting task, rates, limits and slots.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuePage, QueueStats } from '@bullpen/contract'
 import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
@@ -14,7 +14,7 @@ import { type QueueRates, type QueueReading, ratesOf, withReading } from '../vie
 /** How long the rates of a queue are measured if no earlier request has read its counters, in ms. */
 const MEASURED_MS = 1_000
 
-/** How many kinds of errors are returned for each queue. */
+/** How many kinds of error are returned for each queue. */
 const KINDS_SHOWN = 5
 
 export function listQueues({ catalogue, broker, fleet }: ApiContext) {

@@ -148,7 +148,7 @@ function standForLeader(
       if (entries > 0) log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
     },
     onNewFingerprint(queue, { fingerprint, state, code, message: maskedMessage }) {
-      log.warn({ queue, fingerprint, state, code, maskedMessage }, 'tasks are dead with a new kind of error')
+      log.warn({ queue, fingerprint, state, code, maskedMessage }, 'new kind of error among dead tasks')
     },
     onFailed: createFailureLog({ log, onFailed: options.onHousekeepingFailed }),
   })

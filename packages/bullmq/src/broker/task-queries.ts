@@ -26,7 +26,7 @@ export interface TaskQueriesOptions {
   readonly log: Log
 }
 
-/** With the tasks whose kinds of errors are counted together. */
+/** With the tasks whose kinds of error are counted together. */
 const ALL_FINGERPRINTS = MAX_FINGERPRINTS + 1
 
 export function createTaskQueries(

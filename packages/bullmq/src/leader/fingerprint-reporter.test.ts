@@ -1,4 +1,4 @@
-// The leader's report of kinds of errors that are new among a queue's dead tasks.
+// The leader's report of kinds of error that are new among a queue's dead tasks.
 import { type Log, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -14,7 +14,7 @@ it('a new kind of error is logged once as a warning, whatever the number of task
       throw new TaskError(n < 5 ? 'gone' : 'other', `no customer ${n}`, { retryable: false })
     },
   })
-  const warned = () => warnings.filter(({ message }) => message === 'tasks are dead with a new kind of error')
+  const warned = () => warnings.filter(({ message }) => message === 'new kind of error among dead tasks')
   const ids = [await enqueue(long, { input: { n: 1 } }), await enqueue(long, { input: { n: 2 } })]
   await startPool()
   for (const id of ids) await settled(id)

@@ -1,4 +1,4 @@
-// Reports the kinds of errors that have appeared among a queue's dead tasks.
+// Reports the kinds of error that have appeared among a queue's dead tasks.
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'

@@ -70,7 +70,7 @@ function decodeCursor({ queue, fingerprint }: DeadQuery, cursor: string): z.infe
   if (parsed.success && parsed.data.queue === queue && parsed.data.fingerprint === fingerprint) return parsed.data
   throw new BullpenError(
     'invalid_cursor',
-    `the cursor does not belong to this search for dead tasks of queue '${queue}'`,
+    `the cursor does not belong to this search for dead tasks of queue '${queue}'; send the \`next\` of the previous page with the same filter, or no cursor to start again`,
   )
 }
 

@@ -122,7 +122,7 @@ export const OPTIONS = {
   'to-queue': {
     type: 'string',
     value: 'QUEUE',
-    help: 'enqueue the task in this queue, with a new id, and leave the dead task as it is',
+    help: 'enqueue a copy of the task in this queue, with a new id, and leave the dead task as it is',
   },
   queue: { type: 'string', value: 'QUEUE', help: 'the queue (required)' },
   status: { type: 'string', value: 'STATUS', help: 'the status (required)' },
@@ -143,8 +143,16 @@ export const OPTIONS = {
     help: 'include only tasks whose last attempt ended in this state, such as DONE_ERROR',
   },
   code: { type: 'string', value: 'CODE', help: 'include only tasks with this error code, such as http_503' },
-  fingerprint: { type: 'string', value: 'FINGERPRINT', help: 'include only tasks with this kind of error' },
-  text: { type: 'string', value: 'TEXT', help: 'include only tasks whose error message contains this text' },
+  fingerprint: {
+    type: 'string',
+    value: 'FINGERPRINT',
+    help: "include only tasks whose error has this fingerprint, as printed by 'bullpen dead counts'",
+  },
+  text: {
+    type: 'string',
+    value: 'TEXT',
+    help: 'include only tasks whose error message contains this text, regardless of the case of A to Z',
+  },
   limit: { type: 'string', value: 'N', help: 'show at most N tasks (default: 50)' },
   all: { type: 'boolean', help: 'show all tasks, page by page' },
   cron: {
@@ -154,7 +162,11 @@ export const OPTIONS = {
   },
   'time-zone': { type: 'string', value: 'ZONE', help: 'the time zone of --cron, such as Europe/Berlin (default: UTC)' },
   every: { type: 'string', value: 'DURATION', help: 'the interval between two ticks, at least 1s, instead of --cron' },
-  offset: { type: 'string', value: 'DURATION', help: 'with --every, how much later each tick is' },
+  offset: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'with --every, how much later each tick is; less than the interval',
+  },
   overlap: {
     type: 'string',
     value: 'POLICY',
@@ -165,13 +177,17 @@ export const OPTIONS = {
     value: 'POLICY',
     help: 'how many missed ticks are enqueued: skip, one (default), or the newest N, up to 100',
   },
-  jitter: { type: 'string', value: 'DURATION', help: 'enqueue each task up to this much later than its tick' },
+  jitter: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'enqueue each task at a random time up to this long after its tick (default: at the tick)',
+  },
   next: {
     type: 'string',
     value: 'N',
     help: 'show the next N ticks, up to 100 (default: 1, or 5 for a single schedule)',
   },
-  trouble: { type: 'boolean', help: 'list only the schedules that are in trouble' },
+  trouble: { type: 'boolean', help: 'list only the schedules that are failing, overlapping or missing ticks' },
   worker: { type: 'string', value: 'WORKER', help: 'the worker, or a unique prefix of its name' },
   slots: { type: 'boolean', help: 'also show every slot and the task that it is running' },
   mode: {

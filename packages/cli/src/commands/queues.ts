@@ -1,4 +1,4 @@
-// bullpen queues: shows each queue's tasks, rates, limits and slots, and the kinds of errors of its dead tasks.
+// bullpen queues: shows each queue's tasks, rates, limits and slots, and the kinds of error of its dead tasks.
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { queueLines } from '../output/queue-text.ts'
 import type { CommandContext } from './command-context.ts'

@@ -1,5 +1,5 @@
 // Formats the queues as a table: their tasks by status, the oldest waiting task, rates, slots and limits. A second table shows the
-// most frequent kinds of errors of the dead tasks.
+// most frequent kinds of error of the dead tasks.
 import type { QueuePage, QueueStats } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines } from './columns.ts'
 import { queueStateCell } from './fleet-text.ts'
@@ -7,7 +7,7 @@ import { formatLength, plain } from './format.ts'
 
 /** The statuses with a column of their own. The API also returns how many tasks are completed, cancelled and expired. */
 const SHOWN = ['waiting', 'active', 'scheduled', 'retrying', 'dead'] as const
-/** How many kinds of errors are shown for each queue. */
+/** How many kinds of error are shown for each queue. */
 const KINDS_SHOWN = 3
 const MAX_MESSAGE_LENGTH = 60
 
@@ -38,7 +38,7 @@ function queueRow(stats: QueueStats, now: number): Cell[] {
   ]
 }
 
-/** Returns a row for each of the most frequent kinds of errors, and one for all other dead tasks. */
+/** Returns a row for each of the most frequent kinds of error, and one for all other dead tasks. */
 function kindRows({ queue, tasks, deadByFingerprint }: QueueStats): Cell[][] {
   const shown = deadByFingerprint.slice(0, KINDS_SHOWN)
   // The counts may be from different moments.

@@ -35,7 +35,7 @@ function stateCell({ status, trouble }: ScheduleView): Cell {
 
 function timesText({ cron, timeZone = 'UTC', every, offset }: ScheduleView): string {
   if (cron !== undefined) return `${plain(cron)} (${plain(timeZone)})`
-  return `every ${every}${offset === undefined ? '' : ` + ${offset}`}`
+  return `every ${every}${offset === undefined ? '' : `, offset ${offset}`}`
 }
 
 /** Returns the name and the state of a schedule, then one line for each field that the schedule has. */
@@ -47,7 +47,7 @@ export function scheduleLines(schedule: ScheduleView, { now, paint }: Layout): r
     ['task', `${plain(schedule.task)}, queue ${plain(schedule.queue)}`],
     ['input', plain(JSON.stringify(schedule.input) ?? '', MAX_VALUE_LENGTH)],
     ['overlap', schedule.overlap],
-    ['catch-up', typeof catchUp === 'string' ? catchUp : `at most ${catchUp.max}`],
+    ['catch-up', typeof catchUp === 'string' ? catchUp : `the newest ${catchUp.max}`],
     ['jitter', schedule.jitter],
     ['source', schedule.source],
     ['changed', `${time(schedule.changedAt)}, by ${plain(schedule.changedBy)}`],

@@ -25,7 +25,7 @@ import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
 
 interface ChangeOptions extends Abortable {
-  /** The name of the person or program that changes the schedule, for the record. */
+  /** The name of the person or program that sends the request, for the API's log and the schedule's `changedBy`. */
   readonly by?: string
 }
 
@@ -34,11 +34,15 @@ export type ScheduleSettings = { readonly name: string } & CadenceOptions & Sche
 
 export interface ScheduleCalls {
   /**
-   * Returns the schedules in the order of their names. `next` is how many of the next ticks to return for each, from 0 to 100, and
-   * defaults to 1. With `trouble`, returns only the schedules that are in trouble.
+   * Returns the schedules in the order of their names. `next` is the number of next ticks to return for each schedule, from 0 to 100,
+   * and defaults to 1. With `trouble`, returns only the schedules that are failing, overlapping or missing ticks.
    */
   list(options?: Abortable & { readonly next?: number; readonly trouble?: boolean }): Promise<readonly ScheduleView[]>
-  /** Returns a schedule with its next ticks, 5 by default. */
+  /**
+   * Returns a schedule. `next` is the number of next ticks to return, from 0 to 100, and defaults to 5.
+   *
+   * @throws ProblemError `schedule_not_found`, as do all calls that take the name of a schedule.
+   */
   show(name: string, options?: Abortable & { readonly next?: number }): Promise<ScheduleView>
   /**
    * Creates a schedule, or replaces all settings of the schedule with the same name. The client repeats a request that got no response,

@@ -1,4 +1,4 @@
-// Defines GET /v1/queues: each queue's tasks, kinds of errors, rates, limits and slots.
+// Defines GET /v1/queues: each queue's tasks, kinds of error, rates, limits and slots.
 import { z } from 'zod'
 import { fingerprintCountSchema } from '../http/dead-tasks.ts'
 import { TASK_STATUSES } from '../task/states.ts'
@@ -17,7 +17,9 @@ export const queueStatsSchema = queueViewSchema
     maxAgeMs: z
       .int()
       .optional()
-      .describe('How long the task that starts next may have been waiting before further tasks are refused.'),
+      .describe(
+        'How long the task that starts next may have been waiting, in ms. If it has waited longer, new tasks are refused.',
+      ),
     tasks: z.record(z.enum(TASK_STATUSES), z.int()).describe('How many tasks the queue has in each status.'),
     deadByFingerprint: z
       .array(fingerprintCountSchema)
@@ -27,15 +29,17 @@ export const queueStatsSchema = queueViewSchema
       .object({ id: z.string(), task: z.string(), enqueuedAt: time })
       .optional()
       .describe(
-        'The waiting task that starts next, which has been ready for the longest time among those with its priority. Absent if no task is waiting.',
+        'The waiting task that starts next. Of the tasks with its priority, it has been ready for the longest time. Absent if no task is waiting.',
       ),
     rates: z
       .object({
         in: z.number().describe('How many tasks were enqueued per second.'),
         out: z.number().describe('How many tasks ended per second, in any status.'),
-        overMs: z.int().describe('How long the rates were measured, in ms: from 1 s to 1 min.'),
+        overMs: z.int().describe('The period over which the rates were measured, in ms: from 1 s to 1 min.'),
       })
-      .describe('The rates are measured by the API process, from earlier requests or, if there are none, for 1 s.'),
+      .describe(
+        'How fast tasks enter and leave the queue. The API process compares its counters with those of an earlier request or, if there is none, with those 1 s later.',
+      ),
   })
   .meta({ id: 'Queue' })
 

@@ -1,4 +1,4 @@
-// Defines how dead tasks are retried and deleted over HTTP.
+// Defines how dead tasks are searched, counted, retried and deleted over HTTP.
 import { z } from 'zod'
 import { COMMAND_ID } from '../fleet/commands.ts'
 import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
@@ -34,7 +34,7 @@ export const retryOneSchema = z
       .string()
       .optional()
       .describe(
-        'Enqueues the task in another queue, with a new id. The dead task stays dead, and both tasks name each other.',
+        "Enqueues a copy of the task in this queue, with a new id, instead of running the task again. The dead task stays dead. Its `retries` contain the copy's id, and the copy's `retryOf` is the dead task's id.",
       ),
   })
   .meta({ id: 'RetryOne' })
@@ -42,11 +42,11 @@ export const retryOneSchema = z
 /** Options of a retry of one dead task. */
 export interface RetryOneRequest {
   readonly id?: string
-  /** Who retries the task, for the task's history and the audit log. */
+  /** Who retries the task, for the task's `retries` and the audit log. */
   readonly by?: string
   /** Replaces the task's input. By default, the input stays unchanged. */
   readonly input?: unknown
-  /** Enqueues the task in another queue, with a new id. The dead task stays dead, and both tasks name each other. */
+  /** Enqueues a copy of the task in this queue, with a new id, instead of running the task again. The dead task stays dead. */
   readonly queue?: string
 }
 
@@ -84,7 +84,7 @@ const filterFields = {
     .string()
     .regex(/^(other|[0-9a-f]{16})$/, 'expected a fingerprint, such as 8f3a90b1c2d4e5f6')
     .optional()
-    .describe('Only tasks with this kind of error.'),
+    .describe('Only tasks whose error has this fingerprint, such as `8f3a90b1c2d4e5f6`.'),
   endedFrom: time.optional().describe('Only tasks that died at this time or later.'),
   endedUntil: time.optional().describe('Only tasks that died at this time or earlier.'),
   text: z
@@ -95,7 +95,7 @@ const filterFields = {
     .describe('Only tasks whose error message contains this text. The letters A to Z match regardless of their case.'),
 }
 
-/** Selects dead tasks of a queue. A task must match every field that is given. */
+/** Selects dead tasks of a queue. A task matches if it matches every field that is given. */
 export interface DeadTaskFilter {
   readonly queue: string
   readonly task?: string
@@ -104,7 +104,7 @@ export interface DeadTaskFilter {
   /** The error code, such as `http_503` or `run_timeout`. */
   readonly code?: string
   readonly tag?: string
-  /** The kind of the error. */
+  /** The error's fingerprint: 16 hexadecimal digits, or `other`. */
   readonly fingerprint?: string
   /** The task died at this time or later, in RFC 3339 format. */
   readonly endedFrom?: string
@@ -119,7 +119,7 @@ export const deadQuerySchema = z.strictObject({
   queue: z.string(),
   ...filterFields,
   limit: limitSchema,
-  cursor: z.string().max(256).optional(),
+  cursor: z.string().max(256).optional().describe("The previous page's `next`."),
 })
 
 /** The query parameters of GET /v1/dead-tasks/fingerprints. */
@@ -131,11 +131,13 @@ export const fingerprintsQuerySchema = z.strictObject({
 export const fingerprintCountSchema = z.object({
   fingerprint: z
     .string()
-    .describe('Identifies the kind of error. `other` counts the errors after the first 1,000 kinds.'),
-  state: z.string().describe('The final state of the last attempts.'),
-  code: z.string(),
+    .describe(
+      'Identifies the kind of error. A queue keeps at most 1,000 kinds apart, and all further kinds are counted as `other`.',
+    ),
+  state: z.string().describe("The final state of the tasks' last attempts."),
+  code: z.string().describe('The code of the declared failure, or the reason why the last attempts ended.'),
   message: z.string().describe('The message, with `#` in place of every word that contains a digit.'),
-  count: z.int(),
+  count: z.int().describe('How many dead tasks have this fingerprint.'),
   oldestAt: time.describe('When the first of these tasks died.'),
   newestAt: time.describe('When the last of these tasks died.'),
   newestId: z.string().describe('The task that died last.'),
@@ -155,7 +157,7 @@ export const DEAD_TASK_ACTIONS = ['retry', 'delete'] as const
 
 export type DeadTaskAction = (typeof DEAD_TASK_ACTIONS)[number]
 
-/** The body of POST /v1/dead-tasks/retry and POST /v1/dead-tasks/delete. A task must match every field that is given. */
+/** The body of POST /v1/dead-tasks/retry and POST /v1/dead-tasks/delete. A task matches if it matches every field that is given. */
 export const changeDeadSchema = z
   .strictObject({
     queue: z.string(),
@@ -174,7 +176,7 @@ export const changeDeadSchema = z
 export interface ChangeDeadRequest extends DeadTaskFilter {
   /** How many tasks to change per second, from 1 to 10,000. Defaults to 500. */
   readonly rate?: number
-  /** Who sends the request, for the tasks' history and the audit log. */
+  /** Who sends the request, for the tasks' `retries` and the audit log. */
   readonly by?: string
 }
 
@@ -190,7 +192,9 @@ export const changeDeadQuerySchema = z.strictObject({
 const matching = z.int().describe('How many dead tasks matched when the request was received.')
 const exact = z
   .boolean()
-  .describe('False if the queue has more dead tasks than were counted. In that case, `matching` is a lower bound.')
+  .describe(
+    'False if the queue has so many dead tasks that not all of them were examined. `matching` is then a lower bound.',
+  )
 
 export const deadPreviewSchema = z
   .object({ queue: z.string(), ...filterFields, matching, exact })
@@ -210,7 +214,7 @@ export const deadRequestSchema = z
     matching,
     exact,
     changed: z.int().describe('How many tasks have been retried or deleted so far.'),
-    requestedAt: time.describe('Only tasks that died before this time are changed.'),
+    requestedAt: time.describe('When the request was stored. Only tasks that had died by then are changed.'),
     doneAt: time.optional(),
     links: z.object({ self: z.string() }),
   })

@@ -45,7 +45,7 @@ const retrySchema = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "The number of attempts including the first, from 1 to the `callBounds.maxAttempts` of the definition's `retry`, which defaults to its `maxAttempts`.",
+      "The maximum number of attempts, including the first. At most the definition's `retry.callBounds.maxAttempts`, which defaults to its `retry.maxAttempts`.",
     ),
   backoff: z
     .strictObject({
@@ -71,7 +71,7 @@ const retrySchema = z.strictObject({
     })
     .optional()
     .describe(
-      "The delays between the attempts. A setting that is left out is the definition's. Every delay must be within the `callBounds` of the definition's `retry`, which default to the shortest and the longest delay of its backoff.",
+      "The delays between the attempts. A setting that is left out keeps the definition's value. Every delay must be within the definition's `retry.callBounds`, which default to the shortest and the longest delay of its backoff.",
     ),
 })
 

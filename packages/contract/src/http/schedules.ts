@@ -28,13 +28,13 @@ const settings = {
     .string()
     .max(64)
     .optional()
-    .describe("The time zone in which the cron expression is read, such as 'Europe/Berlin'. Defaults to 'UTC'."),
+    .describe("The IANA time zone of the cron expression, such as 'Europe/Berlin'. Defaults to 'UTC'."),
   every: durationText
     .optional()
     .describe(
       "The interval between two ticks, at least '1s'. The ticks are multiples of the interval since 1970, in UTC.",
     ),
-  offset: durationText.optional().describe('How much later each tick of an interval is. Must be less than `every`.'),
+  offset: durationText.optional().describe('How much later each tick of an interval is. Must be shorter than `every`.'),
   overlap: z
     .enum(OVERLAPS)
     .optional()
@@ -45,12 +45,12 @@ const settings = {
     .union([z.enum(['skip', 'one']), z.strictObject({ max: z.int().min(1).max(MAX_CATCH_UP) })])
     .optional()
     .describe(
-      'What happens to ticks that were missed by more than ten seconds: `skip` them, enqueue `one` task for the newest, or enqueue a task for each of the newest `max`. Defaults to `one`.',
+      'What happens to missed ticks, which are those that were not handled within ten seconds: `skip` them, enqueue `one` task for the newest, or enqueue a task for each of the newest `max`. Defaults to `one`.',
     ),
   jitter: durationText
     .optional()
     .describe(
-      'Enqueues each task up to this much later than its tick, but not later than the next tick. By default, there is no delay.',
+      'Enqueues each task at a random time up to this long after its tick, but before the next tick. By default, there is no delay.',
     ),
 }
 
@@ -89,7 +89,9 @@ const by = z
   .min(1)
   .max(100)
   .optional()
-  .describe("Who changes the schedule, for the record. The API adds the API key's fingerprint.")
+  .describe(
+    "Who sends the request, for the log and the schedule's `changedBy`. The API adds the API key's fingerprint.",
+  )
 
 /** The body of POST /v1/schedules. The task's own schema checks the input. */
 export const schedulePutSchema = scheduleRequestSchema.safeExtend({ by }).meta({ id: 'ScheduleRequest' })
@@ -169,7 +171,7 @@ export const scheduleViewSchema = z
       .optional(),
     runs: z.int().describe('How many tasks the schedule has enqueued.'),
     skipped: z.int().describe('How many ticks were skipped because the previous run had not ended.'),
-    missedAt: time.optional().describe('The newest tick that was missed and not enqueued.'),
+    missedAt: time.optional().describe('The newest missed tick for which no task was enqueued.'),
     trouble: z
       .array(
         z.object({

@@ -73,12 +73,17 @@ export const taskViewSchema = z
           copy: z
             .string()
             .optional()
-            .describe('The task that was enqueued in another queue instead. Absent if the task itself was retried.'),
+            .describe(
+              'The id of the copy that was enqueued in another queue instead. Absent if the task itself was retried.',
+            ),
         }),
       )
       .optional()
       .describe('The last ten retries of the task by request, oldest first.'),
-    retryOf: z.string().optional().describe('The dead task in another queue from which this task was copied.'),
+    retryOf: z
+      .string()
+      .optional()
+      .describe('The id of the dead task in another queue from which this task was copied.'),
     links: linksSchema.extend({
       board: z.string().optional().describe("The task's page on Bull Board. Present only if the API serves the board."),
     }),

@@ -10,7 +10,7 @@ export type CadenceOptions =
        * month and the day of the week are restricted, a day needs to match only one of them.
        */
       readonly cron: string
-      /** The time zone in which the expression is read, such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
+      /** The IANA time zone of the expression, such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
       readonly timeZone?: string
       readonly every?: never
       readonly offset?: never
@@ -18,7 +18,7 @@ export type CadenceOptions =
   | {
       /** The interval between two ticks, at least '1s'. The ticks are the multiples of the interval since 1970, in UTC. */
       readonly every: Duration
-      /** How much later each tick is. Must be less than the interval. With `every: '1h'`, '15m' means a quarter past each hour. */
+      /** How much later each tick is. Must be shorter than `every`. With `every: '1h'`, '15m' means a quarter past each hour. */
       readonly offset?: Duration
       readonly cron?: never
       readonly timeZone?: never
@@ -54,14 +54,14 @@ export function cadenceOf(
     fail('cron', "missing; expected either cron, such as '0 3 * * *', or every")
   if (cron !== undefined) {
     if (every !== undefined) fail('every', 'use either cron or every, not both')
-    if (offset !== undefined) fail('offset', 'applies only to every; write the times into the cron expression')
+    if (offset !== undefined) fail('offset', 'requires every; to shift the ticks, change the cron expression')
     return cronCadence(cron, timeZone, fail)
   }
-  if (timeZone !== undefined) fail('timeZone', 'applies only to cron; intervals are counted in UTC')
+  if (timeZone !== undefined) fail('timeZone', 'requires cron; the ticks of an interval are in UTC')
   const everyMs = milliseconds(every ?? '', 'every')
-  if (everyMs < MIN_EVERY_MS) fail('every', `the shortest is '1s', got ${JSON.stringify(every)}`)
+  if (everyMs < MIN_EVERY_MS) fail('every', `expected at least '1s', got ${JSON.stringify(every)}`)
   const offsetMs = offset === undefined ? 0 : milliseconds(offset, 'offset')
-  if (offsetMs >= everyMs) fail('offset', `expected less than every (${every}), got ${JSON.stringify(offset)}`)
+  if (offsetMs >= everyMs) fail('offset', `expected a duration shorter than every ('${every}'), got '${offset}'`)
   return { everyMs, offsetMs }
 }
 

@@ -17,11 +17,11 @@ export type ScheduledTaskOptions = Omit<CallOptions, 'delay' | 'runAt' | 'unique
 export interface SchedulePolicies {
   /** What happens if the previous run has not ended at a tick. Defaults to 'skip'. */
   readonly overlap?: Overlap
-  /** What happens to ticks that were missed by more than ten seconds. Defaults to 'one'. */
+  /** What happens to missed ticks, which are those that were not handled within ten seconds. Defaults to 'one'. */
   readonly catchUp?: CatchUp
   /**
-   * Enqueues each task up to this much later than its tick, so that many schedules do not start at the same moment. The delay is
-   * different for each tick and never exceeds the time until the next tick. By default, there is no delay.
+   * Enqueues each task at a random time up to this long after its tick, but before the next tick, so that many schedules do not start
+   * at the same moment. By default, there is no delay.
    */
   readonly jitter?: Duration
 }

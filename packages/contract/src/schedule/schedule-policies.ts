@@ -4,18 +4,18 @@
  * What happens at a tick if the previous run has not ended:
  *
  * - `skip`: nothing is enqueued for this tick.
- * - `allow`: the runs overlap.
- * - `queue`: the run starts when the previous one has ended. At most 100 runs wait, and further ones are skipped.
- * - `cancel`: the previous run is cancelled, and the new one starts when the previous one has ended. If another run is waiting, the
- *   new one takes its place.
+ * - `allow`: the new run is enqueued at once, and the runs overlap.
+ * - `queue`: the new run is enqueued when the previous one has ended. At most 100 runs wait, and further ticks are skipped.
+ * - `cancel`: the previous run is cancelled, and the new one is enqueued when the previous one has ended. If another run is already
+ *   waiting, the new one replaces it.
  */
 export const OVERLAPS = ['skip', 'allow', 'queue', 'cancel'] as const
 
 export type Overlap = (typeof OVERLAPS)[number]
 
 /**
- * What happens to ticks that were missed because no process of the namespace was running, or because Redis was unreachable. A tick
- * is missed if it could not be handled within ten seconds.
+ * What happens to missed ticks. A tick is missed if it was not handled within ten seconds, for example because no process of the
+ * namespace was running, or because Redis was unreachable.
  *
  * - `skip`: nothing is enqueued for missed ticks.
  * - `one`: the newest missed tick is enqueued.

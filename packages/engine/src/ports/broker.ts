@@ -134,7 +134,7 @@ export interface Broker {
   searchDead(query: DeadQuery): Promise<Page>
   /**
    * Counts a queue's dead tasks by fingerprint, the largest count first. A queue has at most 1,000 fingerprints, and the tasks with
-   * further kinds of errors are counted together as `other`. With `limit`, only this many of the largest counts are returned. The
+   * further kinds of error are counted together as `other`. With `limit`, only this many of the largest counts are returned. The
    * call takes constant time for each fingerprint, and one round trip.
    *
    * @throws BullpenError `queue_not_found`.

@@ -2,17 +2,17 @@
 import type { AttemptEndState, DeadTaskAction, TaskId } from '@bullpen/contract'
 
 export interface RetryOptions {
-  /** Distinguishes this request from others. A repeated call with the same request changes nothing. */
+  /** Identifies this request. A repeated call with the same request changes nothing. */
   readonly request: string
-  /** Who retries the task, for the task's history. */
+  /** Who retries the task, for the task's `retries`. */
   readonly by: string
   /**
    * The new input and the version of the definition against which it was validated. By default, the input stays unchanged.
    */
   readonly edit?: InputEdit | undefined
   /**
-   * The task that has been enqueued in another queue instead. The dead task then stays dead, and only its history changes. Requests
-   * by filter no longer retry the task.
+   * The copy that has been enqueued in another queue instead. The dead task then stays dead, and only its `retries` change. Requests
+   * by filter no longer retry the dead task.
    */
   readonly copy?: TaskId | undefined
 }
@@ -48,7 +48,7 @@ export interface DeadChange {
   readonly filter: DeadFilter
   /** The maximum number of tasks that are changed per second. */
   readonly rate: number
-  /** Who sent the request, for the tasks' history. */
+  /** Who sent the request, for the tasks' `retries`. */
   readonly by: string
   /** How many tasks matched when the request was received. */
   readonly counted: DeadMatches
@@ -96,5 +96,5 @@ export interface FingerprintCount {
   readonly newestId: TaskId
 }
 
-/** What a request concerning one dead task has done. */
+/** What a request to retry or delete one dead task has done. */
 export type DeadTaskAnswer = 'done' | 'not_dead' | 'not_found'

@@ -67,7 +67,7 @@ export interface NewTask {
   readonly apiKeyName?: string | undefined
   /** Whether the task's child tasks may be counted for its API key, so that the key's name is stored with the task. Defaults to false. */
   readonly passesOnApiKey?: boolean | undefined
-  /** The dead task in another queue from which this task is copied. */
+  /** The dead task in another queue of which this task is a copy. */
   readonly retryOf?: TaskId | undefined
   readonly task: string
   readonly version: number

@@ -15,7 +15,7 @@ export interface ScheduleState {
 
 export interface PutOptions {
   readonly source: ScheduleSource
-  /** Who stores the schedule, for the record. */
+  /** Who stores the schedule, for `changedBy`. */
   readonly by: string
 }
 

@@ -43,7 +43,7 @@ export const overview = dashboard({
         {
           title: 'Dead, cancelled and expired tasks',
           description:
-            'Tasks that ended without a result and are still stored. Dead tasks need attention; see "Failures by reason". Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
+            'Tasks that ended without a result and are still stored. Dead tasks need attention: "bullpen dead counts" shows their kinds of error. Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
           unit: 'short',
           queries: [
             query(
@@ -62,7 +62,7 @@ export const overview = dashboard({
         {
           title: 'Held retries',
           description:
-            'Retries that wait because their task has used up its retry budget. While a service that the tasks call is down, this number grows. Once the service is back, it falls faster and faster.',
+            'Retries that the retry budget of their definition holds. While a service that the tasks call is down, this number grows. Once the service is back, it falls faster and faster.',
           unit: 'short',
           queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_TASK}})`, '{{queue}} {{task}}')],
         },

@@ -128,7 +128,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'code'],
-    help: 'Tasks that became dead in this process, by the code or the reason of the error. Codes after the first 100 of a queue are counted as other.',
+    help: "Tasks that became dead in this process, by the error's code: the code of a declared failure, or the reason why the last attempt ended. A queue's codes after the first 100 are counted as other.",
   },
   bullpen_slots_restarted_total: {
     type: 'counter',
@@ -188,7 +188,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'retries',
     labels: ['queue', 'task'],
-    help: "Number of retries that wait because of their definition's retry budget, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.",
+    help: 'Number of retries that the retry budget of their definition holds, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',

@@ -41,7 +41,7 @@ function decode({ queue, fingerprint }: DeadQuery, cursor: string): { readonly l
   ) {
     throw new BullpenError(
       'invalid_cursor',
-      `the cursor does not belong to this search for dead tasks of queue '${queue}'`,
+      `the cursor does not belong to this search for dead tasks of queue '${queue}'; send the \`next\` of the previous page with the same filter, or no cursor to start again`,
     )
   }
   return { last, at }

@@ -62,7 +62,7 @@ export const pill = defineTask({
   output,
 })
 
-/** The codes of twelve kinds of errors. */
+/** The codes of twelve kinds of error. */
 export const ERRORS = [
   'http_503',
   'http_404',

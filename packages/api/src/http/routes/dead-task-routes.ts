@@ -68,14 +68,14 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       description:
         'The task keeps its id and waits behind the other tasks of its queue. It gets all attempts of its retry policy ' +
         'again, and its total timeout starts again. Its fencing token continues to increase, and finished steps are not run ' +
-        'again. The limits of the queue do not apply. With `input`, the task runs with a new input. With `queue`, another task is ' +
-        'enqueued in that queue instead, with the timeouts of the definition, and the dead task stays dead. Both tasks name each ' +
-        'other.',
+        'again. The limits of the queue do not apply. With `input`, the task runs with a new input. With `queue`, a copy of the ' +
+        "task is enqueued in that queue instead, with a new id and its definition's timeouts and backoff, and the dead task stays " +
+        "dead. The copy's `retryOf` is the id of the dead task. The request is idempotent if it has an `id`.",
       params: idParams,
       body: retryOneSchema,
       bodyRequired: false,
       headers: REQUEST_ID_HEADERS,
-      responses: { 200: { description: 'The task will run again.', schema: retriedSchema } },
+      responses: { 200: { description: 'The task, or its copy, will run.', schema: retriedSchema } },
       problems: [
         'malformed_json',
         'invalid_request',
@@ -134,8 +134,8 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'countFingerprints',
       summary: 'Count dead tasks by kind of error',
       description:
-        'Errors have the same fingerprint if their state, code, message and top stack frames agree. Numbers and ids in messages ' +
-        'are ignored. The largest count comes first.',
+        'Two errors have the same fingerprint if their state, code, message and top three stack frames agree. Words that contain a ' +
+        'digit, such as ids, are ignored. The largest count comes first.',
       query: fingerprintsQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
@@ -150,10 +150,11 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'retryDeadTasks',
       summary: 'Retry all dead tasks that match a filter',
       description:
-        'Retries the dead tasks of a queue that match every field and have died before the request, oldest first, at `rate` tasks per ' +
-        'second. Each task is retried once, even if it dies again or processes are killed in the meantime. Tasks that were ' +
-        'cancelled or have expired are never retried. With `?dryRun=true`, the API returns the number of matching tasks without ' +
-        'retrying them.',
+        'Retries the dead tasks of a queue that match every field and died before the request, oldest first, at `rate` tasks per ' +
+        'second. The API stores the request, and the leader carries it out. Each task is retried once, even if it dies again or ' +
+        'processes are killed in the meantime. Cancelled and expired tasks are never retried. With `?dryRun=true`, the API returns ' +
+        'the number of matching tasks without retrying them. The request is not idempotent: a second one also retries tasks that ' +
+        'have died since the first.',
       ...CHANGE,
       handle: changeDeadTasks(context, 'retry'),
     }),
@@ -165,8 +166,10 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'deleteDeadTasks',
       summary: 'Delete all dead tasks that match a filter',
       description:
-        'Deletes the dead tasks of a queue that match every field and have died before the request, oldest first, at `rate` tasks per ' +
-        'second. With `?dryRun=true`, the API returns the number of matching tasks without deleting them.',
+        'Deletes the dead tasks of a queue that match every field and died before the request, oldest first, at `rate` tasks per ' +
+        'second. The API stores the request, and the leader carries it out. With `?dryRun=true`, the API returns the number of ' +
+        'matching tasks without deleting them. The request is not idempotent: a second one also deletes tasks that have died since ' +
+        'the first.',
       ...CHANGE,
       handle: changeDeadTasks(context, 'delete'),
     }),
@@ -176,7 +179,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Tasks',
       operationId: 'showDeadTaskRequest',
-      summary: 'Show the progress of a request for dead tasks',
+      summary: 'Show the progress of a retry or a delete by filter',
       description: 'The progress remains available for 24 hours after the request is done.',
       params: z.object({ id: z.string().describe("The request's id.") }),
       headers: REQUEST_ID_HEADERS,

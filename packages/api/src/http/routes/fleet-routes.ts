@@ -55,7 +55,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       summary: 'List the queues with their tasks and rates',
       description:
         'Returns each queue with its tasks by status, the most frequent kinds of error among its dead tasks, its oldest ' +
-        'waiting task, the rates at which tasks are enqueued and end, its limits, and its slots. The first request takes 1 s, because the API measures the rates.',
+        'waiting task, the rates at which tasks are enqueued and end, its limits, and its slots. The first request to an API ' +
+        'process takes 1 s, because the process must measure the rates.',
       query: queuesQuerySchema,
       responses: { 200: { description: 'All matching queues.', schema: queuePageSchema } },
       problems: LOOKED_UP,

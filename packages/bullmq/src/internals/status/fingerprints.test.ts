@@ -38,7 +38,7 @@ async function openQueue() {
   return { ...all, redis, keys, plain, die, counts: () => all.broker.countDead('rig') }
 }
 
-it('after the first 1,000 kinds of errors, further kinds are counted together', async () => {
+it('after the first 1,000 kinds of error, further kinds are counted together', async () => {
   const { redis, keys, die, counts, broker } = await openQueue()
   const ids = await die(3)
   const [{ fingerprint } = { fingerprint: '' }] = await counts()
