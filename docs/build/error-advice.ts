@@ -86,7 +86,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Choose a new id, or omit `id`.',
   },
   schedule_not_found: {
-    meaning: 'No queue of the catalogue has a schedule with this name.',
+    meaning: 'The namespace has no schedule with this name.',
     action: 'List the schedules with `bullpen schedules list`.',
   },
   schedule_name_taken: {

@@ -56,8 +56,8 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listSchedules',
       summary: 'List the schedules',
       description:
-        "Returns the schedules of the catalogue's queues in the order of their names, each with its next ticks, its last run, and " +
-        'what is wrong with it, if anything (`trouble`).',
+        'Returns the schedules of the namespace in the order of their names, each with its next ticks, its last run, and what is ' +
+        "wrong with it, if anything (`trouble`). The list includes schedules of queues that are not in the API's catalogue.",
       query: schedulesQuerySchema,
       responses: { 200: { description: 'All matching schedules.', schema: scheduleListSchema } },
       problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
