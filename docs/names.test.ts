@@ -14,6 +14,7 @@ const namesIn = (text: string): readonly string[] => text.match(/(?<=`)[a-z]+(?:
 const FOREIGN_NAMES = {
   card_declined: 'a failure that a handler declares',
   server_busy: 'a failure that a handler declares',
+  customer_deleted: 'a failure that a handler declares',
   er_lock_deadlock: "MySQL's code",
   und_err_socket: "undici's code",
   mongo_network: "the default classifier's code for MongoDB",

@@ -49,7 +49,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Use the API or the CLI instead, or [switch on the buttons](../how-to/bull-board.md#switch-on-the-buttons).',
   },
   task_not_found: {
-    meaning: 'There is no task with this id, or the task was removed when its retention period ended.',
+    meaning: 'There is no task with this id, or the task was deleted, or removed when its retention period ended.',
     action: 'Check the id. To keep tasks for longer, raise the [retention](../how-to/retention.md) of their status.',
   },
   cancel_not_found: {
@@ -62,7 +62,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   dead_task_request_not_found: {
     meaning:
-      'No request to retry or delete dead tasks has this id, or the request was completed more than 24 hours ago.',
+      'No request to retry or delete dead tasks has this id, or the request was completed more than seven days ago.',
     action: 'Check the id.',
   },
   too_many_dead_task_requests: {

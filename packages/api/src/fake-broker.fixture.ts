@@ -185,6 +185,13 @@ export function fakeBroker(): FakeBroker {
         return request
       }),
     deadProgress: (id) => answer(() => broker.deadRequests.find(({ request }) => request.id === id)),
+    listDeadRequests: (queue, limit) =>
+      answer(() =>
+        broker.deadRequests
+          .filter(({ request }) => request.filter.queue === queue)
+          .toReversed()
+          .slice(0, limit),
+      ),
     countDead: (queue, limit) => answer(() => (broker.fingerprints.get(queue) ?? []).slice(0, limit)),
     deleteDead: (id) => answer(() => onDead(id, () => records.delete(id))),
     cancel: (id, { stoppable, by }) =>

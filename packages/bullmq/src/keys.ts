@@ -73,8 +73,10 @@ export function queueKeys(namespace: string, queue: string) {
     fingerprint: (fingerprint: string) => `${base}:fingerprint:${fingerprint}`,
     /** Hash: the requests to retry or delete dead tasks by filter that are not done, by id. */
     deadRequests: `${base}:dead-requests`,
-    /** Hash: a request for dead tasks with its progress, which is kept for a day after the request is done. */
+    /** Hash: a request for dead tasks with its progress, which is kept for seven days after the request is done. */
     deadProgress: (id: string) => `${base}:dead-progress:${id}`,
+    /** List: the ids of the newest 1,000 requests for dead tasks by filter, newest first. */
+    deadRequestIds: `${base}:dead-request-ids`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**

@@ -166,7 +166,7 @@ describe.each([
     expect(await run(api, [...filter, '--rate', '2000', '--yes'])).toEqual({
       code: 0,
       out: `cpu-1  pending: ${done} 0 of 7 tasks so far\n`,
-      err: '',
+      err: 'to see its progress, run: bullpen dead requests cpu-1\n',
     })
     expect(api.seen).toEqual([{ request: SEND, body: { queue: 'cpu', code: 'gone', tag: 'x', rate: 2000, by: 'ann' } }])
   })
@@ -198,6 +198,8 @@ describe.each([
     await using api = await fakeApi({ [SEND]: [202, pending], 'GET /v1/dead-tasks/requests/cpu-1': [200, last] })
     const ended = await run(api, [...filter, '--yes', '--wait', '1ms'])
     expect({ code: ended.code, last: ended.out.split('\n').at(-2) }).toEqual({ code, last: line })
+    const next = 'the time is up, and the request continues; to see its progress, run: bullpen dead requests cpu-1\n'
+    expect(ended.err).toBe(code === 0 ? '' : next)
   })
 
   test.each([
@@ -209,6 +211,63 @@ describe.each([
   ])('%j is refused before anything is sent', async (args, message) => {
     await using api = await fakeApi()
     expect(await run(api, ['dead', action, ...args])).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    expect(api.seen).toEqual([])
+  })
+})
+
+describe('dead requests', () => {
+  const retry = {
+    ...{ id: 'cpu-2', action: 'retry', queue: 'cpu', code: 'http_503', tag: 'batch:7', rate: 500, by: 'ann (key ops)' },
+    ...{ status: 'pending', matching: 700, exact: true, changed: 300, requestedAt: '2026-01-01T00:05:00.123Z' },
+    links: { self: '/v1/dead-tasks/requests/cpu-2' },
+  }
+  const removal = {
+    ...{ ...retry, id: 'cpu-1', action: 'delete', code: undefined, tag: undefined, by: 'bob (key ops)' },
+    ...{ status: 'done', matching: 9, exact: false, changed: 12, requestedAt: '2026-01-01T00:00:00.000Z' },
+  }
+
+  test('lists who has retried or deleted tasks, and how many', async () => {
+    await using api = await fakeApi({
+      'GET /v1/dead-tasks/requests': [200, { requests: [retry, removal] }],
+      'GET /v1/dead-tasks/requests?queue=mail&limit=5': [200, { requests: [] }],
+    })
+    const { code, out, err } = await run(api, ['dead', 'requests'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(/ {2,}/)),
+    ).toEqual([
+      [
+        ...['2026-01-01T00:05:00Z', 'pending', 'retried 300 of 700 tasks'],
+        ...['cpu, code http_503, tag batch:7', 'ann (key ops)', 'cpu-2'],
+      ],
+      ['2026-01-01T00:00:00Z', 'done', 'deleted 12 of at least 9 tasks', 'cpu', 'bob (key ops)', 'cpu-1'],
+    ])
+    expect(await run(api, ['dead', 'requests', '--queue', 'mail', '--limit', '5'])).toEqual({
+      code: 0,
+      out: '',
+      err: 'no dead tasks have been retried or deleted by filter\n',
+    })
+  })
+
+  test('shows one request, and prints it unchanged with --json', async () => {
+    await using api = await fakeApi({ 'GET /v1/dead-tasks/requests/cpu-2': [200, retry] })
+    expect((await run(api, ['dead', 'requests', 'cpu-2'])).out).toContain('retried 300 of 700 tasks')
+    expect(JSON.parse((await run(api, ['dead', 'requests', 'cpu-2', '--json'])).out)).toEqual(retry)
+  })
+
+  test.each([
+    [['cpu-2', 'cpu-1'], 'accepts a single ID'],
+    [['cpu-2', '--queue', 'cpu'], 'cannot be combined'],
+    [['--limit', '0'], '--limit'],
+  ])('with %j is refused before anything is sent', async (args, message) => {
+    await using api = await fakeApi()
+    expect(await run(api, ['dead', 'requests', ...args])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(message),
+    })
     expect(api.seen).toEqual([])
   })
 })

@@ -527,6 +527,8 @@ describe('help', () => {
       'GET /v1/dead-tasks?queue=cpu&code=http_503&limit=10': [200, { tasks }],
       'GET /v1/dead-tasks/fingerprints': [200, { fingerprints: [KIND_COUNT] }],
       'POST /v1/dead-tasks/retry': [202, DEAD_REQUEST],
+      'GET /v1/dead-tasks/requests/cpu-1': [200, { ...DEAD_REQUEST, status: 'done', changed: 7 }],
+      'GET /v1/dead-tasks/requests?queue=cpu': [200, { requests: [DEAD_REQUEST] }],
       'POST /v1/dead-tasks/retry?dryRun=true': [200, { queue: 'cpu', matching: 7, exact: true }],
       [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
       [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
@@ -544,12 +546,12 @@ describe('help', () => {
 
 describe('an error', () => {
   test.each([
-    [['revive'], "unknown command 'revive'"],
-    [['show', ID, '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?"],
-  ])('%j is reported as invalid usage, with what to do next', async (args, message) => {
+    [['revive'], "unknown command 'revive'", 'bullpen help'],
+    [['show', ID, '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?", 'bullpen help show'],
+  ])('%j is reported as invalid usage, with what to do next', async (args, message, next) => {
     const ended = await runBullpen(nowhere, args)
     expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}`) })
-    expect(ended.err).toContain("run 'bullpen help' for usage")
+    expect(ended.err).toContain(`run '${next}' for usage`)
     const asJson = await runBullpen(nowhere, [...args, '--json'])
     expect(jsonLines(asJson.err)).toEqual([{ error: { code: 'usage', detail: expect.stringContaining(message) } }])
   })

@@ -4,7 +4,7 @@ import { VERSION } from '@bullpen/contract'
 import { type CommandLine, commandNamed, parseCommandLine } from './arguments/command-line.ts'
 import { cancel } from './commands/cancel.ts'
 import type { CommandContext } from './commands/command-context.ts'
-import type { CommandName } from './commands/command-table.ts'
+import { COMMAND_NAMES, type CommandName } from './commands/command-table.ts'
 import { dead } from './commands/dead-tasks/dead.ts'
 import { enqueue } from './commands/enqueue.ts'
 import { audit } from './commands/fleet/audit.ts'
@@ -57,8 +57,9 @@ export async function bullpen(io: ProcessIO): Promise<ExitCode> {
   const { argv, stderr } = io
   // The parsed command line is not used here, because the parser itself may fail.
   const json = argv.includes('--json')
+  const command = argv.map((word) => COMMAND_NAMES.find((name) => name === word)).find((name) => name !== undefined)
   const reportError = (error: unknown): ExitCode => {
-    const report = errorReport(error)
+    const report = errorReport(error, command)
     if (report === undefined) throw error
     stderr.write(json ? `${JSON.stringify({ error: report.error })}\n` : `bullpen: ${report.lines.join('\n')}\n`)
     return report.exitCode

@@ -68,6 +68,7 @@ export type {
   DeadTaskFilter,
   DeadTaskPreview,
   DeadTaskRequest,
+  DeadTaskRequestPage,
   Deleted,
   FingerprintCounts,
   Retried,

@@ -44,6 +44,7 @@ describe('the document', () => {
       'countFingerprints',
       'retryDeadTasks',
       'deleteDeadTasks',
+      'listDeadTaskRequests',
       'showDeadTaskRequest',
       'listSchedules',
       'storeSchedule',

@@ -6,7 +6,7 @@ import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { editedEnvelope, type InputEdit } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
 import { wakeLeader } from '../leader/leader.ts'
-import { countMatching, parseDeadRequest, readDeadProgress } from '../queries/dead-tasks.ts'
+import { countMatching, parseDeadRequest, readDeadProgress, readDeadRequests } from '../queries/dead-tasks.ts'
 import { deleteTask } from '../scripts/dead/delete-task.ts'
 import { retryTask } from '../scripts/dead/retry-task.ts'
 import { storeDeadRequest } from '../scripts/dead/store-dead-request.ts'
@@ -30,7 +30,7 @@ const MAX_REQUESTS = 100
 
 export function createDeadTasks(
   options: DeadTasksOptions,
-): Pick<Broker, 'retry' | 'deleteDead' | 'countMatchingDead' | 'changeDead' | 'deadProgress'> {
+): Pick<Broker, 'retry' | 'deleteDead' | 'countMatchingDead' | 'changeDead' | 'deadProgress' | 'listDeadRequests'> {
   const { redis, namespace, queues, call, sizeLimit, codec, now } = options
 
   /**
@@ -86,7 +86,7 @@ export function createDeadTasks(
       const { keys } = queues.of(queue)
       const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
       const request = JSON.stringify({ id, ...change }).slice(0, -1)
-      const names = { deadRequests: keys.deadRequests, progress: keys.deadProgress(id) }
+      const names = { ...keys, progress: keys.deadProgress(id) }
       const text = await call(() => runScript(redis, storeDeadRequest, names, { id, request, limit: MAX_REQUESTS }))
       if (text === undefined) {
         throw new BullpenError(
@@ -102,6 +102,11 @@ export function createDeadTasks(
     async deadProgress(id) {
       const home = queues.ofTask(id)
       return home && call(() => readDeadProgress(redis, home.keys, id))
+    },
+
+    async listDeadRequests(queue, limit) {
+      const { keys } = queues.of(queue)
+      return call(() => readDeadRequests(redis, keys, limit))
     },
   }
 }

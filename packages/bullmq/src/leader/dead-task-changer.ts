@@ -10,8 +10,8 @@ import { changeDeadPage } from '../scripts/dead/change-dead-page.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** How long the progress of a request that is done is kept, in ms. */
-const KEEP_PROGRESS_MS = 86_400_000
+/** How long the progress of a request that is done is kept, in ms. Commands to the fleet are kept for the same time. */
+const KEEP_PROGRESS_MS = 604_800_000
 /** The longest pause while the rates permit no task, in ms, so that the leader soon notices a new request and the end of its term. */
 const MAX_PAUSE_MS = 200
 

@@ -15,6 +15,7 @@ import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countFingerprints } from '../scripts/dead/count-fingerprints.ts'
 import { countMatchingDead } from '../scripts/dead/count-matching-dead.ts'
+import { listDeadRequests, type StoredProgress } from '../scripts/dead/list-dead-requests.ts'
 import { searchDead } from '../scripts/dead/search-dead.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { IdPage } from './listing.ts'
@@ -143,7 +144,21 @@ export async function readDeadProgress(
   id: string,
 ): Promise<DeadProgress | undefined> {
   const [text, changed, doneAt] = await redis.hmget(keys.deadProgress(id), 'request', 'changed', 'doneAt')
-  const request = parseDeadRequest(text ?? undefined)
-  if (request === undefined) return undefined
-  return { request, changed: Number(changed ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
+  return text ? progressOf({ request: text, changed: changed ?? '0', doneAt: doneAt ?? undefined }) : undefined
+}
+
+/** Reads the newest requests of a queue and their progress, newest first, in one round trip. */
+export async function readDeadRequests(
+  redis: Commander,
+  keys: QueueKeys,
+  limit: number,
+): Promise<readonly DeadProgress[]> {
+  const { deadRequestIds } = keys
+  const found = await runScript(redis, listDeadRequests, { deadRequestIds }, { prefix: keys.deadProgress(''), limit })
+  return found.flatMap((stored) => progressOf(stored) ?? [])
+}
+
+function progressOf({ request: text, changed, doneAt }: StoredProgress): DeadProgress | undefined {
+  const request = parseDeadRequest(text)
+  return request && { request, changed: Number(changed), doneAt: doneAt === undefined ? undefined : Number(doneAt) }
 }

@@ -126,7 +126,8 @@ export const COMMANDS = {
     ],
   },
   dead: {
-    usage: 'counts | list --queue QUEUE | retry ID… | delete ID… | retry --queue QUEUE | delete --queue QUEUE',
+    usage:
+      'counts | list --queue QUEUE | retry ID… | delete ID… | retry --queue QUEUE | delete --queue QUEUE | requests [ID]',
     summary: 'Count, search, retry or delete dead tasks',
     description: [
       'counts: count the dead tasks by kind of error, in all queues or only in --queue. Each line shows the count, the fingerprint of',
@@ -146,6 +147,10 @@ export const COMMANDS = {
       'oldest first, at --rate tasks per second. The command shows the number of matching tasks and asks for confirmation. The',
       'request is carried out in the background; with --wait, the command waits until it is done. Cancelled and expired tasks are',
       'not dead, so they are never changed.',
+      '',
+      'requests: list the retries and deletes with --queue of the last seven days, newest first, in all queues or only in --queue.',
+      'Each line shows the time, the status, how many of the matching tasks were changed, the options that selected them, the',
+      'sender, and the id. With ID, show only that request.',
     ],
     arguments: { min: 1, max: Number.POSITIVE_INFINITY },
     options: [
@@ -170,6 +175,7 @@ export const COMMANDS = {
     ],
     optionHelp: {
       queue: { value: 'QUEUE', help: 'the queue; required by list' },
+      limit: { value: 'N', help: 'show at most N tasks or requests (default: 50)' },
       rate: { value: 'N', help: 'how many tasks to change per second, from 1 to 10000 (default: 500)' },
       'dry-run': { help: 'print how many tasks match, and do not change them' },
       wait: { value: 'DURATION', help: 'wait up to this long until all matching tasks have been changed' },
@@ -186,8 +192,9 @@ export const COMMANDS = {
       `bullpen dead retry ${ID}`,
       `bullpen dead retry ${ID} --input '{"n":50}'`,
       `bullpen dead delete ${ID} --by ann`,
-      'bullpen dead retry --queue cpu --fingerprint 0123456789abcdef --rate 2000 --yes',
+      'bullpen dead retry --queue cpu --fingerprint 0123456789abcdef --rate 2000 --yes --wait 5m',
       'bullpen dead delete --queue cpu --code gone --dry-run',
+      'bullpen dead requests --queue cpu',
     ],
   },
   schedules: SCHEDULES_COMMAND,

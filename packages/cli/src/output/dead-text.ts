@@ -1,6 +1,6 @@
-// Formats dead tasks and their counts by kind of error as text.
+// Formats dead tasks, their counts by kind of error, and the requests that change them as text.
 import type { DeadTaskRequest, FingerprintCounts, TaskView } from '@bullpen/contract'
-import { type Layout, tableLines } from './columns.ts'
+import { type Cell, type Layout, tableLines } from './columns.ts'
 import { count as counted, plain, relativeTime } from './format.ts'
 
 const MAX_MESSAGE_LENGTH = 80
@@ -31,4 +31,28 @@ export function deadRequestLine({ id, action, status, changed, matching, exact }
   const done = action === 'retry' ? 'retried' : 'deleted'
   if (status === 'done') return `${id}  done: ${done} ${counted(changed, 'task')}`
   return `${id}  pending: ${done} ${changed} of ${exact ? '' : 'at least '}${counted(matching, 'task')} so far`
+}
+
+/** Returns a line for each request by filter: the time, the status, how many tasks it has changed, the filter, the sender, and the id. */
+export function deadRequestRows(requests: readonly DeadTaskRequest[], { paint, columns }: Layout): readonly string[] {
+  const rows = requests.map((request): Cell[] => {
+    const { id, action, status, changed, matching, exact, by, requestedAt } = request
+    return [
+      requestedAt.replace(/\.\d+Z$/, 'Z'),
+      [status === 'done' ? 'green' : 'yellow', status],
+      `${action === 'retry' ? 'retried' : 'deleted'} ${changed} of ${exact ? '' : 'at least '}${counted(matching, 'task')}`,
+      plain(filterText(request)),
+      plain(by),
+      id,
+    ]
+  })
+  return tableLines(rows, { paint, columns, indent: 0 })
+}
+
+/** Describes which tasks a request selects, such as `mail, code gone, tag batch:7`. */
+function filterText(request: DeadTaskRequest): string {
+  const { queue, task, state, code, tag, fingerprint, text, endedFrom, endedUntil } = request
+  const given = { task, state, code, tag, fingerprint, text, 'died from': endedFrom, 'died until': endedUntil }
+  const parts = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`]))
+  return [queue, ...parts].join(', ')
 }

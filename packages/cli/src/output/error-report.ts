@@ -2,6 +2,7 @@
 import { type CallOutcome, type ClientErrorCode, ProblemError } from '@bullpen/client'
 import { fieldErrorText } from '@bullpen/contract/internal'
 import { UsageError } from '../arguments/usage-error.ts'
+import type { CommandName } from '../commands/command-table.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { plain } from './format.ts'
 import { OutputError } from './writing.ts'
@@ -19,13 +20,16 @@ const TASK_HINTS: Readonly<Partial<Record<ClientErrorCode, string>>> = {
   unique_key_taken: 'to see the task that has the key, run',
 }
 
-/** Returns undefined for an unexpected error, which is printed with its stack trace. */
-export function errorReport(error: unknown): ErrorReport | undefined {
+/**
+ * Returns undefined for an unexpected error, which is printed with its stack trace. `command` is the command that was run, if it is
+ * known.
+ */
+export function errorReport(error: unknown, command?: CommandName): ErrorReport | undefined {
   if (error instanceof UsageError) {
     const { message: detail } = error
     return {
       exitCode: EXIT.usage,
-      lines: [plain(detail), "run 'bullpen help' for usage"],
+      lines: [plain(detail), `run '${['bullpen help', command].filter(Boolean).join(' ')}' for usage`],
       error: { code: 'usage', detail },
     }
   }

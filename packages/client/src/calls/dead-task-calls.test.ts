@@ -91,6 +91,16 @@ test('retryDead, deleteDead and deadTaskRequest send the filter and report the p
   ])
 })
 
+test('deadTaskRequests lists the requests of all queues or of one', async () => {
+  const { client, seen } = await api([
+    [200, { requests: [REQUEST] }],
+    [200, { requests: [] }],
+  ])
+  expect(await client.deadTaskRequests()).toEqual([REQUEST])
+  expect(await client.deadTaskRequests({ queue: 'cpu', limit: 5 })).toEqual([])
+  expect(seen.map(({ url }) => url)).toEqual(['/v1/dead-tasks/requests', '/v1/dead-tasks/requests?queue=cpu&limit=5'])
+})
+
 test('a request by filter whose response is lost is not repeated, and a preview is', async () => {
   const lost = await api(['break', [202, REQUEST]])
   await expect(lost.client.retryDead({ queue: 'cpu' })).rejects.toMatchObject({ outcome: 'unknown' })

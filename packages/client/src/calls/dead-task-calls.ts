@@ -5,6 +5,7 @@ import type {
   DeadTaskFilter,
   DeadTaskPreview,
   DeadTaskRequest,
+  DeadTaskRequestPage,
   Deleted,
   FingerprintCounts,
   Retried,
@@ -14,6 +15,7 @@ import type {
 import {
   isDeadPreview,
   isDeadRequest,
+  isDeadRequestPage,
   isDeleted,
   isFingerprintCounts,
   isRetried,
@@ -43,8 +45,16 @@ export interface DeadTaskCalls {
   deleteDead(filter: ChangeDeadRequest, options?: Abortable): Promise<DeadTaskRequest>
   /** Returns how many tasks {@link retryDead} or {@link deleteDead} would change now, without changing any. */
   previewDead(filter: DeadTaskFilter, options?: Abortable): Promise<DeadTaskPreview>
-  /** Returns the progress of a request, which is available for 24 hours after the request is done. */
+  /** Returns the progress of a request, which is available for seven days after the request is done. */
   deadTaskRequest(id: string, options?: Abortable): Promise<DeadTaskRequest>
+  /**
+   * Lists the requests of {@link retryDead} and {@link deleteDead} in one queue or in all of them, newest first: who sent them, and
+   * how many tasks were changed. A request is listed for seven days after it is done, if it is among the newest 1,000 of its queue.
+   * `limit` is a number from 1 to 200 and defaults to 50.
+   */
+  deadTaskRequests(
+    options?: Abortable & { readonly queue?: string; readonly limit?: number },
+  ): Promise<DeadTaskRequestPage['requests']>
   /**
    * Runs a dead task again. The task keeps its id, gets all attempts of its retry policy again, and waits behind the other tasks of
    * its queue. The client repeats a call that got no response, because its id makes it idempotent.
@@ -111,6 +121,14 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
     async deadTaskRequest(id, { signal } = {}) {
       const path = `v1/dead-tasks/requests/${encodeURIComponent(id)}`
       return send('look-up', { method: 'GET', path, isExpected: isDeadRequest }, signal)
+    },
+
+    async deadTaskRequests({ queue, limit, signal } = {}) {
+      const query = new URLSearchParams(queue === undefined ? {} : { queue })
+      if (limit !== undefined) query.set('limit', String(limit))
+      const path = `v1/dead-tasks/requests${query.size === 0 ? '' : `?${query}`}`
+      const page = await send('look-up', { method: 'GET', path, isExpected: isDeadRequestPage }, signal)
+      return page.requests
     },
   }
 }

@@ -12,6 +12,7 @@ import type {
   CommandView,
   DeadTaskPreview,
   DeadTaskRequest,
+  DeadTaskRequestPage,
   Deleted,
   Dropped,
   FingerprintCounts,
@@ -165,6 +166,7 @@ export const isDeadRequest = someOf<DeadTaskRequest>({
   requestedAt: time,
   doneAt: optional(time),
 })
+export const isDeadRequestPage = shape<DeadTaskRequestPage>({ requests: listOf(isDeadRequest) })
 export const isDeleted = shape<Deleted>({ id: text })
 
 export const isTaskPage = shape<TaskPage>({ tasks: listOf(isTask), next: optional(text) })

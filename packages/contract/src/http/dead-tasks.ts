@@ -224,3 +224,15 @@ export const deadRequestSchema = z
   })
 
 export type DeadTaskRequest = z.infer<typeof deadRequestSchema>
+
+/** The query parameters of GET /v1/dead-tasks/requests. */
+export const deadRequestsQuerySchema = z.strictObject({
+  queue: z.string().optional().describe('Only this queue. By default, all queues are included.'),
+  limit: limitSchema,
+})
+
+export const deadRequestPageSchema = z
+  .object({ requests: z.array(deadRequestSchema) })
+  .meta({ id: 'DeadTaskRequests', description: 'Requests to retry or delete dead tasks, newest first.' })
+
+export type DeadTaskRequestPage = z.infer<typeof deadRequestPageSchema>

@@ -156,10 +156,17 @@ export interface Broker {
    */
   changeDead(change: DeadChange): Promise<DeadRequest>
   /**
-   * Returns the progress of {@link changeDead}, or undefined if the id is unknown or the request was completed more than 24 hours
+   * Returns the progress of {@link changeDead}, or undefined if the id is unknown or the request was completed more than seven days
    * ago. Takes one round trip.
    */
   deadProgress(id: string): Promise<DeadProgress | undefined>
+  /**
+   * Returns a queue's requests of {@link changeDead} with their progress, newest first. A request is listed as long as its progress
+   * is kept and it is among the queue's newest 1,000 requests. `limit` is a number from 1 to 200. Takes one round trip.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  listDeadRequests(queue: string, limit: number): Promise<readonly DeadProgress[]>
   /**
    * Lists a queue's tasks in one status, one page at a time. @throws BullpenError `invalid_cursor` if the cursor comes from
    * another listing.

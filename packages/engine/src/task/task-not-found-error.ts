@@ -4,6 +4,6 @@ import { BullpenError, type TaskId } from '@bullpen/contract'
 export function taskNotFound(id: TaskId): BullpenError {
   return new BullpenError(
     'task_not_found',
-    `task ${id} not found; it may have been removed when its retention period ended`,
+    `task ${id} not found; it may have been deleted, or removed when its retention period ended`,
   )
 }

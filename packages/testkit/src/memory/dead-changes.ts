@@ -33,6 +33,15 @@ export class DeadChanges {
     return found && { ...found }
   }
 
+  /** Returns the requests of a queue, newest first. */
+  listed(queue: string, limit: number): readonly DeadProgress[] {
+    const all = [...this.#requests.values()].filter(({ request }) => request.filter.queue === queue)
+    return all
+      .toReversed()
+      .slice(0, limit)
+      .map((found) => ({ ...found }))
+  }
+
   #step(store: MemoryStore, running: Running): void {
     const { request } = running
     const { id, action, by, rate, filter, at } = request

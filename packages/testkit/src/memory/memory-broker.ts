@@ -236,6 +236,13 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return deadChanges.progressOf(id)
     },
 
+    async listDeadRequests(queue, limit) {
+      outage.check()
+      // Throws if the queue is unknown.
+      storeOf(queue)
+      return deadChanges.listed(queue, limit)
+    },
+
     async countDead(queue, limit) {
       outage.check()
       return countDead(storeOf(queue)).slice(0, limit)

@@ -1,4 +1,5 @@
 // Tests retrying and deleting dead tasks by filter over HTTP.
+import type { DeadTaskRequestPage } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { KEY_NAME, NOW, problemIn, testApi } from '../../api.fixture.ts'
 
@@ -75,5 +76,39 @@ test('the progress of an unknown request is a 404', async () => {
   expect(problemIn(await get('/v1/dead-tasks/requests/cpu-1'))).toMatchObject({
     status: 404,
     code: 'dead_task_request_not_found',
+  })
+})
+
+describe('the requests', () => {
+  const request = (queue: string, at: number) => ({
+    ...{ id: `${queue}-${at}`, action: 'retry' as const, filter: { queue, code: 'gone' }, rate: 500, by: 'ann', at },
+    counted: { matching: 3, exact: true },
+  })
+
+  test('of all queues are listed, newest first, with their progress', async () => {
+    const { get, broker } = await testApi()
+    broker.deadRequests.push(
+      { request: request('cpu', NOW), changed: 3, doneAt: NOW + 1_000 },
+      { request: request('mail', NOW + 1), changed: 0, doneAt: undefined },
+      { request: request('cpu', NOW + 2), changed: 1, doneAt: undefined },
+    )
+    const list = async (url: string) => (await get(url)).json<DeadTaskRequestPage>().requests
+    expect((await list('/v1/dead-tasks/requests')).map(({ id }) => id)).toEqual([
+      `cpu-${NOW + 2}`,
+      `mail-${NOW + 1}`,
+      `cpu-${NOW}`,
+    ])
+    const [first] = await list('/v1/dead-tasks/requests?queue=cpu&limit=1')
+    expect(first).toMatchObject({ id: `cpu-${NOW + 2}`, by: 'ann', code: 'gone', matching: 3, changed: 1 })
+    expect(await list('/v1/dead-tasks/requests?queue=cpu&limit=2')).toMatchObject([{}, { status: 'done', changed: 3 }])
+  })
+
+  test.each([
+    ['queue=nope', 404],
+    ['limit=0', 400],
+    ['limit=201', 400],
+  ])('with %s are a %i', async (query, status) => {
+    const { get } = await testApi()
+    expect(problemIn(await get(`/v1/dead-tasks/requests?${query}`)).status).toBe(status)
   })
 })

@@ -1,12 +1,6 @@
 // POST /v1/dead-tasks/retry and POST /v1/dead-tasks/delete retry or delete the dead tasks of a queue that match a filter, or count
-// them. GET /v1/dead-tasks/requests/{id} shows the progress.
-import {
-  BullpenError,
-  type ChangeDeadRequest,
-  type DeadTaskAction,
-  type DeadTaskPreview,
-  type DeadTaskRequest,
-} from '@bullpen/contract'
+// them.
+import type { ChangeDeadRequest, DeadTaskAction, DeadTaskPreview, DeadTaskRequest } from '@bullpen/contract'
 import { type changeDeadQuerySchema, DEAD_TASK_RATE } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import { requesterOf } from '../../auth/requester.ts'
@@ -49,16 +43,5 @@ export function changeDeadTasks({ catalogue, broker, log }: ApiContext, action: 
     const view = deadRequestView({ request: stored, changed: 0, doneAt: undefined })
     reply.code(202).header('location', view.links.self)
     return view
-  }
-}
-
-export function showDeadRequest({ broker }: ApiContext) {
-  return async ({ params: { id } }: Call<{ readonly id: string }>): Promise<DeadTaskRequest> => {
-    const progress = await broker.deadProgress(id)
-    if (progress !== undefined) return deadRequestView(progress)
-    throw new BullpenError(
-      'dead_task_request_not_found',
-      `request ${JSON.stringify(id.slice(0, 100))} not found; requests are kept for 24 hours after they are done`,
-    )
   }
 }

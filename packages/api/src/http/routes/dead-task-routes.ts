@@ -4,7 +4,9 @@ import {
   changeDeadSchema,
   deadPreviewSchema,
   deadQuerySchema,
+  deadRequestPageSchema,
   deadRequestSchema,
+  deadRequestsQuerySchema,
   deletedSchema,
   deleteOneQuerySchema,
   fingerprintCountsSchema,
@@ -14,11 +16,12 @@ import {
   taskPageSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { changeDeadTasks, showDeadRequest } from '../../handlers/dead-tasks/change-dead-tasks.ts'
+import { changeDeadTasks } from '../../handlers/dead-tasks/change-dead-tasks.ts'
 import { countFingerprints } from '../../handlers/dead-tasks/count-fingerprints.ts'
 import { deleteTask } from '../../handlers/dead-tasks/delete-task.ts'
 import { retryTask } from '../../handlers/dead-tasks/retry-task.ts'
 import { searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
+import { listDeadRequests, showDeadRequest } from '../../handlers/dead-tasks/show-dead-requests.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
@@ -175,12 +178,28 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
     }),
     route({
       method: 'GET',
+      path: '/v1/dead-tasks/requests',
+      access: 'browser',
+      tag: 'Tasks',
+      operationId: 'listDeadTaskRequests',
+      summary: 'List the retries and deletes by filter',
+      description:
+        'Returns who has retried or deleted dead tasks by filter, and how many, newest request first. A request is listed until ' +
+        'seven days after it is done, if it is among the newest 1,000 of its queue.',
+      query: deadRequestsQuerySchema,
+      headers: REQUEST_ID_HEADERS,
+      responses: { 200: { description: 'The requests.', schema: deadRequestPageSchema } },
+      problems: ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      handle: listDeadRequests(context),
+    }),
+    route({
+      method: 'GET',
       path: '/v1/dead-tasks/requests/:id',
       access: 'browser',
       tag: 'Tasks',
       operationId: 'showDeadTaskRequest',
       summary: 'Show the progress of a retry or a delete by filter',
-      description: 'The progress remains available for 24 hours after the request is done.',
+      description: 'The progress remains available for seven days after the request is done.',
       params: z.object({ id: z.string().describe("The request's id.") }),
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The request.', schema: deadRequestSchema } },

@@ -47,11 +47,17 @@ export async function changeByFilter(context: CommandContext, action: DeadTaskAc
   }
   const request = { ...filter, ...(rate !== undefined && { rate }), ...(by !== undefined && { by }) }
   const stored = await (action === 'retry' ? client.retryDead(request) : client.deleteDead(request))
+  const progress = `to see its progress, run: bullpen dead requests ${stored.id}`
   await out.answer(stored, () => [deadRequestLine(stored)])
-  if (wait === undefined) return EXIT.success
+  if (wait === undefined) {
+    out.remark(progress)
+    return EXIT.success
+  }
   const last = await waitUntilDone(client, stored, performance.now() + milliseconds(wait))
   await out.answer(last, () => [deadRequestLine(last)])
-  return last.status === 'done' ? EXIT.success : EXIT.incomplete
+  if (last.status === 'done') return EXIT.success
+  out.remark(`the time is up, and the request continues; ${progress}`)
+  return EXIT.incomplete
 }
 
 /** Describes the matching tasks, such as `12 dead tasks of email`. */

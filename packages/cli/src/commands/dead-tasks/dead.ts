@@ -1,4 +1,4 @@
-// bullpen dead: searches, counts, retries and deletes dead tasks.
+// bullpen dead: searches, counts, retries and deletes dead tasks, and shows the requests that have changed them.
 import type { Client } from '@bullpen/client'
 import { PAGINATION } from '@bullpen/contract/internal'
 import { DEAD_FILTER_OPTIONS, deadFilter } from '../../arguments/dead-filter.ts'
@@ -10,11 +10,12 @@ import { countLines, deadLine } from '../../output/dead-text.ts'
 import { count, plain } from '../../output/format.ts'
 import type { CommandContext } from '../command-context.ts'
 import { changeByFilter } from './change-matching.ts'
+import { requests } from './requests.ts'
 
 /** The options that apply only to a retry or a delete by filter. */
 const FILTER_OPTIONS = ['queue', ...DEAD_FILTER_OPTIONS, 'rate', 'dry-run', 'yes', 'wait'] as const
 
-const ACTIONS = { list, counts, retry, delete: remove } as const
+const ACTIONS = { counts, list, retry, delete: remove, requests } as const
 
 export async function dead(context: CommandContext): Promise<ExitCode> {
   const [word = '', ...positionals] = context.positionals

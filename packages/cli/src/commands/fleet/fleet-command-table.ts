@@ -159,7 +159,8 @@ export const FLEET_COMMANDS = {
     summary: 'Show the commands that were sent to the fleet',
     description: [
       "List commands, newest first, with each one's time, outcome, command, sender and id. With ID, show that command and each",
-      "worker's response. With --wait, wait until every worker has responded before showing anything.",
+      "worker's response. With --wait, wait until every worker has responded before showing anything. To see who has retried or",
+      "deleted dead tasks, use 'bullpen dead requests'.",
     ],
     arguments: { min: 0, max: 1 },
     options: ['limit', 'wait'],

@@ -421,6 +421,22 @@ function requestsByFilter(open: OpenBackend): void {
     expect(await done(broker, removal.id)).toMatchObject({ changed: 1 })
   })
 
+  it('is listed with its progress, newest first', async () => {
+    const { broker, die } = await tasksWithErrors(open)
+    expect(await broker.listDeadRequests(QUEUE, 10)).toEqual([])
+    for (const n of [1, 3, 2]) await die(n)
+    const retry = await change(broker, 'retry', { code: 'odd' })
+    await done(broker, retry.id)
+    const removal = await change(broker, 'delete', { code: 'even' })
+    await done(broker, removal.id)
+    expect(await broker.listDeadRequests(QUEUE, 10)).toEqual([
+      { request: removal, changed: 1, doneAt: expect.any(Number) },
+      { request: retry, changed: 2, doneAt: expect.any(Number) },
+    ])
+    expect(await broker.listDeadRequests(QUEUE, 1)).toMatchObject([{ request: removal }])
+    await expect(broker.listDeadRequests('unknown', 10)).rejects.toMatchObject({ code: 'queue_not_found' })
+  })
+
   it('can be counted beforehand, and an unknown request has no progress', async () => {
     const { broker, die, create } = await tasksWithErrors(open)
     const first = await die(1)
