@@ -38,6 +38,20 @@ describe('a masked message', () => {
     )
   })
 
+  it('has # in place of each e-mail address and each word with a digit, and nothing else', () => {
+    const variableWord = /[^\s"'<>(),;]+@[^\s"'<>(),;]+|[\p{L}\p{M}\p{N}_-]*\p{N}[\p{L}\p{M}\p{N}_-]*/gu
+    const text = fc.oneof(
+      fc.string({ unit: fc.constantFrom(...'@ab7-_.é日 ("٣;🚀'), maxLength: 40 }),
+      fc.string({ unit: 'grapheme', maxLength: 300 }),
+    )
+    fc.assert(
+      fc.property(text, (message) => {
+        expect(mask(message)).toBe(message.replaceAll(variableWord, '#').replaceAll(/\s+/g, ' ').trim())
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
   it.each([
     ['no customer 4711', 'no customer #'],
     ['order A-17: 3 of 5 lines failed in 1.5 s', 'order #: # of # lines failed in #.# s'],
@@ -105,6 +119,7 @@ describe('a fingerprint', () => {
 
   it('names the code, or else the reason, and a message of at most 200 characters', () => {
     const panic = { state: 'RECOVER_ERR', code: undefined, reason: 'process_lost' } as const
+    expect(errorKind(record(`x${'🚀'.repeat(500)}`), undefined, sha256).message).toBe(`x${'🚀'.repeat(99)}`)
     expect(errorKind(record('x '.repeat(500), panic), undefined, sha256)).toMatchObject({
       state: 'RECOVER_ERR',
       code: 'process_lost',

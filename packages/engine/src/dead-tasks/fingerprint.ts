@@ -28,12 +28,29 @@ const MAX_MASKED_CHARACTERS = 1_000
 const FRAMES = 3
 const HEX_DIGITS = 16
 
-/** An e-mail address, or a word that contains a digit. Letters and digits of every script count. */
-const VARIABLE_WORD = /[^\s"'<>(),;]+@[^\s"'<>(),;]+|[\p{L}\p{M}\p{N}_-]*\p{N}[\p{L}\p{M}\p{N}_-]*/gu
+/** What can be an e-mail address as a whole, or else consists of words and punctuation. */
+const PART = /[^\s"'<>(),;]+/g
+/** Letters and digits of every script count. */
+const WORD = /[\p{L}\p{M}\p{N}_-]+/gu
+const DIGIT = /\p{N}/u
 
-/** Returns the text on one line, with `#` in place of every e-mail address and every word that contains a digit. Idempotent. */
+/**
+ * Returns the text on one line, with `#` in place of every e-mail address and every word that contains a digit. Idempotent. Takes
+ * linear time. A single expression for both would look for the end of a word again from each of its letters, which takes 130 ms
+ * for 1,000 characters of a script without spaces.
+ */
 export function mask(text: string): string {
-  return text.slice(0, MAX_MASKED_CHARACTERS).replaceAll(VARIABLE_WORD, '#').replaceAll(/\s+/g, ' ').trim()
+  return text.slice(0, MAX_MASKED_CHARACTERS).replaceAll(PART, maskPart).replaceAll(/\s+/g, ' ').trim()
+}
+
+function maskPart(part: string): string {
+  const isAddress = part.lastIndexOf('@', part.length - 2) > 0
+  return isAddress ? '#' : part.replaceAll(WORD, (word) => (DIGIT.test(word) ? '#' : word))
+}
+
+/** Returns at most 200 characters. Half of an emoji would not be a character. */
+function cut(text: string): string {
+  return text.slice(0, MAX_MESSAGE_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')
 }
 
 /** Returns the top frames of a stack without positions. A stack that is not a string has no frames. */
@@ -60,7 +77,7 @@ export function errorKind(
   sha256: Sha256,
 ): ErrorKind {
   const name = code ?? reason ?? state.toLowerCase()
-  const masked = mask(message).slice(0, MAX_MESSAGE_CHARACTERS)
+  const masked = cut(mask(message))
   const digest = sha256(JSON.stringify([state, name, masked, ...topFrames(stackOf(error))]))
   const fingerprint = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
     .join('')
