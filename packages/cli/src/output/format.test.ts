@@ -25,6 +25,7 @@ test('foreign text loses its line breaks and control characters, and is cut to t
   expect(plain('a\n\tb\u001b[31mred\u009b2J\u2028c')).toBe('a b [31mred 2J c')
   expect(plain('123456', 6)).toBe('123456')
   expect(plain('1234567', 6)).toBe('12345…')
+  expect(plain('🚀🚀🚀🚀', 6)).toBe('🚀🚀…')
 })
 
 test('a noun is in the plural unless there is one', () => {

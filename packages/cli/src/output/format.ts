@@ -30,5 +30,7 @@ export function relativeTime(time: string, now: number): string {
 /** Returns text from a task or worker as a single line without control characters, cut to `maxLength`. */
 export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1)}…`
+  if (line.length <= maxLength) return line
+  // An emoji may consist of two code units, and half of one is not a character.
+  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
