@@ -10,7 +10,7 @@ const OTHER = `${ID.slice(0, -1)}1`
 const retried = { id: ID, status: 'waiting', links: LINKS }
 
 describe('dead retry', () => {
-  test('retries each task in the name of the user, and prints its status', async () => {
+  test('retries each task on behalf of the user, and prints its status', async () => {
     await using api = await fakeApi({ [RETRY]: [200, retried] })
     expect(await run(api, ['dead', 'retry', ID])).toEqual({ code: 0, out: `${ID}  retried, status waiting\n`, err: '' })
     expect(api.seen).toEqual([{ request: RETRY, body: { id: expect.any(String), by: 'ann' } }])

@@ -68,7 +68,7 @@ describe('the queues', () => {
     expect(mail?.deadByFingerprint).toEqual([])
   })
 
-  test('of an unknown name are answered with the nearest one', async () => {
+  test('with an unknown name are a 404 that suggests the nearest name', async () => {
     const { get } = await testApi()
     const problem = problemIn(await get('/v1/queues?queue=mial'))
     expect(problem).toMatchObject({ status: 404, code: 'queue_not_found' })

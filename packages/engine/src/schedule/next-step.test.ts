@@ -134,11 +134,11 @@ describe('a tick that finds the previous run unfinished', () => {
     expect(record).toMatchObject({ skipped: 3, waiting: [], overlappingSince: START + 2 * EVERY_MS })
   })
 
-  it('is run if overlaps are allowed', () => {
+  it('is run if the policy is allow', () => {
     expect(overlapping('allow', 4).runs).toEqual(ticks(1, 4))
   })
 
-  it('waits with queue, and is run in turn', () => {
+  it('waits if the policy is queue, and the waiting ticks are run in order', () => {
     const { record } = overlapping('queue', 4)
     expect(record.waiting).toEqual(ticks(2, 3))
     const next = runAt(record, 'completed', START + 4 * EVERY_MS + 1)
@@ -152,7 +152,7 @@ describe('a tick that finds the previous run unfinished', () => {
     expect(record.waiting).toHaveLength(100)
   })
 
-  it('cancels the previous run with cancel, and only the newest tick waits', () => {
+  it('cancels the previous run if the policy is cancel, and only the newest tick waits', () => {
     const { record, cancelled } = overlapping('cancel', 4)
     expect(record).toMatchObject({ waiting: ticks(4, 1), skipped: 2 })
     expect(new Set(cancelled)).toEqual(new Set([`test-${START + EVERY_MS}`]))

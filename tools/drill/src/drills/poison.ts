@@ -38,11 +38,11 @@ export const poison: Drill = {
     const pills = rounds * PILLS.length
     const most = pills * concurrency
     return {
-      text: `0 innocent tasks dead, 0 attempts used up, ${pills} of ${pills} pills dead as poison or by their own timeout, recovery p99 <= 10 s`,
+      text: `0 other tasks dead, 0 attempts used up, ${pills} of ${pills} poison pills dead as poison or by their own timeout, recovery p99 <= 10 s`,
       atMost: { attemptsUsed: 0, pillsOutlived: 0, effectsRepeated: most, recoveryP99Ms: RECOVERY_MS },
     }
   },
-  known: { innocentDead: '107 to 245, in 5 pills among 2,000 tasks' },
+  known: { innocentDead: '107 to 245, with 5 poison pills among 2,000 tasks' },
   comparable: false, // it has no tasks that end their worker
   run: (scale, seed, system) =>
     withDrillSetup(

@@ -1,4 +1,4 @@
-// Handles the pill, which ends its process in one of several ways, or blocks it forever.
+// Handles the poison pill: a task that ends its process in one of several ways, or blocks it forever.
 import { defineHandler } from '@bullpen/contract'
 import { appendTo, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'

@@ -23,7 +23,7 @@ const yearly = (more: Partial<ScheduleOptions<TaskDefinition>> = {}): ScheduleDe
   >)
 
 export function schedules(open: OpenBackend): void {
-  it('each tick enqueues one task, which knows its schedule and its tick', async () => {
+  it('each tick enqueues one task, whose labels name the schedule and the tick', async () => {
     const seen: { readonly n: number; readonly labels: Readonly<Record<string, string>> }[] = []
     const { broker, start } = await openSetup(open, {
       handle: ({ input, meta }) => {
@@ -60,14 +60,14 @@ export function schedules(open: OpenBackend): void {
     expect(await idsOf('waiting')).toEqual([skipped.lastRun?.id])
   })
 
-  it('runs overlap if that is allowed', async () => {
+  it('with the overlap policy allow, runs overlap', async () => {
     const { broker, idsOf } = await openSetup(open)
     await broker.schedules.put(everySecond({ overlap: 'allow' }), BY)
     await eventually(async () => (await idsOf('waiting')).length >= 2)
     expect((await broker.schedules.find('tick')).record).toMatchObject({ skipped: 0 })
   })
 
-  it('with queue, the run of a tick starts when the previous run has ended, and no run is lost', async () => {
+  it('with the overlap policy queue, the run of a tick starts when the previous run has ended, and no run is lost', async () => {
     const { handle, entered, open: openGate } = gate()
     const { broker, start } = await openSetup(open, { handle })
     await start()
@@ -86,7 +86,7 @@ export function schedules(open: OpenBackend): void {
     expect(ticks).toEqual([first - 1_000, first, first + 1_000].map((tick) => new Date(tick).toISOString()))
   })
 
-  it('with cancel, the run of a tick replaces the running one', async () => {
+  it('with the overlap policy cancel, the run of a tick replaces the running one', async () => {
     const { handle, entered } = gate()
     const { broker, start, settled } = await openSetup(open, { handle })
     await start()
@@ -147,7 +147,7 @@ export function schedules(open: OpenBackend): void {
     await eventually(async () => (await idsOf('waiting')).length > runs)
   })
 
-  it('a schedule that is stored again is unchanged or changed, and remains where it was', async () => {
+  it('storing a schedule again changes only the settings that differ, and keeps its ticks unless its cadence differs', async () => {
     const { broker } = await openSetup(open)
     const { state } = await broker.schedules.put(yearly(), BY)
     expect((await broker.schedules.put(yearly(), BY)).action).toBe('unchanged')

@@ -122,7 +122,7 @@ export function quarantine(open: OpenBackend): void {
     expect(await settled(other)).toMatchObject({ status: 'completed' })
   })
 
-  it('a task that dies alone as often as allowed is dead as poison, and its handler is not called again', async () => {
+  it('a task that has killed three workers is dead as poison, and its handler is not called again', async () => {
     const { handle, starts, running } = controlled()
     const { enqueue, start, settled, die, lost, events } = await openQuarantine(open, { handle })
     const id = await enqueue(long, { n: 1 })
@@ -286,7 +286,7 @@ export function quarantine(open: OpenBackend): void {
   })
 
   it.each([true, false])(
-    'whatever kills workers, no innocent task dies, and each pill is dead as poison (child processes: %s)',
+    'each task that kills its process is dead as poison, and no other task is dead because of a killed worker (child processes: %s)',
     async (hasProcesses) => {
       const kinds = fc.array(fc.constantFrom('innocent', 'pill', 'failing'), { minLength: 3, maxLength: 5 })
       const chances = fc.infiniteStream(fc.nat({ max: 9 }))
