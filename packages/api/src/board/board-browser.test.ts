@@ -7,15 +7,21 @@ import { chromium, openBrowser } from './browser.fixture.ts'
 async function openPage() {
   const board = await openBoard({ allowBoardChanges: true })
   const page = await openBrowser(chromium ?? '')
+  const becomesTrue = (expression: string, expected: string) =>
+    eventually(() => page.evaluate(expression), 15_000).catch(async (cause: unknown) => {
+      const text = await page.evaluate<string>("location.href + ' ' + document.body.innerText.slice(0, 2_000)")
+      throw new Error(`${expected} is not on the page: ${text}`, { cause })
+    })
   /** Waits until the page contains the text. */
-  const shows = (text: string) =>
-    eventually(() => page.evaluate(`document.body?.textContent.includes(${JSON.stringify(text)})`), 15_000)
-  /** Presses the first button with this label, once the page has one. */
+  const shows = (text: string) => becomesTrue(`document.body?.textContent.includes(${JSON.stringify(text)})`, text)
+  const lacks = async (text: string) =>
+    expect(await page.evaluate(`document.body.textContent.includes(${JSON.stringify(text)})`)).toBe(false)
+  /** Presses the first button or link with this label, once the page has one. A number or an id may follow the label. */
   const press = async (label: string) => {
-    const button = `[...document.querySelectorAll('button')].find(({ innerText, title }) =>
-      [innerText.trim(), title].includes(${JSON.stringify(label)}))`
-    await eventually(() => page.evaluate(`${button} !== undefined`), 15_000)
-    await page.evaluate(`${button}.click()`)
+    const found = `[...document.querySelectorAll('a, button')].find(({ textContent, title }) =>
+      [textContent.trim().replace(/(?: [0-9a-f]{16}|\\d+)$/, ''), title].includes(${JSON.stringify(label)}))`
+    await becomesTrue(`${found} !== undefined`, label)
+    await page.evaluate(`${found}.click()`)
   }
   const confirm = async (label: string) => {
     await press(label)
@@ -28,34 +34,67 @@ async function openPage() {
   await page.evaluate(`document.querySelector('input[name=name]').value = 'ann'`)
   await press('Log in')
   await shows(QUEUE)
-  return { ...board, openTab, shows, confirm }
+  return { ...board, open: page.open, openTab, shows, lacks, press, confirm }
 }
 
 describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () => {
-  test('an operator sees why tasks are dead, retries all of them, and learns why other tasks can not be deleted', async () => {
-    const { openTab, shows, confirm, enqueue, api, task, fixed, lines } = await openPage()
+  test('each status has its own tab, and a button that does not work says why', async () => {
+    const { openTab, shows, lacks, confirm, enqueue, api, task } = await openPage()
     const dead = await enqueue('bank.charge', { error: 'card_declined', customer: 1 })
     const cancelled = await enqueue('bank.charge', { customer: 2 }, { delay: '1h' })
+    const completed = await enqueue('bank.charge', { customer: 3 })
     await api(`/v1/tasks/${cancelled}/cancel`, { by: 'bob' })
-    await eventually(async () => (await task(dead)).status === 'dead')
+    await eventually(async () => (await task(dead)).status === 'dead' && (await task(completed)).status === 'completed')
 
-    await openTab('cancelled')
+    await openTab('paused')
     await shows('bank.charge · cancelled · by bob')
+    await lacks('bank.charge · dead')
     await openTab('failed')
     await shows('bank.charge · dead · failed (card_declined)')
-    fixed.add('card_declined')
-    await confirm('Retry all')
-    await shows('The retry was requested.')
-    await eventually(async () => (await task(dead)).status === 'completed', 15_000)
-    expect((await task(cancelled)).status).toBe('cancelled')
-
+    await lacks('bank.charge · cancelled')
     await openTab('completed')
     await shows('bank.charge · completed')
     await confirm('Delete all')
     await shows('only dead tasks can be deleted')
-    expect((await task(dead)).status).toBe('completed')
+    expect((await task(completed)).status).toBe('completed')
+  })
+
+  test('an operator finds out why tasks are dead, retries those that can succeed, and deletes the rest', async () => {
+    const { press, shows, confirm, enqueue, board, fixed, lines, open, url } = await openPage()
+    const reasons = { bank_away: 12, card_expired: 7, customer_gone: 5 }
+    for (const [error, count] of Object.entries(reasons)) {
+      for (let customer = 0; customer < count; customer++) await enqueue('bank.charge', { error, customer })
+    }
+    const counts = async () => (await board('/queues')).queues[0].counts
+    await eventually(async () => (await counts()).failed === 24, 15_000)
+    fixed.add('bank_away').add('card_expired')
+
+    await open(`${url}/board/`)
+    const openKind = async (code: keyof typeof reasons) => {
+      await press(code)
+      await shows(`${reasons[code]} dead tasks have this kind of error.`)
+      // The overview has a tab with this label, too, but none with the other one.
+      await shows('LATEST')
+      await press('DEAD')
+      await shows(`bank.charge · dead · failed (${code})`)
+    }
+    for (const code of ['bank_away', 'card_expired'] as const) {
+      await openKind(code)
+      await confirm('Retry all')
+      await shows(`Dead tasks that matched: ${reasons[code]}`)
+      await open(`${url}/board/`)
+    }
+    await openKind('customer_gone')
+    await confirm('Delete all')
+    await shows('No dead task has this kind of error any more.')
+
+    await eventually(async () => (await counts()).completed === 19, 15_000)
+    expect((await counts()).failed).toBe(0)
+    const by = expect.stringMatching(/^ann \(key ops /)
     expect(lines.filter(({ message }) => message === 'dead tasks: request accepted')).toMatchObject([
-      { fields: { action: 'retry', matching: 1, by: expect.stringMatching(/^ann \(key ops /) } },
+      { fields: { action: 'retry', matching: 12, by } },
+      { fields: { action: 'retry', matching: 7, by } },
+      { fields: { action: 'delete', matching: 5, by } },
     ])
   })
 })

@@ -64,7 +64,8 @@ describe('the buttons', () => {
         'the board is read-only; use the API or the CLI to change tasks, or set BULLPEN_API_ALLOW_BOARD_CHANGES=true',
       ])
     }
-    expect((await board.board('/queues')).queues).toMatchObject([{ readOnlyMode: true }, { readOnlyMode: true }])
+    const { queues } = await board.board('/queues')
+    expect(queues.map(({ readOnlyMode }: { readOnlyMode: boolean }) => readOnlyMode)).toEqual([true, true, true])
     expect(await statusesOf(board, [id])).toEqual(['dead'])
   })
 
@@ -107,6 +108,33 @@ describe('the buttons', () => {
     expect(auditOf(board)).toMatchObject([{ action: 'delete', queue: QUEUE, matching: 5, by: ANN }])
   })
 
+  test('retry and delete the dead tasks with one kind of error, and no others', async () => {
+    const board = await openBoard(ON)
+    const dead = {
+      away: await deadTasks(board, 'bank_away', 3),
+      gone: await deadTasks(board, 'customer_gone', 2),
+      declined: await deadTasks(board, 'card_declined', 1),
+    }
+    board.fixed.add('bank_away')
+    const { queues } = await board.board('/queues')
+    const nameOf = (code: string): string =>
+      encodeURIComponent(queues.find(({ displayName }: { displayName?: string }) => displayName?.startsWith(code)).name)
+    expect((await board.press(`/queues/${nameOf('bank_away')}/retry/failed`)).status).toBe(202)
+    expect((await board.press(`/queues/${nameOf('customer_gone')}/clean/failed`)).status).toBe(202)
+    await eventually(async () => (await board.board('/queues')).queues[0].counts.failed === 1, 15_000)
+    await eventually(async () => (await statusesOf(board, dead.away)).every((status) => status === 'completed'), 15_000)
+    expect(await statusesOf(board, dead.declined)).toEqual(['dead'])
+    expect((await board.api(`/v1/tasks/${dead.gone[0]}`)).status).toBe(404)
+    const fingerprint = expect.stringMatching(/^[0-9a-f]{16}$/)
+    expect(auditOf(board)).toMatchObject([
+      { action: 'retry', queue: QUEUE, filter: { queue: QUEUE, fingerprint }, matching: 3, by: ANN },
+      { action: 'delete', queue: QUEUE, filter: { queue: QUEUE, fingerprint }, matching: 2, by: ANN },
+    ])
+    expect((await board.press(`/queues/${nameOf('card_declined')}/pause`)).body.message).toBe(
+      "this page shows only the dead tasks with one kind of error; open queue 'bank' to pause or resume it",
+    )
+  })
+
   test('explain why a task that is not dead is neither retried nor deleted', async () => {
     const board = await openBoard(ON)
     const others = await bystanders(board)
@@ -122,7 +150,7 @@ describe('the buttons', () => {
         })
       }
     }
-    for (const tab of ['completed', 'delayed', 'cancelled', 'toString']) {
+    for (const tab of ['completed', 'delayed', 'paused', 'toString']) {
       for (const action of ['retry', 'clean']) {
         expect(await board.press(`/queues/${QUEUE}/${action}/${tab}`)).toMatchObject({
           status: 403,

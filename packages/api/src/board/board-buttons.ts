@@ -8,7 +8,8 @@ import { deleteTask } from '../handlers/dead-tasks/delete-task.ts'
 import { retryTask } from '../handlers/dead-tasks/retry-task.ts'
 import { sendCommand } from '../handlers/send-command.ts'
 import type { ApiContext } from '../http/context.ts'
-import { TABS } from './tabs.ts'
+import { readEntry } from './error-kinds.ts'
+import { isTab, TABS } from './tabs.ts'
 import type { BoardQueue } from './task-queue-adapter.ts'
 
 /** A request of the board's page. The parameters are those of Bull Board's route. */
@@ -16,6 +17,7 @@ export interface Press {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly params: {
+    /** The name of an entry in the menu. */
     readonly queueName: string
     readonly jobId: string
     /** The name of a tab. */
@@ -51,17 +53,13 @@ export function boardButtons(context: ApiContext, queues: readonly BoardQueue[])
     return {}
   }
   const changeAll = (change: typeof retryAll, reason: string): Button => {
-    return async ({ request, reply, params: { queueName: queue, queueStatus } }) => {
-      if (TABS[queueStatus as keyof typeof TABS] !== 'dead') {
-        throw refusal(reason)
-      }
-      return change({
-        params: undefined,
-        query: { dryRun: false },
-        body: { queue, by: request.requesterName },
-        request,
-        reply,
-      })
+    return async ({ request, reply, params: { queueName, queueStatus } }) => {
+      if (!isTab(queueStatus) || TABS[queueStatus] !== 'dead') throw refusal(reason)
+      const by = request.requesterName
+      const body = { ...readEntry(queueName), by }
+      const accepted = await change({ params: undefined, query: { dryRun: false }, body, request, reply })
+      // The page shows `skipped` in a toast, with a text of ours (board-texts.ts).
+      return { ...accepted, skipped: accepted.matching }
     }
   }
 
@@ -90,8 +88,8 @@ export function boardButtons(context: ApiContext, queues: readonly BoardQueue[])
     ],
     ['PUT /api/queues/:queueName/retry/:queueStatus', changeAll(retryAll, 'only dead tasks can be retried')],
     ['PUT /api/queues/:queueName/clean/:queueStatus', changeAll(deleteAll, DELETE)],
-    ['PUT /api/queues/:queueName/pause', async (press) => send('pause', press.params.queueName, press)],
-    ['PUT /api/queues/:queueName/resume', async (press) => send('resume', press.params.queueName, press)],
+    ['PUT /api/queues/:queueName/pause', async (press) => send('pause', queueOf(press), press)],
+    ['PUT /api/queues/:queueName/resume', async (press) => send('resume', queueOf(press), press)],
     ['PUT /api/queues/pause', async (press) => sendToAll('pause', press)],
     ['PUT /api/queues/resume', async (press) => sendToAll('resume', press)],
   ])
@@ -103,6 +101,15 @@ const LIMIT = "the board cannot limit a queue; use 'bullpen limit' or POST /v1/c
 const MOVE = 'the board cannot change when a task starts, because its queue keeps that order'
 const SCHEDULE = "the board cannot change schedules; use 'bullpen schedules' or /v1/schedules"
 const PROMOTE = 'the board cannot start a scheduled or retrying task before it is due'
+
+/** @throws BullpenError `forbidden` if the page shows a kind of error. */
+function queueOf({ params }: Press): string {
+  const { queue, fingerprint } = readEntry(params.queueName)
+  if (fingerprint === undefined) return queue
+  throw refusal(
+    `this page shows only the dead tasks with one kind of error; open queue '${queue}' to pause or resume it`,
+  )
+}
 
 /** Why a button does not work, and what to use instead. */
 const REFUSALS: Readonly<Record<string, string>> = {

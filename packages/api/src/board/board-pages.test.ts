@@ -3,6 +3,12 @@ import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { openBoard, QUEUE, type TestBoard } from './board.fixture.ts'
 
+/** The name that each status has on the page. */
+const TAB = {
+  ...{ dead: 'failed', retrying: 'prioritized', scheduled: 'delayed', completed: 'completed' },
+  ...{ cancelled: 'paused', expired: 'waiting-children' },
+} as const
+
 /** Returns one tab of a queue, as the page asks for it. */
 async function tab(board: TestBoard, status: string, more = '') {
   const { queues } = await board.board(`/queues?activeQueue=${QUEUE}&status=${status}&page=1&jobsPerPage=10${more}`)
@@ -33,18 +39,18 @@ describe('a queue on the board', () => {
     const board = await everyStatus()
     const { counts, statuses } = await tab(board, 'latest')
     expect(statuses).toEqual([
-      ...['latest', 'failed', 'active', 'waiting', 'retrying', 'scheduled', 'completed', 'cancelled', 'expired'],
-      ...['prioritized', 'waiting-children'],
+      ...['latest', 'failed', 'active', 'waiting', 'prioritized', 'delayed', 'completed', 'paused', 'waiting-children'],
     ])
-    const none = { active: 0, waiting: 0, prioritized: 0, 'waiting-children': 0, expired: 0 }
-    expect(counts).toEqual({ ...none, scheduled: 1, retrying: 1, completed: 1, failed: 1, cancelled: 1 })
+    const none = { active: 0, waiting: 0, [TAB.expired]: 0 }
+    const one = { [TAB.scheduled]: 1, [TAB.retrying]: 1, [TAB.cancelled]: 1, [TAB.dead]: 1, [TAB.completed]: 1 }
+    expect(counts).toEqual({ ...none, ...one })
     const texts: unknown = await (
       await fetch(`${board.url}/board/static/locales/en-US/messages.json`, {
         headers: { cookie: board.cookie },
       })
     ).json()
     expect(texts).toMatchObject({
-      QUEUE: { STATUS: { FAILED: 'Dead', CANCELLED: 'Cancelled', COMPLETED: 'Completed' } },
+      QUEUE: { STATUS: { FAILED: 'Dead', PAUSED: 'Cancelled', COMPLETED: 'Completed' } },
     })
   })
 
@@ -57,15 +63,20 @@ describe('a queue on the board', () => {
     }
     const { ids } = board
     const expected = {
-      failed: [ids.dead, 'bank.charge · dead · failed (card_declined)'],
+      dead: [ids.dead, 'bank.charge · dead · failed (card_declined)'],
       retrying: [ids.retrying, 'bank.charge · retrying · attempt 1 failed (bank_away)'],
       scheduled: [ids.scheduled, 'bank.charge · scheduled'],
       cancelled: [ids.cancelled, expect.stringMatching(/^bank\.charge · cancelled · by bob \(key ops [0-9a-f]{8}\)$/)],
       completed: [ids.completed, 'bank.charge · completed'],
     }
     for (const [status, [id, name]] of Object.entries(expected)) {
-      expect(await shown(status)).toEqual({ all: [{ id, name, isFailed: status === 'failed' }], pages: 1 })
-      expect(await board.board(`/queues/${QUEUE}/${id}`)).toMatchObject({ job: { id, name }, status })
+      expect(await shown(TAB[status as keyof typeof TAB])).toEqual({
+        all: [{ id, name, isFailed: status === 'dead' }],
+        pages: 1,
+      })
+      // The page of a job has buttons only for BullMQ's own names.
+      const state = status === 'dead' ? 'failed' : status
+      expect(await board.board(`/queues/${QUEUE}/${id}`)).toMatchObject({ job: { id, name }, status: state })
     }
     const { all } = await shown('latest')
     expect(all.map(({ id }: { id: string }) => id).sort()).toEqual(Object.values(ids).sort())
@@ -108,4 +119,60 @@ test('a task links to its page on the board, and the page to the task', async ()
   expect(job.externalUrl).toEqual({ displayText: 'In the API', href: links.self })
   const { tasks } = (await api('/v1/tasks?queue=idle&status=waiting')).body
   expect(tasks).toMatchObject([{ links: { board: links.board } }])
+})
+
+test('waiting tasks are shown page by page, those with a priority after the others', async () => {
+  const { enqueue, board } = await openBoard()
+  const urgent: string[] = []
+  for (let i = 0; i < 3; i++) urgent.push(await enqueue('idle.wait', {}))
+  for (let i = 0; i < 2; i++) await enqueue('idle.wait', {}, { priority: 5 })
+  const page = async (number: number) => {
+    const { queues } = await board(`/queues?activeQueue=idle&status=waiting&page=${number}&jobsPerPage=2`)
+    const { jobs, pagination } = queues.find(({ name }: { name: string }) => name === 'idle')
+    return { ids: jobs.map(({ id }: { id: string }) => id), pages: pagination.pageCount }
+  }
+  const pages = [await page(1), await page(2), await page(3)]
+  expect(pages.map(({ ids, pages: count }) => [ids.length, count])).toEqual([
+    [2, 3],
+    [2, 3],
+    [1, 3],
+  ])
+  const ids = pages.flatMap((each) => each.ids)
+  expect(new Set(ids).size).toBe(5)
+  expect(ids.slice(0, 3).sort()).toEqual(urgent.sort())
+})
+
+test('the menu lists the kinds of errors of dead tasks, and each kind shows its own tasks', async () => {
+  const { enqueue, board, task } = await openBoard()
+  const declined = await enqueue('bank.charge', { error: 'card_declined', customer: 1 })
+  const ids = [
+    await enqueue('bank.charge', { error: 'gone', customer: 2 }),
+    await enqueue('bank.charge', { error: 'gone', customer: 3 }),
+  ]
+  for (const id of [declined, ...ids]) await eventually(async () => (await task(id)).status === 'dead')
+  const [queue, idle, ...kinds] = (await board('/queues')).queues
+  expect([queue, idle]).toMatchObject([{ name: QUEUE, counts: { failed: 3 } }, { name: 'idle' }])
+  expect(kinds).toMatchObject([
+    {
+      displayName: expect.stringMatching(/^gone: cannot charge customer/),
+      name: expect.stringMatching(/^dead in bank:gone [0-9a-f]{16}$/),
+      counts: { failed: 2 },
+      readOnlyMode: true,
+    },
+    { displayName: expect.stringMatching(/^card_declined: cannot charge/), counts: { failed: 1 }, delimiter: ':' },
+  ])
+  const name = encodeURIComponent(kinds[0].name)
+  const shown = (await board(`/queues?activeQueue=${name}&status=failed&page=1&jobsPerPage=10`)).queues.at(2)
+  expect(shown.jobs.map(({ id }: { id: string }) => id).sort()).toEqual(ids.sort())
+  expect(await board(`/queues/${name}/${ids[0]}`)).toMatchObject({
+    job: { id: ids[0], isFailed: true },
+    status: 'failed',
+  })
+})
+
+test('the page of a kind of error stays open when its last task has left', async () => {
+  const { board } = await openBoard()
+  const name = `dead in ${QUEUE}:gone 0123456789abcdef`
+  const { queues } = await board(`/queues?activeQueue=${encodeURIComponent(name)}&status=failed`)
+  expect(queues.at(-1)).toMatchObject({ name, displayName: 'no such errors', counts: { failed: 0 }, jobs: [] })
 })

@@ -2,8 +2,8 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { type Button, refusedButton } from './board-buttons.ts'
 import type { BullBoard } from './bull-board.ts'
-import { isPartTab } from './tabs.ts'
-import type { BoardQueue, BoardReads, TaskQueueAdapterClass } from './task-queue-adapter.ts'
+import { kindName, readEntry } from './error-kinds.ts'
+import type { BoardAdapters, BoardQueue, BoardReads } from './task-queue-adapter.ts'
 
 type BoardServer = InstanceType<BullBoard['FastifyAdapter']>
 export type BoardRoute = Parameters<BoardServer['setApiRoutes']>[0][number]
@@ -31,43 +31,68 @@ export function changingRoutes(
 }
 
 export interface ReadingOptions {
-  readonly allowsChanges: boolean
   readonly queues: readonly BoardQueue[]
   readonly reads: BoardReads
-  readonly TaskQueueAdapter: TaskQueueAdapterClass
+  readonly allowsChanges: boolean
+  readonly adapters: BoardAdapters
 }
 
 export function isReading({ method }: BoardRoute): boolean {
   return method === 'get'
 }
 
-/** Returns a route whose handler sees the queues with the statuses of their tasks. */
+/** Returns a route whose handler sees the queues with the statuses of their tasks, and with the kinds of errors of dead tasks. */
 export function readingRoute(route: BoardRoute, options: ReadingOptions): BoardRoute {
+  const lists = [route.route].flat().includes('/api/queues')
   return {
     ...route,
     async handler(request) {
       if (request === undefined) return route.handler()
       const shown = new Map<string, TaskStatus>()
-      const response = await route.handler({ ...request, ...viewOf(request, shown, options) })
+      const queues = await entries(openName(request), lists, shown, options)
+      const response = await route.handler({ ...request, queues })
       markFailures(response.body, shown)
       return response
     },
   }
 }
 
-/** Bull Board rejects the name of a tab that is not one of BullMQ's sets, so only the adapter receives it. */
-function viewOf(
-  { query }: BoardRequest,
+/** Returns the name of the entry whose page is open, which is empty in the overview. */
+function openName({ params, query }: BoardRequest): string {
+  const { queueName } = params as { readonly queueName?: string }
+  const { activeQueue = '' } = query as { readonly activeQueue?: string }
+  return queueName ?? decodeURIComponent(activeQueue)
+}
+
+/** How many kinds of errors the board lists for each queue, those of the most tasks first. */
+const MAX_KINDS = 20
+
+/** Returns the queues, and the kinds of errors if the request lists them or if the open page shows one. */
+async function entries(
+  openPage: string,
+  lists: boolean,
   shown: Map<string, TaskStatus>,
-  { queues, reads, allowsChanges, TaskQueueAdapter }: ReadingOptions,
-): Pick<BoardRequest, 'queues' | 'query'> {
-  const { status, ...rest } = query
-  const tab = isPartTab(status) ? status : undefined
-  const adapters = queues.map((queue) => new TaskQueueAdapter({ queue, reads, allowsChanges, shown, tab }))
-  return {
-    queues: new Map(adapters.map((adapter) => [adapter.getName(), adapter])),
-    query: tab === undefined ? query : rest,
+  { queues, reads, allowsChanges, adapters }: ReadingOptions,
+): Promise<BoardRequest['queues']> {
+  const { TaskQueueAdapter, ErrorKindAdapter } = adapters
+  const common = { reads, shown }
+  const open = readEntry(openPage)
+  const kindsOf = async (queue: BoardQueue) => {
+    const counts = lists ? (await reads.countDead(queue.name)).slice(0, MAX_KINDS) : []
+    const listed = counts.map((count) => ({ name: kindName(queue.name, count), fingerprint: count.fingerprint, count }))
+    const { fingerprint } = open
+    const isListed = open.queue !== queue.name || listed.some(({ name }) => name === openPage)
+    const kinds =
+      fingerprint === undefined || isListed ? listed : [...listed, { name: openPage, fingerprint, count: undefined }]
+    return kinds.map((kind) => {
+      const isOpen = kind.name === openPage
+      // In the overview, a button for all queues would otherwise also act on each kind.
+      return new ErrorKindAdapter({ ...common, ...kind, queue, isOpen, allowsChanges: allowsChanges && isOpen })
+    })
   }
+  const kinds = (await Promise.all(queues.map(kindsOf))).flat()
+  const all = [...queues.map((queue) => new TaskQueueAdapter({ ...common, queue, allowsChanges })), ...kinds]
+  return new Map(all.map((adapter) => [adapter.getName(), adapter]))
 }
 
 interface ShownJob {

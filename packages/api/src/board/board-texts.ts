@@ -1,10 +1,13 @@
-// Replaces those of Bull Board's English texts that would mislead on this board, because "failed" jobs are dead tasks here.
+// Replaces those of Bull Board's texts that would mislead on this board, whose tabs show other tasks than their names say (tabs.ts).
 
 type Texts = { readonly [key: string]: string | Texts }
 
-/** The texts that differ. The other languages of Bull Board have no texts for these keys of their own, and show the English ones. */
+/** The texts that differ. They are English in every language, because Bull Board's translations of them would be wrong. */
 const TEXTS: Texts = {
-  DASHBOARD: { EMPTY_STATE_FILTERED: 'No queue has such tasks.', SORTING: { FAILED: 'Dead Tasks' } },
+  DASHBOARD: {
+    EMPTY_STATE_FILTERED: 'No queue has such tasks.',
+    SORTING: { FAILED: 'Dead Tasks', DELAYED: 'Scheduled Tasks' },
+  },
   JOB: {
     FAILED_AT: 'Ended at',
     ACTIONS: {
@@ -31,6 +34,7 @@ const TEXTS: Texts = {
       TOAST: {
         RETRY_PENDING: 'Requesting the retry of all dead tasks...',
         RETRY_DONE: 'The retry was requested. The dead tasks are now being returned to their queue.',
+        RETRY_SKIPPED: 'Dead tasks that matched: {{count}}',
         RETRY_QUEUES_PENDING: 'Requesting the retry of {{jobs}} dead tasks in {{count}} queues...',
         RETRY_QUEUES_DONE:
           'The retry of {{jobs}} dead tasks was requested. They are now being returned to their queues.',
@@ -38,21 +42,26 @@ const TEXTS: Texts = {
     },
     STATUS: {
       FAILED: 'Dead',
-      SCHEDULED: 'Scheduled',
-      RETRYING: 'Retrying',
-      CANCELLED: 'Cancelled',
-      EXPIRED: 'Expired',
+      PRIORITIZED: 'Retrying',
+      DELAYED: 'Scheduled',
+      PAUSED: 'Cancelled',
+      'WAITING-CHILDREN': 'Expired',
     },
   },
 }
 
-/** Returns Bull Board's English texts with those of this board. */
+const PLURAL = /_(?:zero|one|two|few|many|other)$/
+
+/** Returns Bull Board's texts in one language with those of this board. */
 export function boardTexts(texts: unknown): unknown {
   return merged(texts, TEXTS)
 }
 
 function merged(texts: unknown, changes: Texts): unknown {
-  const given = typeof texts === 'object' && texts !== null ? (texts as Readonly<Record<string, unknown>>) : {}
+  const all = typeof texts === 'object' && texts !== null ? (texts as Readonly<Record<string, unknown>>) : {}
+  // A plural form of a text that is replaced would take precedence over the replacement.
+  const isReplaced = (key: string): boolean => typeof changes[key.replace(PLURAL, '')] === 'string'
+  const given = Object.fromEntries(Object.entries(all).filter(([key]) => !isReplaced(key)))
   const changed = Object.entries(changes).map(([key, value]) => [
     key,
     typeof value === 'string' ? value : merged(given[key], value),

@@ -8,8 +8,8 @@ import { sendProblem } from '../http/problems/problem.ts'
 import type { Button, Press } from './board-buttons.ts'
 import { type BoardRoute, type ChangingRoute, changingRoutes, isReading, readingRoute } from './board-routes.ts'
 import { boardTexts } from './board-texts.ts'
-import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, TEXTS_PATH } from './bull-board.ts'
-import { type BoardQueue, type BoardReads, taskQueueAdapter } from './task-queue-adapter.ts'
+import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard } from './bull-board.ts'
+import { type BoardQueue, type BoardReads, boardAdapters } from './task-queue-adapter.ts'
 
 export interface BoardOptions {
   readonly queues: readonly BoardQueue[]
@@ -51,7 +51,7 @@ async function addBullBoard(
   { createBullBoard, BullMQAdapter, FastifyAdapter, texts }: BullBoard,
   { queues, reads, log, buttons }: BoardOptions,
 ): Promise<void> {
-  const TaskQueueAdapter = taskQueueAdapter(BullMQAdapter)
+  const adapters = boardAdapters(BullMQAdapter)
   const allowsChanges = buttons !== undefined
   /** Bull Board itself serves only the routes that read. */
   class BoardServer extends FastifyAdapter {
@@ -59,13 +59,13 @@ async function addBullBoard(
 
     override setApiRoutes(routes: BoardRoute[]) {
       this.changing = routes.filter((route) => !isReading(route)).flatMap((route) => changingRoutes(route, buttons))
-      const options = { queues, reads, allowsChanges, TaskQueueAdapter }
+      const options = { queues, reads, allowsChanges, adapters }
       return super.setApiRoutes(routes.filter(isReading).map((route) => readingRoute(route, options)))
     }
   }
   const server = new BoardServer()
   createBullBoard({
-    queues: queues.map((queue) => new TaskQueueAdapter({ queue, reads, allowsChanges, shown: new Map() })),
+    queues: queues.map((queue) => new adapters.TaskQueueAdapter({ queue, reads, allowsChanges, shown: new Map() })),
     serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
   })
@@ -76,7 +76,6 @@ async function addBullBoard(
       body: { error: { key: 'ERRORS.REDIS_UNAVAILABLE' as const }, message: 'Redis did not respond' },
     }
   })
-  const ownTexts = JSON.stringify(boardTexts(texts))
   await app.register(async (scope) => {
     makePages(scope, buttons === undefined ? readOnly : onlyOwnPages)
     scope.addHook('onSend', async (_request, reply, payload) => {
@@ -87,9 +86,10 @@ async function addBullBoard(
       if (type.startsWith('text/html')) return payload.replace(FONT_LINK, '')
       return type === PROBLEM_CONTENT_TYPE ? withToast(payload) : payload
     })
-    scope.get(`${PREFIX}/${TEXTS_PATH}`, async (_request, reply) =>
-      reply.type('application/json; charset=utf-8').send(ownTexts),
-    )
+    for (const [path, given] of texts) {
+      const own = JSON.stringify(boardTexts(given))
+      scope.get(`${PREFIX}/${path}`, async (_request, reply) => reply.type('application/json; charset=utf-8').send(own))
+    }
     for (const { method, url, button } of server.changing) {
       scope.route({
         method,

@@ -1,20 +1,19 @@
 // Loads Bull Board, whose packages are optional peers.
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 
 export interface BullBoard {
   readonly createBullBoard: typeof import('@bull-board/api').createBullBoard
   readonly BullMQAdapter: typeof import('@bull-board/api/bullMQAdapter').BullMQAdapter
   readonly FastifyAdapter: typeof import('@bull-board/fastify').FastifyAdapter
-  /** The English texts of its pages, by their keys. */
-  readonly texts: unknown
+  /** The texts of its pages in each language, by the path from which the pages load them. */
+  readonly texts: ReadonlyMap<string, unknown>
 }
 
 /** The version is pinned, because the board is adapted by overriding methods of its queue adapter and by replacing routes. */
 export const BULL_BOARD_PACKAGES = ['@bull-board/api', '@bull-board/fastify', '@bull-board/ui'] as const
 export const BULL_BOARD_VERSION = '9.10.1'
 
-/** The path of the English texts, relative to the directory of the pages. */
-export const TEXTS_PATH = 'static/locales/en-US/messages.json'
+const LANGUAGES = 'static/locales'
 
 /** Returns Bull Board, or undefined if one of its packages is not installed. */
 export async function loadBullBoard(): Promise<BullBoard | undefined> {
@@ -26,8 +25,7 @@ export async function loadBullBoard(): Promise<BullBoard | undefined> {
     ])
     // createBullBoard() reads its pages from this package.
     const pages = import.meta.resolve('@bull-board/ui/package.json')
-    const texts: unknown = JSON.parse(await readFile(new URL(`dist/${TEXTS_PATH}`, pages), 'utf8'))
-    return { createBullBoard, BullMQAdapter, FastifyAdapter, texts }
+    return { createBullBoard, BullMQAdapter, FastifyAdapter, texts: await readTexts(new URL('dist/', pages)) }
   } catch (error) {
     if (isMissingPeer(error)) return undefined
     throw error
@@ -41,4 +39,13 @@ export async function loadBullBoard(): Promise<BullBoard | undefined> {
 function isMissingPeer(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return code === 'ERR_MODULE_NOT_FOUND' && BULL_BOARD_PACKAGES.some((name) => message.includes(`'${name}`))
+}
+
+async function readTexts(pages: URL): Promise<ReadonlyMap<string, unknown>> {
+  const languages = await readdir(new URL(LANGUAGES, pages))
+  const read = languages.map(async (language): Promise<[string, unknown]> => {
+    const path = `${LANGUAGES}/${language}/messages.json`
+    return [path, JSON.parse(await readFile(new URL(path, pages), 'utf8'))]
+  })
+  return new Map(await Promise.all(read))
 }

@@ -2,37 +2,25 @@
 import type { TaskStatus } from '@bullpen/contract'
 
 /**
- * The tabs in the order of the board, with the status of the tasks in each. Bull Board offers the buttons that retry and delete
- * tasks only on the tab `failed`. This tab therefore shows the dead tasks, under another label (board-texts.ts).
+ * The tabs in the order of the board, with the status of the tasks in each. The pages know only these names, which are those of
+ * BullMQ's sets, so the statuses that BullMQ does not have take the names that no task needs, under other labels (board-texts.ts). Bull
+ * Board offers the buttons that retry and delete all tasks only on the tab `failed`, so the dead tasks have this name.
  */
 export const TABS = {
   failed: 'dead',
   active: 'active',
   waiting: 'waiting',
-  retrying: 'retrying',
-  scheduled: 'scheduled',
+  prioritized: 'retrying',
+  delayed: 'scheduled',
   completed: 'completed',
-  cancelled: 'cancelled',
-  expired: 'expired',
-  prioritized: 'waiting',
-  'waiting-children': 'waiting',
+  paused: 'cancelled',
+  'waiting-children': 'expired',
 } as const satisfies Readonly<Record<string, TaskStatus>>
 
 export type Tab = keyof typeof TABS
 
 export const TAB_NAMES = Object.keys(TABS) as readonly Tab[]
 
-/** The tabs whose tasks are only a part of one of BullMQ's sets, so that BullMQ can neither count nor list them. */
-const PART_TABS = ['scheduled', 'retrying', 'failed', 'cancelled', 'expired'] as const
-
-export type PartTab = (typeof PART_TABS)[number]
-
-export function isPartTab(tab: unknown): tab is PartTab {
-  return PART_TABS.some((name) => name === tab)
-}
-
-/** Returns the tab that shows the tasks with this status, or undefined if several tabs do. */
-export function tabOf(status: TaskStatus): Tab | undefined {
-  const [tab, another] = TAB_NAMES.filter((name) => TABS[name] === status)
-  return another === undefined ? tab : undefined
+export function isTab(name: string): name is Tab {
+  return Object.hasOwn(TABS, name)
 }

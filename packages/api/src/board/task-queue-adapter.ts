@@ -2,21 +2,25 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { readTaskId, taskPath } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
+import type { FingerprintCount } from '@bullpen/engine/internal'
 import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
 import type { BullBoard } from './bull-board.ts'
-import { isPartTab, type PartTab, TAB_NAMES, TABS, type Tab, tabOf } from './tabs.ts'
+import { DELIMITER, kindTexts } from './error-kinds.ts'
+import { TAB_NAMES, TABS, type Tab } from './tabs.ts'
 
 type Adapter = InstanceType<BullBoard['BullMQAdapter']>
+type Counts = Awaited<ReturnType<Adapter['getJobCounts']>>
 /** The type of BullMQ's queue, taken from the adapter's parameter because only packages/bullmq may import bullmq. */
 export type BoardQueue = ConstructorParameters<BullBoard['BullMQAdapter']>[0]
 export type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
 
 /** What the board reads of the tasks, in addition to BullMQ's queues. */
-export interface BoardReads extends Pick<Broker, 'find' | 'counts'> {
+export interface BoardReads extends Pick<Broker, 'find' | 'counts' | 'countDead'> {
   /** Returns the jobs of one page. `start` and `end` are the positions of its first and last task, starting from 0. */
   boardJobs(page: {
     readonly queue: string
-    readonly status: (typeof TABS)[PartTab]
+    readonly status: 'dead' | 'scheduled' | 'retrying' | 'cancelled' | 'expired'
+    readonly fingerprint?: string | undefined
     readonly start: number
     readonly end: number
   }): Promise<readonly BoardJob[]>
@@ -27,23 +31,41 @@ export interface QueueView {
   readonly reads: BoardReads
   /** Whether the board shows its buttons. */
   readonly allowsChanges: boolean
-  /** The tab to show, if Bull Board itself does not accept the tab's name. */
-  readonly tab?: Tab | undefined
   /** Receives the status of each task that the adapter returns. */
   readonly shown: Map<string, TaskStatus>
 }
 
-export type TaskQueueAdapterClass = new (view: QueueView) => Adapter
+/** The dead tasks of a queue with one kind of error. */
+export interface KindView extends QueueView {
+  readonly name: string
+  readonly fingerprint: string
+  /** Whether the kind's page is open. Otherwise, the board only lists the kind. */
+  readonly isOpen: boolean
+  /** Undefined if there are no such tasks any more. */
+  readonly count: FingerprintCount | undefined
+}
 
-/** Creates the class at run time, because its base class is loaded at run time. */
-export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']): TaskQueueAdapterClass {
-  return class TaskQueueAdapter extends BullMQAdapter {
+/** BullMQ's sets of waiting jobs, of which the board shows one list. */
+const WAITING_SETS = ['waiting', 'prioritized', 'waiting-children'] as const
+
+/** A task in one of these statuses gets no buttons on its own page. The lists know no other names than those of their tabs. */
+const WITHOUT_BUTTONS: readonly TaskStatus[] = ['scheduled', 'retrying', 'cancelled', 'expired']
+
+export interface BoardAdapters {
+  readonly TaskQueueAdapter: new (view: QueueView) => Adapter
+  readonly ErrorKindAdapter: new (kind: KindView) => Adapter
+}
+
+/** Creates the classes at run time, because their base class is loaded at run time. */
+export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardAdapters {
+  class TaskQueueAdapter extends BullMQAdapter {
     /** Only dead tasks can be retried. */
     override readonly allowCompletedRetries = false
     readonly #view: QueueView
 
-    constructor(view: QueueView) {
+    constructor(view: QueueView, texts: { displayName?: string; description?: string; delimiter?: string } = {}) {
       super(view.queue, {
+        ...texts,
         readOnlyMode: !view.allowsChanges,
         externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
       })
@@ -52,22 +74,17 @@ export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']): Tas
       this.setFormatter('returnValue', formatReturnValue)
     }
 
-    /** Bull Board's type lists BullMQ's sets, but its pages show any other name as well. */
-    override getStatuses() {
-      return ['latest', ...TAB_NAMES] as ReturnType<Adapter['getStatuses']>
+    override getStatuses(): ReturnType<Adapter['getStatuses']> {
+      return ['latest', ...TAB_NAMES]
     }
 
-    override getJobStatuses() {
-      const { tab } = this.#view
-      return (tab === undefined ? [...TAB_NAMES] : [tab]) as ReturnType<Adapter['getJobStatuses']>
+    override getJobStatuses(): ReturnType<Adapter['getJobStatuses']> {
+      return [...TAB_NAMES]
     }
 
-    override async getJobCounts() {
-      const { queue, reads } = this.#view
-      const [jobs, tasks] = await Promise.all([super.getJobCounts(), reads.counts(queue.name)])
-      const sizes: Readonly<Record<string, number>> = jobs
-      const counts = TAB_NAMES.map((tab) => [tab, isPartTab(tab) ? tasks[TABS[tab]] : (sizes[tab] ?? 0)])
-      return Object.fromEntries(counts) as Awaited<ReturnType<Adapter['getJobCounts']>>
+    override async getJobCounts(): Promise<Counts> {
+      const tasks = await this.#view.reads.counts(this.#view.queue.name)
+      return Object.fromEntries(TAB_NAMES.map((tab) => [tab, tasks[TABS[tab]]])) as Counts
     }
 
     override async getJob(id: string) {
@@ -77,17 +94,34 @@ export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']): Tas
       return job === undefined ? undefined : this.#shown(job, record?.status)
     }
 
-    override async getJobs(tabs: Parameters<Adapter['getJobs']>[0], start = 0, end = -1) {
-      const pages = await Promise.all((tabs as readonly Tab[]).map((tab) => this.#page(tab, start, end)))
+    override async getJobs(tabs: Parameters<Adapter['getJobs']>[0], start = 0, end = Number.MAX_SAFE_INTEGER) {
+      const pages = await Promise.all(
+        (tabs as readonly Tab[]).map(async (tab) => {
+          const status = TABS[tab]
+          return (await this.readPage(status, start, end)).map((job) => this.#shown(job, status))
+        }),
+      )
       return pages.flat()
     }
 
-    async #page(tab: Tab, start: number, end: number): Promise<readonly BoardJob[]> {
+    async readPage(status: TaskStatus, start: number, end: number): Promise<readonly BoardJob[]> {
       const { queue, reads } = this.#view
-      const jobs = isPartTab(tab)
-        ? await reads.boardJobs({ queue: queue.name, status: TABS[tab], start, end })
-        : await super.getJobs([tab], start, end)
-      return jobs.map((job) => this.#shown(job, TABS[tab]))
+      if (status === 'waiting') return this.#readWaiting(start, end)
+      if (status === 'active' || status === 'completed') return super.getJobs([status], start, end)
+      return reads.boardJobs({ queue: queue.name, status, start, end })
+    }
+
+    /** Reads a page of BullMQ's sets as if they were one list. */
+    async #readWaiting(start: number, end: number): Promise<readonly BoardJob[]> {
+      const sizes: Readonly<Record<string, number>> = await super.getJobCounts()
+      let passed = 0
+      const pages = WAITING_SETS.map((set) => {
+        const size = sizes[set] ?? 0
+        const [from, to] = [Math.max(start - passed, 0), Math.min(end - passed, size - 1)]
+        passed += size
+        return from <= to ? super.getJobs([set], from, to) : []
+      })
+      return (await Promise.all(pages)).flat()
     }
 
     /** Changes the job in place, which is safe because the job was read only for this page. */
@@ -96,10 +130,68 @@ export function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']): Tas
       job.toJSON = () => formatJob(toJson(), status)
       if (status === undefined) return job
       this.#view.shown.set(String(job.id), status)
-      const tab = tabOf(status)
-      // The board chooses the buttons by this name. For the statuses that several tabs show, BullMQ knows the right one.
-      if (tab !== undefined) job.getState = async () => tab as Awaited<ReturnType<BoardJob['getState']>>
+      if (WITHOUT_BUTTONS.includes(status)) job.getState = async () => status as 'unknown'
       return job
     }
   }
+
+  class ErrorKindAdapter extends TaskQueueAdapter {
+    readonly #kind: KindView
+
+    constructor(kind: KindView) {
+      super(kind, { ...kindTexts(kind.count), delimiter: DELIMITER })
+      this.#kind = kind
+    }
+
+    override getName() {
+      return this.#kind.name
+    }
+
+    /** The overview adds up the tasks on each tab of all entries. These tasks already count on their queue's tab. */
+    override getStatuses(): ReturnType<Adapter['getStatuses']> {
+      return this.#kind.isOpen ? ['latest', 'failed'] : ['latest']
+    }
+
+    override getJobStatuses(): ReturnType<Adapter['getJobStatuses']> {
+      return ['failed']
+    }
+
+    override async getJobCounts(): Promise<Counts> {
+      const { isOpen, count } = this.#kind
+      const failed = count?.count ?? 0
+      return (isOpen ? { failed } : { failed, latest: failed }) as Counts
+    }
+
+    override async readPage(status: TaskStatus, start: number, end: number): Promise<readonly BoardJob[]> {
+      const { queue, reads, fingerprint } = this.#kind
+      return status === 'dead' ? reads.boardJobs({ queue: queue.name, status, fingerprint, start, end }) : []
+    }
+
+    // The board asks for these of each entry, but they are properties of the queue.
+    override async isPaused() {
+      return false
+    }
+
+    override async getWorkers() {
+      return null
+    }
+
+    override getGlobalConcurrency() {
+      return Promise.resolve(null)
+    }
+
+    override async getActiveRateLimitTtl() {
+      return 0
+    }
+
+    override async getJobSchedulersCount() {
+      return 0
+    }
+
+    override async getJobSchedulers() {
+      return []
+    }
+  }
+
+  return { TaskQueueAdapter, ErrorKindAdapter }
 }

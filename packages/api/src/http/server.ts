@@ -117,7 +117,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await addReference(app, openApiDocument(catalogue, routes, version))
   if (showsBoard) {
     const { broker, boardQueues: queues, boardJobs, log, allowBoardChanges } = options
-    const reads = { find: broker.find, counts: broker.counts, boardJobs }
+    const reads = { find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
     const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
     await addBoard(app, bullBoard, { queues, reads, log, buttons })
   }
