@@ -199,6 +199,7 @@ function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definition
       queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
         broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals)),
+        broker.schedules.troubles(queue).then((counts) => telemetry.troubledSchedules(queue, counts)),
         reportHeldRetries(telemetry, broker, queue, definitions),
       ]),
     )

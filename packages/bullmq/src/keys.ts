@@ -123,6 +123,8 @@ export function queueKeys(namespace: string, queue: string) {
     schedules: `${base}:schedules`,
     /** Sorted set: the names of the schedules that the leader has to look at, scored by when (ms since 1970). */
     scheduleTimes: `${base}:schedule-times`,
+    /** Hash: by schedule, the troubles that the leader has reported (schedules/trouble-watch.ts). Others are missing. */
+    scheduleTroubles: `${base}:schedule-troubles`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */

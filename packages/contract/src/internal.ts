@@ -117,6 +117,7 @@ export { taskView } from './http/record-view.ts'
 export {
   MAX_NEXT_RUNS,
   SCHEDULE_NAME,
+  SCHEDULE_TROUBLES,
   type ScheduleList,
   scheduleChangeSchema,
   scheduleDeletedSchema,

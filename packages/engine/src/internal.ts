@@ -93,6 +93,12 @@ export type { ScheduleChange } from './schedule/schedule-diff.ts'
 export { SCHEDULE_LABELS, type ScheduleRecord, scheduleTag, settingsOf } from './schedule/schedule-record.ts'
 export { createSchedules } from './schedule/schedules.ts'
 export { type Trouble, troublesOf } from './schedule/trouble.ts'
+export {
+  countTroubles,
+  type ReportedTrouble,
+  type TroubleCounts,
+  troubleChanges,
+} from './schedule/trouble-changes.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'

@@ -274,6 +274,7 @@ function usedTelemetry(): Telemetry {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2 })
     telemetry.heldRetries('mail', 'mail.send', 12)
+    telemetry.troubledSchedules('mail', { failing: 1, overlapping: 0, missed: 0 })
     telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)

@@ -38,6 +38,8 @@ export interface Telemetry {
   ): void
   /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
   heldRetries(queue: string, task: string, count: number): void
+  /** Sets how many of a queue's schedules are in each kind of trouble. Call it from {@link onScrape} at every scrape. */
+  troubledSchedules(queue: string, counts: Readonly<Record<string, number>>): void
   /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
@@ -76,6 +78,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const queueBytes = gauge(registry, 'bullpen_queue_bytes')
   const held = gauge(registry, 'bullpen_held_retries')
+  const troubled = gauge(registry, 'bullpen_troubled_schedules')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
@@ -92,7 +95,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, queueBytes, held, unaccounted, repairs, blocked, unsafe]) each.reset()
+    for (const each of [queueTasks, queueBytes, held, troubled, unaccounted, repairs, blocked, unsafe]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit, records]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -121,6 +124,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     heldRetries(queue, task, count) {
       held.set({ queue, task }, count)
+    },
+    troubledSchedules(queue, counts) {
+      for (const [trouble, count] of Object.entries(counts)) troubled.set({ queue, trouble }, count)
     },
     blockedRequests(queue, count) {
       blocked.set({ queue }, count)

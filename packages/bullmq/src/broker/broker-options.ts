@@ -63,6 +63,8 @@ export interface BrokerOptions {
   readonly checkServerEveryMs?: number
   /** How often a queue is read to estimate when its new tasks start, in ms. Defaults to 2,000. Tests set this. */
   readonly readBacklogEveryMs?: number
+  /** How often the leader looks for schedules in trouble, in ms. Defaults to 30,000. Tests set this. */
+  readonly watchSchedulesEveryMs?: number
   /**
    * Returns the time in milliseconds since 1970, by the clock that decides when tasks are due; for example, the `now` of
    * {@link openSkewMonitor}. Defaults to the machine's clock.

@@ -3,6 +3,7 @@
 // namespace, which does the housekeeping (../leader/leader.ts) and runs the schedules (../schedules).
 
 import { randomBytes } from 'node:crypto'
+import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
@@ -18,6 +19,7 @@ import { readBoardJobs } from '../queries/board-jobs.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
 import { scheduleRunner } from '../schedules/schedule-runner.ts'
 import { openScheduleStore, type RedisScheduleStore } from '../schedules/schedule-store.ts'
+import { createTroubleWatch } from '../schedules/trouble-watch.ts'
 import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
@@ -144,6 +146,18 @@ function standForLeader(
     onExpired,
     onCancelled,
     runDueSchedules: scheduleRunner({ redis, namespace, store, now, process: processName, onEnqueued, onCancelled }),
+    watchSchedules: createTroubleWatch({
+      redis,
+      namespace,
+      now,
+      everyMs: options.watchSchedulesEveryMs,
+      onBegun(queue, schedule, { kind: trouble, since, detail }) {
+        log.warn({ queue, schedule, trouble, since: timeText(since) }, `schedule is in trouble: ${detail}`)
+      },
+      onEnded(queue, schedule, { kind: trouble, since }) {
+        log.info({ queue, schedule, trouble, since: timeText(since) }, 'schedule is no longer in trouble')
+      },
+    }),
     onRepaired(queue, entries) {
       if (entries > 0) log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
     },

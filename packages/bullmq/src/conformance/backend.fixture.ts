@@ -39,7 +39,10 @@ export async function openBullmqOn(
   const keys = queueKeys(namespace, queue)
   const redis = workerConnection(redisUrl, silent)
   const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, codec, log: silent, onExpired, leaderTimes })
+  const broker = openBroker({
+    ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
+    ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
+  })
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {

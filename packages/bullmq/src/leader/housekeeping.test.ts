@@ -37,6 +37,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     onRepaired: (_, entries) => repaired.push(entries),
     onNewFingerprint: () => {},
     runDueSchedules: async () => undefined,
+    watchSchedules: async () => {},
     onFailed: (failure) => failures.push(failure),
     ...options,
   })

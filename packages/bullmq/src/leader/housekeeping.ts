@@ -47,6 +47,8 @@ export interface HousekeepingOptions {
    * nothing is due within `withinMs`.
    */
   readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
+  /** Examines the schedules of a queue if that is due, and reports those that are in trouble. */
+  readonly watchSchedules: (queue: string, term: Term) => Promise<void>
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
   readonly onFailed: (failure: HousekeepingFailure) => void
   /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
@@ -130,6 +132,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           if (isOver()) return
         }
       },
+      watchSchedules: () => options.watchSchedules(queue, term),
       repeatCancels: () =>
         repeatCancels(redis, keys, {
           now: now(),

@@ -1,28 +1,19 @@
 // Stores schedules in Redis, each under the hash tag of its task's queue, so that one script can enqueue a tick's task and move the
 // schedule past the tick, even in a Redis Cluster.
-import type { TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
-import {
-  decodePayload,
-  encodePayload,
-  type ScheduleRecord,
-  type ScheduleStore,
-  type ScheduleWrite,
-  type StoredSchedule,
-  storedEnvelope,
-} from '@bullpen/engine/internal'
+import { type ScheduleStore, type ScheduleWrite, type StoredSchedule, storedEnvelope } from '@bullpen/engine/internal'
 import type { Queue, RedisQueueBackend } from 'bullmq'
 import { openQueue } from '../broker/queue-handles.ts'
-import { parseJson } from '../codec.ts'
 import { collectAdds } from '../internals/composition/add-all-jobs.ts'
 import { queueKeys } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
-import { readTogether } from '../queries/read-together.ts'
-import { addStateReads, decodeState, STATE_READS } from '../queries/task-state.ts'
-import { readSchedulesScript, type StoredText } from '../scripts/schedules/read-schedules.ts'
+import { readSchedulesScript } from '../scripts/schedules/read-schedules.ts'
 import { runScheduleScript } from '../scripts/schedules/run-schedule.ts'
 import { writeScheduleScript } from '../scripts/schedules/write-schedule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { lastStatuses } from './run-statuses.ts'
+import { decodeRecord, encodeRecord } from './stored-record.ts'
+import { readTroubleCounts } from './trouble-watch.ts'
 
 export interface ScheduleStoreOptions {
   readonly redis: Commander
@@ -53,11 +44,12 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
   const read = async (queue: string, within: number | '') => {
     const keys = queueKeys(namespace, queue)
     const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
-    const found = texts.flatMap((text) => decodeStored(text, codec))
-    const statuses = await statusesOf(
-      queue,
-      found.flatMap(({ record: { lastRun } }) => (lastRun === undefined ? [] : [lastRun.id])),
-    )
+    const found = texts.flatMap(({ token, record: text }) => {
+      const record = decodeRecord(text, codec)
+      return record === undefined ? [] : [{ token, record }]
+    })
+    const records = found.map(({ record }) => record)
+    const statuses = await call(() => lastStatuses(redis, keys, records))
     const schedules = found.map(
       ({ record, token }): StoredSchedule => ({
         record,
@@ -67,21 +59,6 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
       }),
     )
     return { now, schedules }
-  }
-
-  const statusesOf = async (queue: string, ids: readonly TaskId[]): Promise<ReadonlyMap<string, TaskStatus>> => {
-    if (ids.length === 0) return new Map()
-    const keys = queueKeys(namespace, queue)
-    const answers = await call(() =>
-      readTogether(redis, (reads) => {
-        for (const id of ids) addStateReads(reads, keys, id)
-      }),
-    )
-    const entries = ids.flatMap((id, i): (readonly [string, TaskStatus])[] => {
-      const state = decodeState(id, queue, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), () => undefined)
-      return state === undefined ? [] : [[id, state.status]]
-    })
-    return new Map(entries)
   }
 
   const write = (change: ScheduleWrite): ReturnType<ScheduleStore['write']> => {
@@ -104,6 +81,7 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     },
     due: (queue, withinMs) => read(queue, withinMs),
     write,
+    troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
     async close() {
       await Promise.allSettled([...opened.values()].map((queue) => queue.close()))
     },
@@ -117,29 +95,4 @@ function addOf(backend: RedisQueueBackend, task: NewTask, codec: PayloadCodec | 
   const [add] = collectAdds(backend, { task, data, admitted })
   if (add === undefined) throw new Error('BullMQ has sent no script to add the task')
   return add
-}
-
-/** With a codec, the input is stored encoded, like that of a task. */
-function encodeRecord(record: ScheduleRecord | undefined, codec: PayloadCodec | undefined): string {
-  if (record === undefined) return ''
-  if (codec === undefined) return JSON.stringify(record)
-  const { input, ...template } = record.template
-  return JSON.stringify({ ...record, template, encodedInput: encodePayload(input, codec) })
-}
-
-/** @throws Error if the input was encoded by a codec that this process does not have. */
-function decodeStored(
-  { token, record: text }: StoredText,
-  codec: PayloadCodec | undefined,
-): readonly { readonly token: string; readonly record: ScheduleRecord }[] {
-  const parsed = parseJson(text)
-  if (!isRecord(parsed)) return []
-  const { encodedInput, ...record } = parsed
-  if (encodedInput === undefined) return [{ token, record }]
-  return [{ token, record: { ...record, template: { ...record.template, input: decodePayload(encodedInput, codec) } } }]
-}
-
-/** Only Bullpen writes these records, so their fields are not checked one by one. */
-function isRecord(value: unknown): value is ScheduleRecord & { readonly encodedInput?: unknown } {
-  return typeof value === 'object' && value !== null && 'cadence' in value && 'template' in value && 'cursor' in value
 }

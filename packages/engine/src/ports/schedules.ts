@@ -2,6 +2,7 @@
 import type { ScheduleAction, ScheduleDefinition, ScheduleSource, TaskId, TaskStatus } from '@bullpen/contract'
 import type { ScheduleChange } from '../schedule/schedule-diff.ts'
 import type { ScheduleRecord } from '../schedule/schedule-record.ts'
+import type { TroubleCounts } from '../schedule/trouble-changes.ts'
 import type { NewTask } from './new-task.ts'
 
 /** A schedule together with the status of its last run. */
@@ -48,6 +49,11 @@ export interface Schedules {
   run(name: string): Promise<{ readonly id: TaskId; readonly state: ScheduleState }>
   /** Deletes the schedule. Tasks that have been enqueued are not affected. Returns false if the schedule does not exist. */
   remove(name: string): Promise<boolean>
+  /**
+   * Returns how many of a queue's schedules are in each kind of trouble. The numbers may be up to 30 s old. Takes one round trip,
+   * regardless of the number of schedules.
+   */
+  troubles(queue: string): Promise<TroubleCounts>
   /**
    * Makes the stored schedules match a catalogue's: stores its schedules, and deletes those that came from a catalogue and are no longer
    * in it. A schedule of a queue that is not the catalogue's is deleted only if the catalogue has one with the same name, which has
@@ -100,6 +106,8 @@ export interface ScheduleStore {
   /** Returns the queue's schedules whose `wakeAt` is at most `withinMs` from now, and the time on the store's clock. */
   due(queue: string, withinMs: number): Promise<{ readonly now: number; readonly schedules: readonly StoredSchedule[] }>
   write(write: ScheduleWrite): Promise<WriteResult>
+  /** Counts the queue's schedules that are in trouble. */
+  troubles(queue: string): Promise<TroubleCounts>
 }
 
 /** Returns a token for one write of a schedule. */

@@ -181,6 +181,7 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
     },
 
     remove,
+    troubles: (queue) => store.troubles(queue),
 
     async sync(definitions: readonly ScheduleDefinition[], { by, dryRun }) {
       const wanted = definitions.map(settingsOf)

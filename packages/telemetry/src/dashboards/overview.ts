@@ -67,6 +67,15 @@ export const overview = dashboard({
           queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_TASK}})`, '{{queue}} {{task}}')],
         },
         {
+          title: 'Schedules in trouble',
+          description:
+            'Schedules whose last run is dead or expired (failing), whose runs have overlapped for an hour (overlapping), or that have missed a tick within the last day (missed). `bullpen schedules list --trouble` shows which they are.',
+          unit: 'short',
+          queries: [
+            query(`max by (queue, trouble) (bullpen_troubled_schedules{${OF_QUEUE}}) > 0`, '{{queue}} {{trouble}}'),
+          ],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',

@@ -48,6 +48,8 @@ export const LOG_FIELDS = {
   slowestTaskMs: 'time from the start of the drain to the end of its last task',
   command: 'the id of a fleet command',
   schedule: "the schedule's name",
+  trouble: 'what is wrong with the schedule: failing, overlapping or missed',
+  since: 'when the trouble began',
   by: "who sent the command or request: the name that the sender gave, and the API key's fingerprint",
   spec: 'what the command requests',
   fingerprint: 'identifies the kind of error that made tasks dead',

@@ -8,6 +8,7 @@ export interface MetricRow {
     | 'tasks'
     | 'attempts'
     | 'retries'
+    | 'schedules'
     | 'slots'
     | 'isolates'
     | 'requests'
@@ -189,6 +190,12 @@ export const METRICS = {
     unit: 'retries',
     labels: ['queue', 'task'],
     help: 'Number of retries that the retry budget of their definition holds, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_troubled_schedules: {
+    type: 'gauge',
+    unit: 'schedules',
+    labels: ['queue', 'trouble'],
+    help: 'Number of schedules that are in trouble: failing if the last run is dead or expired, overlapping if every tick of the last hour found the previous run unfinished, missed if a tick was missed within the last day. The value is up to 30 s old. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',

@@ -4,6 +4,7 @@ import type { TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import {
   type Clock,
+  countTroubles,
   createSchedules,
   type DueSchedulesOptions,
   runDueSchedules,
@@ -11,6 +12,7 @@ import {
   type Schedules,
   type ScheduleWrite,
   type StoredSchedule,
+  troublesOf,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 
@@ -61,6 +63,11 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
       const until = clock.now() + withinMs
       const due = [...kept.values()].filter((each) => each.queue === queue && (each.wakeAt ?? Infinity) <= until)
       return { now: clock.now(), schedules: due.map(stateOf) }
+    },
+    async troubles(queue) {
+      check()
+      const own = [...kept.values()].filter((each) => each.queue === queue)
+      return countTroubles(own.flatMap((each) => troublesOf(stateOf(each))))
     },
     async write(change) {
       check()

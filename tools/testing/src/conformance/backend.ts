@@ -11,7 +11,7 @@ export interface BackendOptions {
   readonly retention?: Retention | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * With `quick`, a lost lock is noticed within a second. `usual` stands for the production settings, which put less load on
+   * With `quick`, a lost lock and a schedule in trouble are noticed within a second. `usual` stands for the production settings, which put less load on
    * Redis.
    */
   readonly locks: 'quick' | 'usual'

@@ -9,7 +9,7 @@ import {
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { gate, long, openSetup, short } from './setup.ts'
+import { gate, long, openSetup, QUEUE, short } from './setup.ts'
 
 const BY = { source: 'api', by: 'ann' } as const
 
@@ -145,6 +145,34 @@ export function schedules(open: OpenBackend): void {
     expect(resumed.record.paused).toBeUndefined()
     expect(resumed.record.next).toBeGreaterThan(resumed.now)
     await eventually(async () => (await idsOf('waiting')).length > runs)
+  })
+
+  it('a schedule is counted as failing from the death of its last run until a run succeeds or the schedule is deleted', async () => {
+    let fails = true
+    const { broker, start, settled } = await openSetup(open, {
+      handle({ input }) {
+        if (fails) throw new TaskError('broken', 'it never works', { retryable: false })
+        return input
+      },
+      locks: 'quick',
+    })
+    await start()
+    const becomes = (failing: number) =>
+      eventually(async () => (await broker.schedules.troubles(QUEUE)).failing === failing)
+    const run = async () => settled((await broker.schedules.run('yearly')).id)
+    await broker.schedules.put(yearly(), BY)
+    await broker.schedules.put(yearly({ name: 'other' }), BY)
+    expect(await broker.schedules.troubles(QUEUE)).toEqual({ failing: 0, overlapping: 0, missed: 0 })
+    await run()
+    await becomes(1)
+    fails = false
+    await run()
+    await becomes(0)
+    fails = true
+    await run()
+    await becomes(1)
+    await broker.schedules.remove('yearly')
+    await becomes(0)
   })
 
   it('storing a schedule again changes only the settings that differ, and keeps its ticks unless its cadence differs', async () => {

@@ -8,6 +8,7 @@ export type Duty =
   | 'requeueLost'
   | 'expire'
   | 'runSchedules'
+  | 'watchSchedules'
   | 'repeatCancels'
   | 'cancelByRules'
   | 'removeOld'
@@ -69,6 +70,8 @@ export const surveyQueueScript = defineScript({
     'expired',
     'expiries',
     'scheduleTimes',
+    'schedules',
+    'scheduleTroubles',
     'cancelling',
     'cancelRules',
     'uniqueKeys',
@@ -95,6 +98,7 @@ if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then n
 if #redis.call('ZRANGEBYSCORE', scheduleTimes, '-inf', whole(millis() + ${SCHEDULE_HORIZON_MS}), 'LIMIT', 0, 1) > 0 then
   needs('runSchedules')
 end
+if redis.call('EXISTS', schedules, scheduleTroubles) > 0 then needs('watchSchedules') end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
