@@ -72,10 +72,11 @@ async function retryWhileKilled(plan: Plan, setup: DrillSetup, random: Random): 
   const { broker, fleet, redisUrl, namespace, untilIdle } = setup
   const { queue } = broken
   await Promise.all(Array.from({ length: plan.processes }, () => fleet.start()))
-  const { selected, others } = await enqueueBroken(broker, plan)
-  await holdsWithin(WITHIN_MS, async () => (await broker.counts(queue)).dead === plan.dead)
-  const api = await startApi({ redisUrl, namespace })
+  const starting = startApi({ redisUrl, namespace })
   try {
+    const { selected, others } = await enqueueBroken(broker, plan)
+    const api = await starting
+    await holdsWithin(WITHIN_MS, async () => (await broker.counts(queue)).dead === plan.dead)
     const countMs = await medianCountMs(api)
     let isRetrying = true
     const input = () => ({ ms: TASK_MS, listens: false })
@@ -84,11 +85,12 @@ async function retryWhileKilled(plan: Plan, setup: DrillSetup, random: Random): 
     const fingerprint =
       (await api.client().countDead({ queue })).find(({ code }) => code === SELECTED)?.fingerprint ?? ''
     const { id } = await api.client().retryDead({ queue, fingerprint, rate: plan.rate, by: 'drill' })
-    await api.replace()
+    const replaced = api.replace()
     const changed = async (): Promise<number> => (await broker.deadProgress(id))?.changed ?? 0
     const isDone = async (): Promise<boolean> => (await broker.deadProgress(id))?.doneAt !== undefined
     const rates = sampledRates(changed, () => isRetrying)
     const deaths = await killWhile(plan, setup, api, random, changed)
+    await replaced
     await holdsWithin(WITHIN_MS, isDone)
     isRetrying = false
     const accepted = [...selected, ...(await enqueued)]
@@ -125,7 +127,7 @@ async function retryWhileKilled(plan: Plan, setup: DrillSetup, random: Random): 
       }),
     }
   } finally {
-    await api.close()
+    await (await starting).close()
   }
 }
 
