@@ -49,7 +49,8 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Use the API or the CLI instead, or [switch on the buttons](../how-to/bull-board.md#switch-on-the-buttons).',
   },
   task_not_found: {
-    meaning: 'There is no task with this id, or the task was deleted, or removed when its retention period ended.',
+    meaning:
+      'There is no task with this id. It may have been deleted by request, or removed when its retention period ended.',
     action: 'Check the id. To keep tasks for longer, raise the [retention](../how-to/retention.md) of their status.',
   },
   cancel_not_found: {
