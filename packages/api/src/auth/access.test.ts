@@ -186,6 +186,16 @@ describe('a browser without a session', () => {
     expect(answer.body).not.toContain('script')
   })
 
+  test('that follows a link on another site loads the page again, because it may have a session that it has not sent', async () => {
+    const { app } = await testApi()
+    const open = (site: string) =>
+      app.inject({ url: '/reference', headers: { accept: 'text/html', 'sec-fetch-site': site } })
+    const first = await open('cross-site')
+    expect(first.statusCode).toBe(401)
+    expect(first.body).toContain('<meta http-equiv="refresh" content="0">')
+    for (const site of ['same-origin', 'none']) expect((await open(site)).body).toContain('<form method="post"')
+  })
+
   test('that posts is answered with a problem', async () => {
     const { app } = await testApi()
     const answer = await app.inject({ method: 'POST', url: '/v1/tasks', headers: { accept: 'text/html' } })

@@ -4,7 +4,7 @@ import { parseCookie } from 'cookie'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { sendProblem } from '../http/problems/problem.ts'
 import type { Key, Keyring, Origin } from './keyring.ts'
-import { sendLoginPage } from './login-page.ts'
+import { sendLoginPage, sendReloadPage } from './login-page.ts'
 
 /**
  * `open` does not require a key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it
@@ -72,7 +72,9 @@ function identify(request: FastifyRequest, key: Key | undefined): boolean {
 function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): void {
   const { authorization } = request.headers
   if (access === 'browser' && authorization === undefined && opensPage(request)) {
-    sendLoginPage(reply, { destination: request.url })
+    // The browser may have a session that it does not send with a link on another site, because its cookie is SameSite=Strict.
+    if (request.headers['sec-fetch-site'] === 'cross-site') sendReloadPage(reply)
+    else sendLoginPage(reply, { destination: request.url })
     return
   }
   sendProblem(request, reply, new BullpenError('unauthorized', reasonOf(authorization, access)))

@@ -1,4 +1,5 @@
-// Serves the login form, which a browser without a session sees instead of the board or the reference.
+// Serves the login form, which a browser without a session sees instead of the board or the reference, and a page that makes a browser
+// send its session.
 import type { FastifyReply } from 'fastify'
 import { PAGE_POLICY } from '../http/security-headers.ts'
 
@@ -25,13 +26,30 @@ export interface LoginForm {
 }
 
 export function sendLoginPage(reply: FastifyReply, { destination, problem, status = 401 }: LoginForm): FastifyReply {
+  return sendPage(reply, status, loginPage(loginDestination(destination), problem))
+}
+
+/** Makes the browser request the same page again. This request comes from the API's own page, so the browser sends its session. */
+export function sendReloadPage(reply: FastifyReply): FastifyReply {
+  return sendPage(reply, 401, RELOAD_PAGE)
+}
+
+function sendPage(reply: FastifyReply, status: 200 | 401, html: string): FastifyReply {
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="bullpen"')
   return reply
     .code(status)
     .header('content-type', 'text/html; charset=utf-8')
     .header('content-security-policy', PAGE_POLICY)
-    .send(loginPage(loginDestination(destination), problem))
+    .send(html)
 }
+
+const RELOAD_PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0">
+<title>Bullpen</title>
+</html>
+`
 
 export function loginDestination(path: string): LoginDestination {
   return path.startsWith('/reference') ? '/reference' : '/board/'

@@ -59,6 +59,14 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () 
     expect((await task(completed)).status).toBe('completed')
   })
 
+  test('a link on another site leads to the board, if the browser has a session', async () => {
+    const { open, press, shows, url, enqueue } = await openPage()
+    const id = await enqueue('idle.wait', {})
+    await open(`data:text/html,<a href="${url}/board/queue/idle/${id}">to the task</a>`)
+    await press('to the task')
+    await shows('idle.wait · waiting')
+  })
+
   test('an operator finds out why tasks are dead, retries those that can succeed, and deletes the rest', async () => {
     const { press, shows, confirm, enqueue, board, fixed, lines, open, url } = await openPage()
     const reasons = { bank_away: 12, card_expired: 7, customer_gone: 5 }
