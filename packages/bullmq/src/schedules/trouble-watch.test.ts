@@ -73,7 +73,7 @@ test('each trouble is logged once when it begins and once when it is over, also 
         level: 'warn',
         schedule: 'late',
         trouble: 'missed',
-        message: 'schedule is in trouble: a tick was missed and not enqueued',
+        message: 'schedule is in trouble: a tick was missed, and no task was enqueued for it',
       },
       {
         level: 'warn',

@@ -126,7 +126,7 @@ export const schedulesQuerySchema = z.strictObject({
     .default('false')
     .transform((text) => text === 'true')
     .pipe(z.boolean())
-    .describe('If `true`, returns only the schedules that are in trouble.'),
+    .describe('If `true`, returns only the schedules that are in trouble: failing, overlapping or missing ticks.'),
 })
 
 export const scheduleQuerySchema = z.strictObject({ next: nextSchema.default(5) })
@@ -181,7 +181,7 @@ export const scheduleViewSchema = z
         }),
       )
       .describe(
-        '`failing`: the last run, or the last few, ended as dead or expired. `overlapping`: for at least an hour, every tick has found the previous run unfinished. `missed`: a tick was missed within the last day.',
+        '`failing`: the last run, or the last few, ended as dead or expired. `overlapping`: for at least an hour, every tick has found the previous run unfinished. `missed`: within the last day, a tick was missed for which no task was enqueued.',
       ),
     links: z.object({ self: z.string() }),
   })

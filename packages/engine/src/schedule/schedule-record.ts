@@ -56,7 +56,7 @@ export interface ScheduleRecord {
   readonly lastRun?: { readonly id: TaskId; readonly tick: number; readonly at: number } | undefined
   readonly runs: number
   readonly skipped: number
-  /** The newest tick that was missed and not enqueued. */
+  /** The newest missed tick for which no task was enqueued. */
   readonly missedAt?: number | undefined
   /** The unbroken series of failed runs before the last run: how many runs, and the tick of the first. */
   readonly failed?: { readonly runs: number; readonly since: number } | undefined

@@ -31,7 +31,7 @@ export function troublesOf({ record, lastStatus, now }: ScheduleState): readonly
     troubles.push({ kind: 'overlapping', since: overlappingSince, detail })
   }
   if (missedAt !== undefined && now - missedAt < MISSED_MS) {
-    troubles.push({ kind: 'missed', since: missedAt, detail: 'a tick was missed and not enqueued' })
+    troubles.push({ kind: 'missed', since: missedAt, detail: 'a tick was missed, and no task was enqueued for it' })
   }
   return troubles
 }

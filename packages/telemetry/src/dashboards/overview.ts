@@ -69,7 +69,7 @@ export const overview = dashboard({
         {
           title: 'Schedules in trouble',
           description:
-            'Schedules whose last run is dead or expired (failing), whose runs have overlapped for an hour (overlapping), or that have missed a tick within the last day (missed). `bullpen schedules list --trouble` shows which they are.',
+            'Schedules whose last run is dead or expired (failing), whose ticks have found the previous run unfinished for an hour (overlapping), or that have missed a tick within the last day (missed). "bullpen schedules list --trouble" lists them.',
           unit: 'short',
           queries: [
             query(`max by (queue, trouble) (bullpen_troubled_schedules{${OF_QUEUE}}) > 0`, '{{queue}} {{trouble}}'),

@@ -195,7 +195,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'schedules',
     labels: ['queue', 'trouble'],
-    help: 'Number of schedules that are in trouble: failing if the last run is dead or expired, overlapping if every tick of the last hour found the previous run unfinished, missed if a tick was missed within the last day. The value is up to 30 s old. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'Number of schedules in each kind of trouble: failing if the last run is dead or expired, overlapping if for at least an hour every tick has found the previous run unfinished, missed if within the last day a tick was missed for which no task was enqueued. The value is up to 30 s old. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',
