@@ -29,6 +29,25 @@ async function setup() {
 }
 
 describe('POST /v1/schedules', () => {
+  it('gives its tasks the retry settings of the schedule, which must be within the bounds of the task', async () => {
+    const { send, broker } = await setup()
+    const backoff = { type: 'fixed', initialDelay: '1m' } as const
+    const created = await send('', { ...request, retry: { maxAttempts: 2, backoff } })
+    expect(created.json()).toMatchObject({ schedule: { retry: { maxAttempts: 2, backoff } } })
+    const { record } = await broker.schedules.find('yearly')
+    expect(record.template).toMatchObject({ maxAttempts: 2, backoff: { type: 'fixed', initialMs: 60_000 } })
+    const refused = await send('', { ...request, retry: { backoff: { ...backoff, initialDelay: '1d' } } })
+    expect(refused.json()).toMatchObject({
+      code: 'invalid_request',
+      errors: [
+        {
+          pointer: '/retry/backoff/initialDelay',
+          message: "expected at most '5m' (retry.callBounds.maxDelay of math.square), got '1d'",
+        },
+      ],
+    })
+  })
+
   it('creates a schedule, and shows its next ticks in the time zone', async () => {
     const { send, get, lines } = await setup()
     const created = await send('', { ...request, by: 'ann' })
