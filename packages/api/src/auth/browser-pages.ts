@@ -5,14 +5,14 @@ import { sendProblem } from '../http/problems/problem.ts'
 import { setPagePolicy } from '../http/security-headers.ts'
 import { isSameOrigin } from './same-origin.ts'
 
-/** Returns why a request that does not only read is refused, or undefined if it is allowed. */
+/** Returns why a request that would change something is refused, or undefined if the request is allowed. */
 export type ChangePolicy = (request: FastifyRequest) => string | undefined
 
-/** A session permits only reading, even if the plugin that serves the pages has routes that make changes. */
+/** Refuses every change, even if the plugin that serves the pages has routes that make changes. */
 export const readOnly: ChangePolicy = () =>
   'the board is read-only; use the API or the CLI to change tasks, or set BULLPEN_API_ALLOW_BOARD_CHANGES=true'
 
-/** Refuses changes that another site has caused, because a browser sends the session with them if its cookie rules permit that. */
+/** Refuses the changes that pages of other sites cause, in case the browser sends the session with such requests. */
 export const onlyOwnPages: ChangePolicy = (request) => {
   if (isSameOrigin(request)) return undefined
   const { origin, host, 'sec-fetch-site': site } = request.headers
@@ -20,7 +20,10 @@ export const onlyOwnPages: ChangePolicy = (request) => {
   return `the request does not come from this board's own page: ${found}; expected 'Sec-Fetch-Site: same-origin', or an Origin whose host is the Host or the X-Forwarded-Host; reload the board, or use the API`
 }
 
-/** Applies to a scope. Call this function before you register the plugin that serves the pages. */
+/**
+ * Lets browser sessions use the routes of a scope, and checks every request that is not a GET or HEAD. Call this function before you
+ * register the plugin that serves the pages.
+ */
 export function makePages(scope: FastifyInstance, changes: ChangePolicy): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, access: 'browser' }

@@ -48,7 +48,7 @@ export interface KindView extends QueueView {
 /** BullMQ's sets of waiting jobs, of which the board shows one list. */
 const WAITING_SETS = ['waiting', 'prioritized', 'waiting-children'] as const
 
-/** A task in one of these statuses gets no buttons on its own page. The lists know no other names than those of their tabs. */
+/** The page of a task in one of these statuses shows no buttons, because none of them would work. */
 const WITHOUT_BUTTONS: readonly TaskStatus[] = ['scheduled', 'retrying', 'cancelled', 'expired']
 
 export interface BoardAdapters {
@@ -130,6 +130,7 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
       job.toJSON = () => formatJob(toJson(), status)
       if (status === undefined) return job
       this.#view.shown.set(String(job.id), status)
+      // The page accepts any name, but Bull Board's type lists only those of BullMQ.
       if (WITHOUT_BUTTONS.includes(status)) job.getState = async () => status as 'unknown'
       return job
     }
