@@ -6,6 +6,7 @@ import { RESOURCE_SETTINGS, workerResources } from './resources/index.ts'
 
 const { filesRoots, receiptEndpoint, ...config } = workerConfig(RESOURCE_SETTINGS)
 const resources = workerResources({ filesRoots, receiptEndpoint })
-const code = await runUntilSignalled(() => createWorker({ catalogue, handlers, resources, config }))
+const isolatedResources = import.meta.resolve('./resources/isolated.ts')
+const code = await runUntilSignalled(() => createWorker({ catalogue, handlers, resources, isolatedResources, config }))
 // The process exits explicitly, because a handler that is still running after its attempt was abandoned would keep it alive.
 process.exit(code)

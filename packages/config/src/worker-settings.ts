@@ -72,7 +72,7 @@ export const WORKER_SETTINGS = {
   quarantineProcesses: {
     env: 'BULLPEN_WORKER_QUARANTINE_PROCESSES',
     ...wholeNumberOr(8, 0, 8),
-    help: "How many quarantined tasks this worker may run in child processes at once. With 0, each quarantined task runs in the worker's own thread, and the worker runs nothing else at the same time.",
+    help: "How many quarantined tasks this worker may run in child processes at once. With 0, quarantined tasks run in the worker's own thread, and the worker runs no other tasks at the same time.",
   },
   maxChildBytes: {
     env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',

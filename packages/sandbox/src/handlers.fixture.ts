@@ -10,6 +10,8 @@ const never = () => new Promise<never>(() => {})
 
 export const where = defineHandler(tasks.where, here, ({ input }) => ({ ...place(), n: input.n * 2 }))
 
+export const args = defineHandler(tasks.args, here, () => ({ args: process.argv.slice(2) }))
+
 export const fail = defineHandler(tasks.fail, here, () => {
   throw new TaskError('bank_away', 'the bank is away', { retryAfter: '5s', cause: new Error('no route') })
 })

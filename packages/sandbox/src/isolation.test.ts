@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
@@ -23,6 +23,14 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     expect([first.pid !== process.pid, first.thread !== 0]).toEqual([isolation === 'process', isolation === 'thread'])
     expect([second.pid, second.thread]).toEqual([first.pid, first.thread])
     expect(setup.replaced).toEqual([])
+  })
+
+  it("has the worker's arguments, so that a module of resources can read the same settings", async () => {
+    const before = process.argv
+    onTestFinished(() => void (process.argv = before))
+    process.argv = [...before.slice(0, 2), '--files-roots=/data']
+    await using setup = openSetup(isolation)
+    expect(await outputOf(setup.run(tasks.args))).toEqual({ args: ['--files-roots=/data'] })
   })
 
   it('sees its whole context, and may destructure it', async () => {

@@ -12,6 +12,7 @@ export const where = task(
   z.object({ n: z.string().transform(Number).default(1) }),
   z.object({ pid: z.int(), thread: z.int(), n: z.number() }),
 )
+export const args = task('test.args', none, z.object({ args: z.array(z.string()) }))
 export const fail = task('test.fail', none, none)
 export const panic = task('test.panic', z.object({ what: z.enum(['error', 'text']) }), none)
 export const classified = defineTask({

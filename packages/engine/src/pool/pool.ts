@@ -6,7 +6,7 @@
 // - The consumer fetches as many tasks as there are slots that take tasks. The consumer does not fetch any tasks if the pool is
 //   not running, is paused or has too many stuck handlers. `#updateCapacity` applies every change to these conditions, except
 //   that a drain stops the consumer itself.
-// - A quarantined task runs apart from others (quarantined-run.ts). If it runs alone, no pool of the worker fetches any tasks.
+// - A quarantined task runs apart from others (quarantined-run.ts). If it runs alone, no pool of the worker starts any other task.
 // - If a task was fetched but no slot may take it, the task is released as if it had not been fetched.
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
 // - From any state, an error that does not belong to an attempt moves the pool to RECOVER_ERR at once. This state is final.
@@ -199,7 +199,7 @@ class SlotPool implements Pool {
   }
 
   #reserved(): string | undefined {
-    return this.#quarantine.isReserved() ? 'a quarantined task runs alone in this worker' : undefined
+    return this.#quarantine.isReserved() ? 'the worker runs only quarantined tasks' : undefined
   }
 
   #isSaturated(): boolean {
@@ -217,7 +217,7 @@ class SlotPool implements Pool {
 
   #updateCapacity(): void {
     if (!this.#isStarted) return
-    const fetches = this.#isRunning() && !this.#isPaused && !this.#isSaturated() && !this.#quarantine.isReserved()
+    const fetches = this.#isRunning() && !this.#isPaused && !this.#isSaturated() && this.#quarantine.mayFetch()
     this.#consumer.resize(fetches ? this.#slots.size : 0)
   }
 
@@ -257,8 +257,11 @@ class SlotPool implements Pool {
     // The task may have been fetched while a drain began, while a slot was stopped, or while the worker was being reserved.
     if (!this.#mayStart()) return release()
     if (isQuarantined(task)) return runQuarantined(task, commit, release, this.#quarantinedRunHost())
-    const running = this.#quarantine.isReserved() ? undefined : this.#slots.run(task, commit)
-    return running ?? release()
+    if (this.#quarantine.isReserved()) {
+      this.#quarantine.close()
+      return release()
+    }
+    return this.#slots.run(task, commit) ?? release()
   }
 
   #quarantinedRunHost(): QuarantinedRunHost {

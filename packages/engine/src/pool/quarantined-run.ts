@@ -39,7 +39,7 @@ export async function runQuarantined<T>(
   if (place.kind === 'poison') return run({ ...task, apart: 'poison' })
   if (place.kind === 'wait') return release(place.delayMs)
   try {
-    const ready = apart === 'alone' ? await untilAlone(task, host) : { ...task, apart }
+    const ready = apart === 'alone' ? await untilAlone(task, place.ready, host) : { ...task, apart }
     return await (ready === undefined ? release() : run(ready))
   } finally {
     place.leave()
@@ -56,12 +56,13 @@ async function apartOf({ task }: FetchedTask, { registry }: QuarantinedRunHost):
 /** Waits until no other attempt is running in the worker. Returns undefined if the task must not start after all. */
 async function untilAlone(
   task: QuarantinedTask,
-  { slots, quarantine, mayStart, drainBegun }: QuarantinedRunHost,
+  isAlone: Promise<void>,
+  { slots, mayStart, drainBegun }: QuarantinedRunHost,
 ): Promise<FetchedTask | undefined> {
   const held = slots.hold(task)
   drainBegun.addEventListener('abort', held.end, { once: true })
   try {
-    await Promise.race([quarantine.untilAlone(), held.ended])
+    await Promise.race([isAlone, held.ended])
     // The runner ends a cancelled task without starting its handler.
     if (held.task.cancelled !== undefined && !held.hasLostLock) return held.task
     if (drainBegun.aborted || held.hasLostLock || !mayStart()) return undefined

@@ -41,8 +41,8 @@ export class Slots implements ConsumerHost {
   readonly #idle: Slot[] = []
   #whenIdle: (() => void)[] = []
   #whenQuiet: (() => void)[] = []
-  /** A task that waits until it can run alone in this worker. */
-  #held: HeldTask | undefined
+  /** The tasks that wait until they can run alone in this worker. */
+  readonly #held = new Map<TaskId, HeldTask>()
   #busy = 0
   #stuckHandlers = 0
   /** How many slots have ever been created. Their numbers are never reused. */
@@ -88,7 +88,10 @@ export class Slots implements ConsumerHost {
 
   /** Returns the tasks whose attempts have not ended. */
   tasks(): readonly FetchedTask[] {
-    return [...this.#slots.flatMap(({ runningTask }) => runningTask ?? []), ...(this.#held ? [this.#held.task] : [])]
+    return [
+      ...this.#slots.flatMap(({ runningTask }) => runningTask ?? []),
+      ...Array.from(this.#held.values(), ({ task }) => task),
+    ]
   }
 
   /** Makes the slots idle when fetching begins or restarts after {@link fetchingFailed}. Returns how many slots had failed. */
@@ -163,13 +166,14 @@ export class Slots implements ConsumerHost {
   }
 
   /**
-   * Holds a task that waits until it can run alone. It has no slot yet, but can be cancelled and lose its lock. The pool holds at most
-   * one task. Call `letGo` before the task is run or released.
+   * Holds a task that waits until it can run alone. It has no slot yet, but can be cancelled and lose its lock. Call `letGo` before the
+   * task is run or released.
    */
   hold(task: FetchedTask): HeldTask {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-    this.#held = { task, ended, end, hasLostLock: false, letGo: () => (this.#held = undefined) }
-    return this.#held
+    const held: HeldTask = { task, ended, end, hasLostLock: false, letGo: () => void this.#held.delete(task.id) }
+    this.#held.set(task.id, held)
+    return held
   }
 
   /**
@@ -213,8 +217,8 @@ export class Slots implements ConsumerHost {
   }
 
   cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }): LocalCancel {
-    const held = this.#held
-    if (held?.task.id === id) {
+    const held = this.#held.get(id)
+    if (held !== undefined) {
       held.task = { ...held.task, cancelled: held.task.cancelled ?? cause }
       held.end()
       return 'cancelling'
@@ -244,9 +248,10 @@ export class Slots implements ConsumerHost {
     )
     slot?.loseLock()
     if (slot !== undefined) this.#resolveQuiet()
-    if (this.#held?.task.id !== id) return
-    this.#held.hasLostLock = true
-    this.#held.end()
+    const held = this.#held.get(id)
+    if (held === undefined) return
+    held.hasLostLock = true
+    held.end()
   }
 
   #resolveQuiet(): void {

@@ -1,9 +1,16 @@
 // Tests how a quarantined task runs, for each state of its worker, and what each outcome shows about it.
 import { describe, expect, it } from 'vitest'
 import type { Outcome } from '../ports/attempt-result.ts'
-import { type Apart, decideQuarantine, type Places, restAfter, survivalOf } from './decision.ts'
+import { type Apart, decideQuarantine, mayShare, type Places, restAfter, survivalOf } from './decision.ts'
 
-const free: Places = { inProcesses: 0, maxProcesses: 8, idleProcesses: 1, unchangedMs: 0, isReserved: false, restMs: 0 }
+const free: Places = {
+  inProcesses: 0,
+  maxProcesses: 8,
+  idleProcesses: 1,
+  unchangedMs: 0,
+  reservation: 'none',
+  restMs: 0,
+}
 const full: Places = { ...free, inProcesses: 8 }
 const run = (apart: Apart) => ({ kind: 'run', apart })
 const wait = (delayMs: number) => ({ kind: 'wait', delayMs })
@@ -23,14 +30,17 @@ describe('a quarantined task', () => {
     [1, 'process', { ...free, maxProcesses: 0 }, wait(200)],
     [1, 'alone', full, run('alone')],
     [1, 'alone', { ...free, restMs: 3_000 }, wait(3_000)],
-    [1, 'own_process', { ...free, isReserved: true }, wait(200)],
-    [1, 'process', { ...free, isReserved: true }, wait(200)],
-    [1, 'alone', { ...free, isReserved: true }, wait(200)],
+    [1, 'own_process', { ...free, reservation: 'open' }, wait(200)],
+    [1, 'process', { ...free, reservation: 'open' }, wait(200)],
+    [1, 'alone', { ...free, reservation: 'open', restMs: 3_000 }, run('alone')],
+    [2, 'alone', { ...free, reservation: 'open' }, wait(200)],
+    [1, 'alone', { ...free, reservation: 'closed' }, wait(200)],
+    [2, 'alone', free, run('alone')],
     [2, 'process', free, run('process')],
     [3, 'process', free, poison],
     [3, 'own_process', free, poison],
     [3, 'alone', full, poison],
-    [4, 'alone', { ...free, isReserved: true }, poison],
+    [4, 'alone', { ...free, reservation: 'open' }, poison],
   ])('after %i deaths, with a place %s among %o: %o', (deaths, apart, places, decision) => {
     expect(decideQuarantine({ deaths, maxDeaths: 3, apart }, places, () => 1)).toEqual(decision)
   })
@@ -43,8 +53,18 @@ describe('a quarantined task', () => {
   })
 })
 
-it('a worker runs other tasks for as long as a task ran alone, and for at most 30 s', () => {
-  expect([0, 700, 30_000, 300_000].map(restAfter)).toEqual([0, 700, 30_000, 30_000])
+it('a worker runs other tasks for half as long as it was reserved, and for at most 30 s', () => {
+  expect([0, 700, 60_000, 300_000].map(restAfter)).toEqual([0, 350, 30_000, 30_000])
+})
+
+it.each([
+  [1, 3, true],
+  [1, 10, true],
+  [2, 3, false],
+  [1, 2, false],
+  [1, 1, false],
+])('a task that has died %i of %i times may run together with others: %s', (deaths, maxDeaths, expected) => {
+  expect(mayShare({ deaths, maxDeaths })).toBe(expected)
 })
 
 describe('the survival of a quarantined task', () => {

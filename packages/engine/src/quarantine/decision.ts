@@ -3,6 +3,10 @@
 // A task is quarantined if a process that ran it has died since the task last ended an attempt by itself. The task may have killed
 // that process, or may only have run beside the task that did. The task therefore runs apart from other tasks, so that if its
 // process dies again, the task is known to be the cause. The functions are pure, and the pool carries out what they decide.
+//
+// A dead worker may have run many tasks. If their handlers can run only in a worker's own thread, it would take minutes to run them
+// one after the other. Tasks that have died once therefore run together, a few at a time. If their worker dies too, each of them has
+// died twice, and then runs strictly alone. In the end, only a task that has killed a worker while it was alone is dead.
 
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { Random } from '../ports/clock.ts'
@@ -12,9 +16,16 @@ import type { Random } from '../ports/clock.ts'
  *
  * - `own_process`: its definition has `isolation: 'process'`, so the task always runs in a child process.
  * - `process`: its handler can also run in a child process.
- * - `alone`: its handler can run only in the worker's own thread. The worker must not run anything else meanwhile.
+ * - `alone`: its handler can run only in the worker's own thread. The worker must not run anything else meanwhile, except other tasks
+ *   that have also died only once.
  */
 export type Apart = 'own_process' | 'process' | 'alone'
+
+/** How many processes have died because of a task, as far as is known, and after how many it is dead. */
+export interface Deaths {
+  readonly deaths: number
+  readonly maxDeaths: number
+}
 
 /** The places that a worker has for quarantined tasks. */
 export interface Places {
@@ -25,9 +36,12 @@ export interface Places {
   readonly idleProcesses: number
   /** The time since a quarantined task last got or left a child process, or began to wait for the first one, in ms. */
   readonly unchangedMs: number
-  /** Whether a task has the worker to itself, or waits until it has. */
-  readonly isReserved: boolean
-  /** How long the worker does not run another task alone, in ms. */
+  /**
+   * Whether the worker is reserved for tasks that run alone or wait until they can. `open` means that another task that has died once
+   * may join them.
+   */
+  readonly reservation: 'none' | 'open' | 'closed'
+  /** How long the worker is not reserved again, in ms. */
   readonly restMs: number
 }
 
@@ -51,13 +65,14 @@ const WAIT_MS = { least: 200, most: 5_000, mostForStart: 500 }
  * therefore costs little while other tasks run for a long time. The wait is random, so that tasks do not all return at once.
  */
 export function decideQuarantine(
-  { deaths, maxDeaths, apart }: { readonly deaths: number; readonly maxDeaths: number; readonly apart: Apart },
+  { deaths, maxDeaths, apart }: Deaths & { readonly apart: Apart },
   places: Places,
   random: Random,
 ): QuarantineDecision {
-  const { unchangedMs, isReserved, restMs } = places
+  const { unchangedMs, reservation, restMs } = places
   if (deaths >= maxDeaths) return { kind: 'poison' }
-  if (isReserved) return wait(WAIT_MS.least, random)
+  if (reservation === 'open' && apart === 'alone' && mayShare({ deaths, maxDeaths })) return { kind: 'run', apart }
+  if (reservation !== 'none') return wait(WAIT_MS.least, random)
   switch (apart) {
     case 'own_process':
       return { kind: 'run', apart }
@@ -72,6 +87,14 @@ export function decideQuarantine(
   }
 }
 
+/**
+ * Returns whether a task may run together with others that have died as often. If their worker dies, each of them must still have a
+ * death left, so that it can show in a worker of its own that it is not the cause.
+ */
+export function mayShare({ deaths, maxDeaths }: Deaths): boolean {
+  return deaths === 1 && maxDeaths > 2
+}
+
 /** Returns whether the worker may run one more quarantined task in a child process. */
 export function hasPlace({ inProcesses, maxProcesses }: Pick<Places, 'inProcesses' | 'maxProcesses'>): boolean {
   return inProcesses < maxProcesses
@@ -82,15 +105,15 @@ function wait(ms: number, random: Random): QuarantineDecision {
   return { kind: 'wait', delayMs: Math.ceil(bounded * (0.5 + random() / 2)) }
 }
 
-/** The longest time for which a worker does not run another task alone, in ms. */
+/** The longest time for which a worker is not reserved again, in ms. */
 const MAX_REST_MS = 30_000
 
 /**
- * Returns how long a worker that has run a task alone runs other tasks before it runs another one alone, in ms. `tookMs` is how
- * long the worker was reserved for the task. The other tasks thus get about half of the worker's time.
+ * Returns how long a worker that was reserved for quarantined tasks runs other tasks before it is reserved again, in ms. `tookMs` is
+ * how long it was reserved. While there are quarantined tasks, the other tasks thus get a third of the worker's time.
  */
 export function restAfter(tookMs: number): number {
-  return Math.min(tookMs, MAX_REST_MS)
+  return Math.min(tookMs / 2, MAX_REST_MS)
 }
 
 /**

@@ -31,7 +31,8 @@ function startChild(
   reaper: OrphanReaper,
   readResident: ReadResident,
 ) {
-  const child = fork(ENTRY, [], {
+  // A module of resources may read the same settings as the program.
+  const child = fork(ENTRY, process.argv.slice(2), {
     execArgv: childExecArgv(process.execArgv, memoryLimitBytes),
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],

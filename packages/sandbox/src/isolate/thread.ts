@@ -11,7 +11,7 @@ const ENTRY = built(new URL('../inside/thread-entry.ts', import.meta.url))
 export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener) => {
   keepWrappersGeneric()
   const { port1: port, port2 } = new MessageChannel()
-  const worker = new Worker(ENTRY, { workerData: { port: port2 }, transferList: [port2] })
+  const worker = new Worker(ENTRY, { argv: process.argv.slice(2), workerData: { port: port2 }, transferList: [port2] })
   const name = `thread ${worker.threadId}`
   let killed = false
   let failure: Error | undefined

@@ -24,9 +24,12 @@ const killed: Outcome = { kind: 'panicked', reason: 'isolate_died', error: new E
 function controlled() {
   const running = new Map<number, () => void>()
   const starts: number[] = []
+  /** For each start, the tasks that were then running. */
+  const beside: (readonly number[])[] = []
   let isOver = false
   const handle: Handle = ({ input: { n }, signal }) => {
     starts.push(n)
+    beside.push([...running.keys()])
     if (isOver) return { n }
     return new Promise((resolve, reject) => {
       running.set(n, () => running.delete(n) && resolve({ n }))
@@ -36,6 +39,7 @@ function controlled() {
   return {
     handle,
     starts,
+    beside,
     running,
     end: (n: number) => running.get(n)?.(),
     /** Ends all tasks. Later ones end at once. */
@@ -61,7 +65,7 @@ async function openQuarantine(open: OpenBackend, options: SetupOptions = {}) {
 }
 
 export function quarantine(open: OpenBackend): void {
-  it('a task whose worker died runs when no other attempt is running, and nothing starts before it has ended', async () => {
+  it('tasks whose worker died run when no other attempt is running, and nothing else starts before they have ended', async () => {
     const { handle, running, end } = controlled()
     const { enqueue, start, settled, die } = await openQuarantine(open, { handle, concurrency: 3 })
     const lost = await Promise.all([1, 2, 3].map((n) => enqueue(long, { n })))
@@ -72,7 +76,7 @@ export function quarantine(open: OpenBackend): void {
     await eventually(() => running.size === 4)
     for (const n of [1, 2, 3]) running.delete(n)
     await die('test:1', ...lost)
-    await eventually(() => pool.status().notReady === 'a quarantined task runs alone in this worker')
+    await eventually(() => pool.status().notReady === 'the worker runs only quarantined tasks')
     others.push(await enqueue(short, { n: 5 }))
     expect([...running.keys()]).toEqual([4])
     end(4)
@@ -80,7 +84,7 @@ export function quarantine(open: OpenBackend): void {
     while (ended.size < 4) {
       await eventually(() => running.size > 0)
       const now = [...running.keys()]
-      if (now.some((n) => n <= 3)) expect(now).toHaveLength(1)
+      if (now.some((n) => n <= 3)) expect(now.filter((n) => n > 3)).toEqual([])
       for (const n of now) {
         ended.add(n)
         end(n)
@@ -88,6 +92,38 @@ export function quarantine(open: OpenBackend): void {
     }
     for (const id of [...lost, ...others])
       expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
+  })
+
+  it('tasks that have died once run together, at most eight, and a task that has died twice runs strictly alone', async () => {
+    const { handle, running, starts, beside, end } = controlled()
+    const { enqueue, start, settled, die } = await openQuarantine(open, { handle, concurrency: 10 })
+    const ids = await Promise.all(Array.from({ length: 10 }, (_, n) => enqueue(long, { n })))
+    await start('test:1')
+    await eventually(() => running.size === 10)
+    running.clear()
+    await die('test:1', ...ids)
+    await start('test:2')
+    await eventually(() => running.size === 8)
+    const suspects = starts.slice(10, 18).map((n) => ids[n] ?? ('' as TaskId))
+    running.clear()
+    await die('test:2', ...suspects)
+    await start('test:3')
+    const first = starts.length
+    const deadTwice = new Set(starts.slice(10, first))
+    const ended = new Set<number>()
+    while (ended.size < 10) {
+      await eventually(() => running.size > 0)
+      for (const n of running.keys()) {
+        ended.add(n)
+        end(n)
+      }
+    }
+    for (const [i, n] of starts.slice(first).entries()) {
+      const others = beside[first + i] ?? []
+      if (deadTwice.has(n)) expect(others).toEqual([])
+      expect(others.filter((each) => deadTwice.has(each))).toEqual([])
+    }
+    for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
   })
 
   it('a task that ends an attempt by itself is no longer quarantined', async () => {
