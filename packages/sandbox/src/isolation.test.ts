@@ -27,7 +27,9 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
 
   it("has the worker's arguments, so that a module of resources can read the same settings", async () => {
     const before = process.argv
-    onTestFinished(() => void (process.argv = before))
+    onTestFinished(() => {
+      process.argv = before
+    })
     process.argv = [...before.slice(0, 2), '--files-roots=/data']
     await using setup = openSetup(isolation)
     expect(await outputOf(setup.run(tasks.args))).toEqual({ args: ['--files-roots=/data'] })
