@@ -91,7 +91,7 @@ export function createDeadTasks(
       if (text === undefined) {
         throw new BullpenError(
           'too_many_dead_task_requests',
-          `queue '${queue}' already has ${MAX_REQUESTS} unfinished requests for dead tasks, which is the maximum; retry when one has finished, or combine several into one with a broader filter`,
+          `queue '${queue}' already has ${MAX_REQUESTS} unfinished requests to retry or delete dead tasks, which is the maximum; retry when one of them is done, or send one request with a broader filter instead of several`,
         )
       }
       // If this message is lost, the leader notices the request in its next round.

@@ -131,8 +131,8 @@ export const COMMANDS = {
     summary: 'Count, search, retry or delete dead tasks',
     description: [
       'counts: count the dead tasks by kind of error, in all queues or only in --queue. Each line shows the count, the fingerprint of',
-      'the error, the queue, the code, when the last of these tasks died, and the message. In the message, # stands for a word',
-      'that contains a digit.',
+      'the error, the queue, the code, when the last of these tasks died, and the message. In the message, # stands for an e-mail',
+      'address or a word that contains a digit.',
       '',
       'list: list the dead tasks of a queue that match every option, newest first. Each line shows the id, the fingerprint, when the',
       'task died, the name of the task, and the error.',

@@ -136,7 +136,9 @@ export const fingerprintCountSchema = z.object({
     ),
   state: z.string().describe("The final state of the tasks' last attempts."),
   code: z.string().describe('The code of the declared failure, or the reason why the last attempts ended.'),
-  message: z.string().describe('The message, with `#` in place of every word that contains a digit.'),
+  message: z
+    .string()
+    .describe('The message, with `#` in place of every e-mail address and of every word that contains a digit.'),
   count: z.int().describe('How many dead tasks have this fingerprint.'),
   oldestAt: time.describe('When the first of these tasks died.'),
   newestAt: time.describe('When the last of these tasks died.'),

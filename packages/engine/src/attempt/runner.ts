@@ -73,7 +73,8 @@ function whyNotStart(
 }
 
 function poisonOutcome({ quarantine }: FetchedTask): Outcome {
-  const message = `the task has killed its process ${quarantine?.deaths ?? 0} times; it is not started again`
+  const deaths = quarantine?.deaths ?? 0
+  const message = `the task's process has died ${deaths === 1 ? 'once' : `${deaths} times`}, so the task is not started again`
   return { kind: 'panicked', reason: 'poison', error: new Error(message) }
 }
 

@@ -137,8 +137,8 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'countFingerprints',
       summary: 'Count dead tasks by kind of error',
       description:
-        'Two errors have the same fingerprint if their state, code, message and top three stack frames agree. Words that contain a ' +
-        'digit, such as ids, are ignored. The largest count comes first.',
+        'Two errors have the same fingerprint if their state, code, message and top three stack frames agree. E-mail addresses and ' +
+        'words that contain a digit, such as ids, are ignored. The largest count comes first.',
       query: fingerprintsQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
