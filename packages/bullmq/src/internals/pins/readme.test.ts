@@ -21,12 +21,19 @@ function sections() {
 
 const pathOf = (file: string): string => join(file.startsWith('packages/') ? repository : internals, file)
 const entries = sections().flatMap(({ test, entries: all }) => all.map((entry) => ({ test, entry })))
+/** An entry names its pins. If they are in other files than that of its paragraph, it names these in parentheses. */
+const PINS = /\bPins?(?: \(([^)]+)\))?: (.*)$/
 const pinsIn = (entry: string): string[] =>
-  [...(entry.split(/\bPins?: /)[1] ?? '').matchAll(/"([^"]+)"/g)].map(([, title]) => title ?? '')
+  [...(PINS.exec(entry)?.[2] ?? '').matchAll(/"([^"]+)"/g)].map(([, title]) => title ?? '')
+const filesOf = (test: string, entry: string): string[] => {
+  const others = [...(PINS.exec(entry)?.[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, file]) => file ?? '')
+  return others.length > 0 ? others : [test]
+}
 
 describe('the list of reliances', () => {
   it.each(entries)('$test: $entry', ({ test, entry }) => {
-    const source = readFileSync(pathOf(test), 'utf8').replaceAll("\\'", "'")
+    const sources = filesOf(test, entry).map((file) => readFileSync(pathOf(file), 'utf8'))
+    const source = sources.join('\n').replaceAll("\\'", "'")
     expect(pinsIn(entry).length).toBeGreaterThan(0)
     expect(pinsIn(entry).filter((title) => !source.includes(title))).toEqual([])
   })
