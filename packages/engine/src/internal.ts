@@ -100,7 +100,7 @@ export {
   troubleChanges,
 } from './schedule/trouble-changes.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
-export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
+export { type CancelCandidate, covers, matches, retriedAtOf, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
 export { editedEnvelope, retriedEnvelope, storedEnvelope } from './task/envelope.ts'

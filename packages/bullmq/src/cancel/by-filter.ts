@@ -22,9 +22,9 @@ import { type AttemptRecord, BullpenError, isFinal, type TaskRecord } from '@bul
 import {
   type CancelProgress,
   type CancelRule,
+  covers,
   endWithoutStart,
   MAX_ATTEMPT_RECORDS,
-  matches,
 } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
@@ -118,7 +118,8 @@ export async function readProgress(redis: Commander, keys: QueueKeys, id: string
 /** Returns the task as users see it: cancelled if a rule matches it and no worker is running it. */
 export function underRules(task: TaskRecord, rules: readonly CancelRule[]): TaskRecord {
   if (rules.length === 0 || task.status === 'active' || isFinal(task.status)) return task
-  const rule = rules.find((each) => matches(each, task))
+  const retriedAt = task.retries?.findLast(({ copy }) => copy === undefined)?.at
+  const rule = rules.find((each) => covers(each, { ...task, retriedAt }))
   if (rule === undefined) return task
   const end = endByRule(rule, task.attemptsMade, task.attempts.at(-1))
   return {

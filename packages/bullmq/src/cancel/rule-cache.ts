@@ -6,7 +6,7 @@
 // reads the rules together with its next task (`prepare`), which takes no extra round trip.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
+import { type CancelRule, covers, type FetchedTask, retriedAtOf, stopsRunning, tagsOf } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
@@ -67,8 +67,9 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   const isFresh = (): boolean => performance.now() - readAt < TRUSTED_MS
   const matching = (task: FetchedTask): CancelRule | undefined => {
     if (rules.length === 0) return undefined
-    const candidate = { task: task.task, tags: tagsOf(task.envelope), enqueuedAt: task.enqueuedAt }
-    return rules.find((rule) => matches(rule, candidate))
+    const { envelope, enqueuedAt } = task
+    const candidate = { task: task.task, tags: tagsOf(envelope), enqueuedAt, retriedAt: retriedAtOf(envelope) }
+    return rules.find((rule) => covers(rule, candidate))
   }
 
   const readOnce = async (): Promise<void> => {

@@ -1,5 +1,5 @@
 // Decides which tasks a cancel by filter matches, wherever a task is stored and whichever worker fetches it.
-import type { CancelFilter } from '../ports/cancelling.ts'
+import type { CancelFilter, CancelRule } from '../ports/cancelling.ts'
 
 /** The properties of a task that a filter compares. */
 export interface CancelCandidate {
@@ -16,6 +16,17 @@ export function matches(rule: CancelFilter, { task, tags, enqueuedAt }: CancelCa
 }
 
 /**
+ * Returns whether a stored rule applies to a task. A task that was retried by request after the rule had been stored was dead when the
+ * tasks were cancelled, so the rule does not apply to the task. `retriedAt` is in ms since 1970.
+ */
+export function covers(
+  rule: CancelRule,
+  { retriedAt, ...candidate }: CancelCandidate & { readonly retriedAt?: number | undefined },
+): boolean {
+  return (retriedAt === undefined || retriedAt < rule.at) && matches(rule, candidate)
+}
+
+/**
  * Returns whether running attempts are signalled too. If the queue is shutting down, they are not, because the queue's drain
  * handles running attempts.
  */
@@ -27,6 +38,12 @@ export function stopsRunning({ reason }: CancelFilter): boolean {
 export function tagsOf(envelope: unknown): readonly string[] {
   if (typeof envelope !== 'object' || envelope === null || !('tags' in envelope)) return NO_TAGS
   return Array.isArray(envelope.tags) ? envelope.tags : NO_TAGS
+}
+
+/** Returns when the task was last retried by request, in ms since 1970. The stored envelope may be malformed. */
+export function retriedAtOf(envelope: unknown): number | undefined {
+  if (typeof envelope !== 'object' || envelope === null || !('retriedAt' in envelope)) return undefined
+  return typeof envelope.retriedAt === 'number' ? envelope.retriedAt : undefined
 }
 
 const NO_TAGS: readonly string[] = Object.freeze([])

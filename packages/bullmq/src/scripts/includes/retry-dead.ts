@@ -53,6 +53,8 @@ local function retries_dead(base)
     local stored = data ~= '' and data or call('HGET', job, 'data')
     call('HSET', job, 'retries', cjson.encode(retries), 'data', (with_time(stored, at)))
     call('HDEL', job, 'stc')
+    -- A request to cancel an earlier attempt of the task, which the leader has not removed yet.
+    call('HDEL', base .. 'cancelling', id)
     ${retryInQuarantine('job')}
     keys[1] = job
     reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' })

@@ -5,7 +5,7 @@ import { type DeadFilter, MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { type Context, long, openSetup, QUEUE, SIZE_LIMIT, short } from '../setup.ts'
+import { type Context, gate, long, openSetup, QUEUE, SIZE_LIMIT, short } from '../setup.ts'
 
 const ANN = { request: 'request-1', by: 'ann' }
 
@@ -180,6 +180,32 @@ export function deadTasks(open: OpenBackend): void {
     const { bytes, ...totals } = await broker.totals(QUEUE)
     expect(totals).toEqual({ accepted: 2, removed: 1, drift: 0, unaccounted: 0 })
     expect(bytes).toBeGreaterThan(512)
+  })
+
+  it('a retried task runs, although an earlier cancel by filter has not finished', async () => {
+    const { handle, holds, open: openGate } = gate()
+    let isFixed = false
+    const setup = await openSetup(open, {
+      handle(context) {
+        if (context.input.n === 1) return handle(context)
+        if (!isFixed) throw new TaskError('gone', 'it is gone', { retryable: false })
+        return context.input
+      },
+    })
+    const { broker, enqueue, start, reaches, settled, find } = setup
+    await start()
+    const id = await enqueue(long, { n: 3 })
+    await reaches(id, 'dead')
+    // A running short task cannot be stopped, so the cancellation does not finish.
+    await enqueue(short, { n: 1 })
+    await holds(1)
+    const { id: rule } = await broker.cancelMany({ queue: QUEUE, before: Date.now() + 1_000, reason: 'cancelled' })
+    isFixed = true
+    expect(await broker.retry(id, ANN)).toBe('done')
+    expect((await find(id)).status).not.toBe('cancelled')
+    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 3 } })
+    expect((await broker.cancelProgress(rule))?.doneAt).toBeUndefined()
+    openGate()
   })
 
   it('a retried task can be cancelled', async () => {
