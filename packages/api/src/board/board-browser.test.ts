@@ -1,4 +1,6 @@
 // Operates the board in a real browser: logs in, reads the tabs, and presses buttons.
+
+import { amount } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { openBoard, QUEUE } from './board.fixture.ts'
@@ -68,13 +70,19 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () 
   })
 
   test('an operator finds out why tasks are dead, retries those that can succeed, and deletes the rest', async () => {
-    const { press, shows, confirm, enqueue, board, fixed, lines, open, url } = await openPage()
-    const reasons = { bank_away: 12, card_expired: 7, customer_gone: 5 }
+    const { press, shows, confirm, api, board, fixed, lines, open, url } = await openPage()
+    const times = amount({ small: 1, full: 50 })
+    const reasons = { bank_away: 8 * times, card_expired: 7 * times, customer_gone: 5 * times }
     for (const [error, count] of Object.entries(reasons)) {
-      for (let customer = 0; customer < count; customer++) await enqueue('bank.charge', { error, customer })
+      const tasks = Array.from({ length: count }, (_, customer) => ({
+        task: 'bank.charge',
+        input: { error, customer },
+      }))
+      await api('/v1/tasks/bulk', { tasks })
     }
+    const all = reasons.bank_away + reasons.card_expired + reasons.customer_gone
     const counts = async () => (await board('/queues')).queues[0].counts
-    await eventually(async () => (await counts()).failed === 24, 15_000)
+    await eventually(async () => (await counts()).failed === all, 30_000)
     fixed.add('bank_away').add('card_expired')
 
     await open(`${url}/board/`)
@@ -96,13 +104,13 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () 
     await confirm('Delete all')
     await shows('No dead task has this kind of error any more.')
 
-    await eventually(async () => (await counts()).completed === 19, 15_000)
+    await eventually(async () => (await counts()).completed === all - reasons.customer_gone, 30_000)
     expect((await counts()).failed).toBe(0)
     const by = expect.stringMatching(/^ann \(key ops /)
     expect(lines.filter(({ message }) => message === 'dead tasks: request accepted')).toMatchObject([
-      { fields: { action: 'retry', matching: 12, by } },
-      { fields: { action: 'retry', matching: 7, by } },
-      { fields: { action: 'delete', matching: 5, by } },
+      { fields: { action: 'retry', matching: reasons.bank_away, by } },
+      { fields: { action: 'retry', matching: reasons.card_expired, by } },
+      { fields: { action: 'delete', matching: reasons.customer_gone, by } },
     ])
   })
 })
