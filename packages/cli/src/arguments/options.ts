@@ -170,7 +170,7 @@ export const OPTIONS = {
   overlap: {
     type: 'string',
     value: 'POLICY',
-    help: 'what happens if the previous run has not ended: skip (default), allow, queue or cancel',
+    help: 'what happens at a tick if the previous run has not ended: skip (default), allow, queue or cancel',
   },
   'catch-up': {
     type: 'string',

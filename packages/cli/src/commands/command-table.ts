@@ -174,7 +174,7 @@ export const COMMANDS = {
       'by',
     ],
     optionHelp: {
-      queue: { value: 'QUEUE', help: 'the queue; required by list' },
+      queue: { value: 'QUEUE', help: 'the queue; required by list, and to retry or delete by filter' },
       limit: { value: 'N', help: 'show at most N tasks or requests (default: 50)' },
       rate: { value: 'N', help: 'how many tasks to change per second, from 1 to 10000 (default: 500)' },
       'dry-run': { help: 'print how many tasks match, and do not change them' },

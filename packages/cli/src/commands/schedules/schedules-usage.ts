@@ -65,6 +65,7 @@ export const SCHEDULES_COMMAND = {
     input: { value: 'INPUT', help: "the task's input as JSON, or - to read it from standard input (default: {})" },
     meta: { value: 'KEY=VALUE', help: 'attach a label to each task; can be repeated' },
     tag: { value: 'TAG', help: 'attach a tag to each task; can be repeated up to 9 times' },
+    'dry-run': { help: 'with sync, print the differences, and do not change anything' },
     by: { value: 'NAME', help: 'your name, shown with the schedule (default: BULLPEN_BY, then your user name)' },
   },
   examples: [
