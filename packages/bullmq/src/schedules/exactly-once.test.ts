@@ -129,6 +129,18 @@ test('while the queue is draining, its ticks stay due', async () => {
   expect((await ticks()).length).toBeGreaterThanOrEqual(20)
 })
 
+test('a schedule whose input the leader cannot decode does not stop the others', async () => {
+  const { redis, keys, stores, lead, ticks, cursor } = await setup()
+  const [store] = stores as [RedisScheduleStore]
+  const [found] = await store.all()
+  if (found === undefined) throw new Error('the schedule is not stored')
+  const encoded = { ...found.record, name: 'encoded', encodedInput: '~abc' }
+  await redis.hset(keys.schedules, 'encoded', `token ${JSON.stringify(encoded)}`)
+  await redis.zadd(keys.scheduleTimes, cursor, 'encoded')
+  await expect(lead(store)).rejects.toThrow('codec')
+  expect(await ticks()).toHaveLength(1)
+})
+
 test('with a codec, the input of a schedule is not readable in Redis', async () => {
   const { redis, keys, broker } = await setup()
   const codec = {

@@ -1,6 +1,7 @@
 // Schedules of queues that a process's catalogue does not contain, because a deployment has renamed or removed the queue.
 import { randomUUID } from 'node:crypto'
 import { defineSchedule, defineTask } from '@bullpen/contract'
+import type { PayloadCodec } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -8,9 +9,10 @@ import { openBroker } from '../broker/broker.ts'
 import { silent } from '../setup.fixture.ts'
 
 /** Returns the broker of a process whose catalogue has one queue, and a function that defines a schedule in this queue. */
-async function processOf(namespace: string, queue: string) {
+async function processOf(namespace: string, queue: string, codec?: PayloadCodec) {
   const redisUrl = inject('redisUrl')
-  const broker = openBroker({ redisUrl, namespace, queues: [queue], sizeLimit: 10_000, leads: false, log: silent })
+  const common = { redisUrl, namespace, sizeLimit: 10_000, leads: false, log: silent }
+  const broker = openBroker({ ...common, queues: [queue], codec })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const task = defineTask({ name: 'test.tick', queue, input: z.object({}) })
@@ -56,4 +58,16 @@ test('a sync leaves the schedules of another catalogue alone, and their names ar
   await expect(two.broker.schedules.put(two.schedule('first'), { source: 'api', by: 'ann' })).rejects.toMatchObject({
     code: 'schedule_name_taken',
   })
+})
+
+test('the schedules of another catalogue are left out if they need a codec that this process does not have', async ({
+  expect,
+}) => {
+  const namespace = freshNamespace()
+  const reverse = (text: string): string => [...text].reverse().join('')
+  const one = await processOf(namespace, 'one', { encode: reverse, decode: reverse })
+  const two = await processOf(namespace, 'two')
+  await one.sync('first')
+  expect(await two.sync('second')).toEqual(['second in two created'])
+  expect(await two.list()).toEqual(['second in two'])
 })

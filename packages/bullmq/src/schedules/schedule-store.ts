@@ -41,12 +41,18 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     return queue.getBackend()
   }
 
-  const read = async (queue: string, within: number | '') => {
+  /** `onUnreadable` is called for each schedule whose input this process cannot decode. Such a schedule is left out. */
+  const read = async (queue: string, within: number | '', onUnreadable: (error: unknown) => void) => {
     const keys = queueKeys(namespace, queue)
     const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
     const found = texts.flatMap(({ token, record: text }) => {
-      const record = decodeRecord(text, codec)
-      return record === undefined ? [] : [{ token, record }]
+      try {
+        const record = decodeRecord(text, codec)
+        return record === undefined ? [] : [{ token, record }]
+      } catch (error) {
+        onUnreadable(error)
+        return []
+      }
     })
     const records = found.map(({ record }) => record)
     const statuses = await call(() => lastStatuses(redis, keys, records))
@@ -77,9 +83,21 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     async all() {
       const registered = await call(() => registeredQueues(redis, namespace))
       const names = new Set([...queues, ...registered.map(({ name }) => name)])
-      return (await Promise.all([...names].map((queue) => read(queue, '')))).flatMap(({ schedules }) => schedules)
+      const found = [...names].map((queue) =>
+        read(queue, '', (error) => {
+          // Another catalogue in the namespace may have another codec.
+          if (queues.includes(queue)) throw error
+        }),
+      )
+      return (await Promise.all(found)).flatMap(({ schedules }) => schedules)
     },
-    due: (queue, withinMs) => read(queue, withinMs),
+    async due(queue, withinMs) {
+      let unreadable: unknown
+      const found = await read(queue, withinMs, (error) => {
+        unreadable ??= error
+      })
+      return { ...found, unreadable }
+    },
     write,
     troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
     async close() {

@@ -97,6 +97,13 @@ export interface ScheduleWrite {
  */
 export type WriteResult = 'written' | 'conflict' | 'early' | 'draining'
 
+export interface DueSchedules {
+  readonly now: number
+  readonly schedules: readonly StoredSchedule[]
+  /** Why a schedule that is due could not be read, if there is one. */
+  readonly unreadable?: unknown
+}
+
 /** Where a broker keeps its schedules. Each schedule is stored with the queue of its task. */
 export interface ScheduleStore {
   /** Returns the current time on the clock of the queue's server, in ms since 1970. */
@@ -104,7 +111,7 @@ export interface ScheduleStore {
   /** Returns the schedules of every queue of the namespace, whatever this process's catalogue contains. */
   all(): Promise<readonly StoredSchedule[]>
   /** Returns the queue's schedules whose `wakeAt` is at most `withinMs` from now, and the time on the store's clock. */
-  due(queue: string, withinMs: number): Promise<{ readonly now: number; readonly schedules: readonly StoredSchedule[] }>
+  due(queue: string, withinMs: number): Promise<DueSchedules>
   write(write: ScheduleWrite): Promise<WriteResult>
   /** Counts the queue's schedules that are in trouble. */
   troubles(queue: string): Promise<TroubleCounts>

@@ -22,20 +22,21 @@ const EARLY_MS = 100
 /**
  * Takes one step for each schedule of the queue that is due, and returns how long to wait before calling this function again, in ms.
  * Returns undefined if nothing is due within `withinMs`. Only the store's clock matters, so a wrong clock in this process cannot
- * make a tick early, late or double. If the step of one schedule fails, the steps of the others are still taken. Takes two round
- * trips, and one for each step.
+ * make a tick early, late or double. If one schedule cannot be read or its step fails, the steps of the others are still taken. Takes
+ * two round trips, and one for each step.
  *
- * @throws the first error of a step, after all steps.
+ * @throws the first such error, after all steps.
  */
 export async function runDueSchedules(
   options: DueSchedulesOptions,
   queue: string,
   withinMs: number,
 ): Promise<number | undefined> {
-  const { now, schedules } = await options.store.due(queue, withinMs)
+  const { now, schedules, unreadable } = await options.store.due(queue, withinMs)
   const steps = await Promise.allSettled(schedules.map((found) => takeStep(options, found, now)))
   const failed = steps.find((step) => step.status === 'rejected')
   if (failed !== undefined) throw failed.reason
+  if (unreadable !== undefined) throw unreadable
   const waits = steps.flatMap((step) => (step.status === 'fulfilled' && step.value !== undefined ? [step.value] : []))
   return waits.length === 0 ? undefined : Math.max(0, Math.min(...waits) - now)
 }
