@@ -50,6 +50,14 @@ describe('a listing', () => {
     expect(problem.errors).toEqual([{ parameter, message: expect.not.stringContaining('Invalid') }])
   })
 
+  test('accepts the long cursor after a task whose id another program has chosen', async () => {
+    const { get } = await testApi()
+    const cursor = '0'.repeat(1_000)
+    for (const path of ['/v1/tasks?queue=cpu&status=waiting', '/v1/dead-tasks?queue=cpu']) {
+      expect((await get(`${path}&cursor=${cursor}`)).statusCode).toBe(200)
+    }
+  })
+
   test('with a cursor that it did not return is rejected', async () => {
     const { get } = await testApi()
     expect(problemIn(await get('/v1/tasks?queue=cpu&status=waiting&cursor=zzz'))).toMatchObject({

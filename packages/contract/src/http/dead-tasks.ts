@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { COMMAND_ID } from '../fleet/commands.ts'
 import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
 import { tagSchema } from './enqueue.ts'
-import { limitSchema } from './queries.ts'
+import { cursorSchema, limitSchema } from './queries.ts'
 import { linksSchema } from './task-view.ts'
 
 const by = z
@@ -119,7 +119,7 @@ export const deadQuerySchema = z.strictObject({
   queue: z.string(),
   ...filterFields,
   limit: limitSchema,
-  cursor: z.string().max(256).optional().describe("The previous page's `next`."),
+  cursor: cursorSchema.optional().describe("The previous page's `next`."),
 })
 
 /** The query parameters of GET /v1/dead-tasks/fingerprints. */

@@ -52,9 +52,14 @@ export const limitSchema = numberText(
   `expected a whole number from 1 to ${PAGINATION.max}`,
 ).default(PAGINATION.default)
 
+/** A cursor contains the id of a task, which BullMQ lets other programs choose freely. */
+const MAX_CURSOR_LENGTH = 2_048
+
+export const cursorSchema = z.string().max(MAX_CURSOR_LENGTH)
+
 export const listQuerySchema = z.strictObject({
   queue: z.string(),
   status: z.enum(TASK_STATUSES),
   limit: limitSchema,
-  cursor: z.string().max(256).optional(),
+  cursor: cursorSchema.optional(),
 })
