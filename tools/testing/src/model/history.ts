@@ -58,7 +58,9 @@ export class History {
     if (before !== undefined) same(record, before, `${record.id} had ended, and its record has changed`)
     if (isFinal(record.status)) this.#finals.set(record.id, record)
     const tokens = record.attempts.map(({ fencingToken }) => fencingToken)
-    rule(strictlyGrows(tokens), `${record.id} has attempt records twice or out of order: ${tokens.join(', ')}`)
+    // A task that has ended without another start has a last record whose number is 0.
+    const started = tokens.filter((token, i) => token > 0 || i < tokens.length - 1)
+    rule(strictlyGrows(started), `${record.id} has attempt records twice or out of order: ${tokens.join(', ')}`)
     rule(tokens.length <= MAX_RECORDS, `${record.id} has ${tokens.length} attempt records`)
     rule(
       record.attemptsMade <= record.maxAttempts,
