@@ -67,7 +67,7 @@ export const WORKER_SETTINGS = {
   maxDeaths: {
     env: 'BULLPEN_WORKER_MAX_DEATHS',
     ...wholeNumberOr(3, 1, 10),
-    help: 'After how many deaths of its process a task is dead with the reason poison. From the first death on, the task runs in quarantine, apart from other tasks.',
+    help: 'After how many deaths of its process a task is dead with the reason poison. From the first death on, the task runs in quarantine, apart from other tasks. With 1, every task that was running in a dead worker is dead at once.',
   },
   quarantineProcesses: {
     env: 'BULLPEN_WORKER_QUARANTINE_PROCESSES',
