@@ -79,6 +79,7 @@ class SlotPool implements Pool {
       onReserved: () => this.#updateCapacity(),
       quiet: () => this.#slots.quiet(),
       isQuiet: () => this.#slots.isQuiet(),
+      takesSeveral: () => this.#slots.size > 1,
     })
     this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), this.#slots)
     this.#fetching = createFetchLoop(this.#consumer, {

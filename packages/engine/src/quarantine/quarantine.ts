@@ -42,6 +42,8 @@ export interface QuarantineMember {
   /** Resolves when no attempt of the pool is running that still has its lock. */
   quiet(): Promise<void>
   isQuiet(): boolean
+  /** Returns whether the pool can take several tasks at once. */
+  takesSeveral(): boolean
 }
 
 /** A task's place. `leave` must be called once, when the task's attempt is over or was not started. */
@@ -138,7 +140,9 @@ export function createQuarantine({
         countProcess(1)
         return { ready: Promise.resolve(), leave: () => countProcess(-1) }
       case 'alone': {
-        const own = reservation ?? reserve(mayShare({ deaths, maxDeaths }))
+        const own =
+          reservation ??
+          reserve(mayShare({ deaths, maxDeaths }) && [...members].some((member) => member.takesSeveral()))
         own.tasks++
         if (own.tasks === MAX_TOGETHER) close()
         return {
