@@ -15,6 +15,7 @@ import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/i
 import type { FastifyInstance } from 'fastify'
 import { enqueueRateOf } from './auth/key-limits.ts'
 import { createKeyring } from './auth/keyring.ts'
+import { avoidPretenuring } from './avoid-pretenuring.ts'
 import { createMetricsServer } from './http/metrics-server.ts'
 import { buildServer } from './http/server.ts'
 import { ApiLifecycle } from './lifecycle.ts'
@@ -59,9 +60,14 @@ const ENVELOPE_BYTES = 16_384
  */
 const FINISH_WITHIN_MS = 5_000
 
-/** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory. */
+/**
+ * Creates an API. Sets the flag `--no-allocation-site-pretenuring` of V8 for the whole process (avoid-pretenuring.ts).
+ *
+ * @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory.
+ */
 export async function createApi({ catalogue, config = {}, codec, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
+  avoidPretenuring()
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
