@@ -16,9 +16,17 @@ interface RedisServer {
 interface Options {
   readonly dir: string
   readonly port?: number
+  /** More arguments of the server, which take precedence. */
+  readonly args?: readonly string[]
 }
 
 type StartRedisServer = (options: Options) => Promise<RedisServer>
+
+/**
+ * With `everysec`, Redis confirms writes that it writes to its file up to 2 s later if the disk is busy. A crash would then lose writes
+ * that Redis has confirmed.
+ */
+const WRITES_BEFORE_IT_REPLIES = ['--appendfsync', 'always']
 
 /**
  * Creates a server that is not running yet. `start` starts or restarts it on the same port and data. The server and its data are
@@ -37,7 +45,7 @@ export async function privateRedis() {
   return {
     url: `redis://127.0.0.1:${port}`,
     async start() {
-      server = await startRedisServer({ dir, port })
+      server = await startRedisServer({ dir, port, args: WRITES_BEFORE_IT_REPLIES })
     },
     /** Kills the server with SIGKILL. Resolves when its process has ended. */
     async crash() {
