@@ -9,6 +9,9 @@ process.on('disconnect', () => end(1))
 // Ctrl-C and service managers signal the whole process group. The worker drains, so its children must keep running.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
+// The child lives as long as the channel, even if a module that is preloaded into the worker's processes has unreferenced it.
+process.channel?.ref()
+
 // Compiling the modules takes most of the time that a child process needs to start. After the death of a worker, the tasks that it
 // ran wait for child processes. The cache applies only to modules that are imported after this call. If its directory can't be
 // written, every child process compiles its modules.
