@@ -1,12 +1,21 @@
 // Every command, script, drill, setting, metric and error code that a page names exists.
-import { CANCEL_OUTCOMES, COMMIT_REFUSALS, DRAIN_MODES, END_REASONS, HTTP_STATUS } from '@bullpen/contract/internal'
+import {
+  CANCEL_OUTCOMES,
+  COMMIT_REFUSALS,
+  DISCONNECT_REASONS,
+  DRAIN_MODES,
+  END_REASONS,
+  HTTP_STATUS,
+  ORPHAN_REASONS,
+} from '@bullpen/contract/internal'
 import { METRICS } from '@bullpen/telemetry'
+import type { SimulationErrorCode, SimulationFault } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { COMMAND_NAMES, type CommandName } from '../packages/cli/src/commands/command-table.ts'
 import { commandHelp, generalHelp } from '../packages/cli/src/help.ts'
 import { DOCKER_DRILLS, DRILLS } from '../tools/drill/src/drills.ts'
 import { currentPages, read } from './build/pages.ts'
-import { referencePages } from './build/reference-pages.ts'
+import { referencePages } from './build/reference/reference-pages.ts'
 
 const namesIn = (text: string): readonly string[] => text.match(/(?<=`)[a-z]+(?:_[a-z\d]+)+(?=`)/g) ?? []
 
@@ -26,9 +35,20 @@ const FOREIGN_NAMES = {
   grafana_dashboard: 'a label of a config map',
   node_modules: 'a directory',
   worker_threads: 'a module of Node',
+  retry_requested: 'the type of an event',
   unexpected_response: "a code of the client's errors",
   not_found: 'the outcome of a cancel in packages/testkit, where the API returns an error',
 } as const
+
+/** The codes of the errors and the faults that a simulation finds. */
+const SIMULATION_CODES = {
+  not_idempotent: true,
+  never_completes: true,
+  no_effects: true,
+  non_deterministic: true,
+  too_many_runs: true,
+  not_completed: true,
+} as const satisfies Partial<Record<SimulationErrorCode | SimulationFault['kind'], true>>
 
 /** Returns the parts of a page that are code: its code blocks, without the lines that are output, and its inline code. */
 function codeOf(page: string): readonly string[] {
@@ -102,7 +122,10 @@ const CODES = new Set<string>([
   ...COMMIT_REFUSALS,
   ...CANCEL_OUTCOMES,
   ...DRAIN_MODES,
+  ...ORPHAN_REASONS,
+  ...DISCONNECT_REASONS,
   ...Object.keys(METRICS),
   ...Object.values(METRICS).flatMap(({ labels }) => labels),
+  ...Object.keys(SIMULATION_CODES),
   ...Object.keys(FOREIGN_NAMES),
 ])

@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { currentPages, pages, read, root } from './build/pages.ts'
 import { withQuotes } from './build/quotes.ts'
-import { referencePages } from './build/reference-pages.ts'
+import { referencePages } from './build/reference/reference-pages.ts'
 
 describe('a reference page', () => {
   it.each(Object.entries(referencePages()))('%s is what `npm run docs` writes', (name, text) => {

@@ -34,6 +34,7 @@ export const ROOMS = [
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
   { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
   { room: 'packages/client', allow: CONTRACT, noNode: true },
+  { room: 'packages/pipeline', allow: CONTRACT, noNode: true },
   { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
   {
     room: 'packages/api',
@@ -95,6 +96,7 @@ export const ROOMS = [
       '@bullpen/api',
       '@bullpen/bullmq',
       '@bullpen/bullmq/internal',
+      '@bullpen/pipeline',
       '@bullpen/telemetry',
       '@bullpen/telemetry/internal',
       '@bullpen/worker',
@@ -102,6 +104,7 @@ export const ROOMS = [
       'fastify',
       'fastify-type-provider-zod',
       'ioredis',
+      'p-map',
       'zod',
       ...NODE,
     ],

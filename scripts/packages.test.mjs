@@ -80,7 +80,10 @@ const examples = fences('packages/testkit/README.md', 'ts').map((code, i) => [`e
 const README_PROGRAMS = {
   'catalogue.ts': fences('packages/contract/README.md', 'ts')[0],
   ...Object.fromEntries(
-    ['api', 'client', 'config', 'worker'].map((name) => [`${name}.ts`, fences(`packages/${name}/README.md`, 'ts')[0]]),
+    ['api', 'client', 'config', 'pipeline', 'worker'].map((name) => [
+      `${name}.ts`,
+      fences(`packages/${name}/README.md`, 'ts')[0],
+    ]),
   ),
   'resources.ts': RESOURCE_FRAGMENTS,
 }

@@ -22,6 +22,8 @@ const FORBIDDEN = [
   ['packages/sandbox/src/telemetry.ts', "import { x } from '@bullpen/telemetry/internal'"],
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq/internal'"],
   ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine/internal'"],
+  ['packages/pipeline/src/engine.ts', "import { x } from '@bullpen/engine/internal'"],
+  ['packages/pipeline/src/fs.ts', "import { x } from 'node:fs'"],
   ['packages/testkit/src/vitest.ts', "import { x } from 'vitest'"],
   ['tools/testing/src/bullmq.ts', "import { x } from '@bullpen/bullmq/internal'"],
   ['packages/api/src/ioredis.ts', "import { x } from 'ioredis'"],

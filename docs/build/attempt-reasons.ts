@@ -16,6 +16,11 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
       'The handler returned a value that the output schema rejects, that cannot be represented in JSON, or that is too large.',
     action: 'Fix the handler or the schema. Store large results elsewhere.',
   },
+  invalid_follow_up: {
+    cause:
+      'The handler returned, but an `onSuccess` follow-up of the definition is invalid: its function threw, or its input does not match the schema of the follow-up. The task is not completed, so its effects have happened.',
+    action: 'Fix the function in the definition. The message names the follow-up.',
+  },
   escaped_error: {
     cause:
       'An error was thrown outside the handler: in a timer, in an event listener, or in a promise that nothing awaits.',

@@ -22,9 +22,9 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   payload_too_large: {
     meaning:
-      "The body is larger than the limit, or the task by itself is larger than the queue's `maxBytes`. `detail` says which.",
+      "The body is larger than the limit, the request has too many tasks, or its tasks exceed the queue's `maxBytes` or `maxTasks` even if the queue is empty. `detail` says which.",
     action:
-      'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
+      'Send fewer tasks in each request. If a single task is too large, store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },
   request_timeout: {
     meaning: 'The request did not arrive completely within 3 seconds, so it has had no effect.',
@@ -61,6 +61,16 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'Only a dead task can be retried or deleted, and this task has another status.',
     action: 'Read `detail`, which names the status. Another request may already have retried the task.',
   },
+  invalid_follow_up: {
+    meaning:
+      "An `onFailure` or `onEnd` follow-up of the task's definition cannot be created from this input: its function throws, its input does not match the follow-up's schema, or definitions have already enqueued 32 tasks in a row.",
+    action: 'Read `detail`, which names the follow-up, and fix the function in the definition.',
+  },
+  already_compensated: {
+    meaning: 'Compensations have undone steps of this dead task, and the retry does not say that this is intended.',
+    action:
+      'Enqueue a new task, which takes all steps again. If the handler can continue after its compensations, pass `afterCompensation`.',
+  },
   dead_task_request_not_found: {
     meaning:
       'No request to retry or delete dead tasks has this id, or the request was completed more than seven days ago.',
@@ -69,6 +79,12 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   too_many_dead_task_requests: {
     meaning: 'The queue has 100 unfinished requests that retry or delete dead tasks by filter.',
     action: 'Retry when one of them is done, or send one request with a broader filter instead of several.',
+  },
+  no_events: {
+    meaning:
+      'The definition of the task, or the settings of its queue, turn its events off. Short tasks have none by default.',
+    action:
+      'Set `events: true` in the definition ([Events](../how-to/events.md)). To wait for the end of a task without events, use `?wait=30s`.',
   },
   queue_not_found: {
     meaning: 'No task in the catalogue uses this queue.',
@@ -93,6 +109,37 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   schedule_name_taken: {
     meaning: "A schedule with this name exists for a task of another queue. A schedule's queue cannot be changed.",
     action: 'Delete the other schedule first, or choose another name.',
+  },
+  group_not_found: {
+    meaning:
+      'There is no group with this id, or it is no longer kept. A group is kept for a day after it has ended, or for its `keep`.',
+    action: 'List the unfinished groups with `bullpen groups`.',
+  },
+  run_not_found: {
+    meaning:
+      'There is no pipeline run with this id, or it is no longer kept. A run is kept for a day after it has ended, or for its `keep`.',
+    action: 'Start the pipeline again.',
+  },
+  unknown_pipeline: {
+    meaning: "No pipeline with this name is in the API's catalogue.",
+    action: 'Check the name, pass the pipeline to `defineCatalogue`, and deploy the API.',
+  },
+  group_sealed: {
+    meaning: 'The group is sealed or cancelled, so it accepts no members.',
+    action: 'Create another group. Seal a group only after its last member has been added.',
+  },
+  group_ended: {
+    meaning: 'All members of the group have ended, or it was cancelled. An ended group never changes again.',
+    action: 'Create another group.',
+  },
+  group_full: {
+    meaning: 'The group would have more than 100,000 members.',
+    action: 'Divide the work among several groups, or let each member handle several items.',
+  },
+  group_busy: {
+    meaning:
+      'More than 10,000 members of the group, or 32 MiB of them, are stored but not yet enqueued in their queues.',
+    action: 'Send the request again after `Retry-After`. The client does this by itself.',
   },
   route_not_found: { meaning: 'The API does not have this path.', action: 'Look up the path in `/reference`.' },
   method_not_allowed: {
@@ -120,8 +167,9 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Set the policy to `noeviction`. To use the server anyway, set `BULLPEN_API_ALLOW_EVICTION=true`. See [Redis is full](../runbook/redis-full.md).',
   },
   idempotency_key_reused: {
-    meaning: 'An earlier request to this queue had the same Idempotency-Key and a different body. Nothing was stored.',
-    action: 'Use a new key for each new task. Send exactly the same body when you repeat a request.',
+    meaning:
+      'An earlier request to this queue or group had the same Idempotency-Key but another body, or a group with this id exists and has other settings or tasks. Nothing was stored.',
+    action: 'Use a new key or id for each new task or group. Send exactly the same body when you repeat a request.',
   },
   unique_key_taken: {
     meaning: 'Another task has the unique key, and the request set `onConflict` to `error`. Nothing was stored.',
@@ -164,7 +212,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: "Search the API's log for the response's `X-Request-Id`.",
   },
   invalid_definition: {
-    meaning: 'A task, queue or catalogue definition is invalid. This error is thrown at start-up.',
+    meaning: 'A task, queue, pipeline or catalogue definition is invalid. This error is thrown at start-up.',
     action: 'Fix the setting that the message names.',
   },
   invalid_duration: {
@@ -200,15 +248,29 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'A `ctx.once` step returned a value that cannot be represented in JSON or is too large.',
     action: 'Return `null` or a small value, such as an id.',
   },
+  stage_failed: {
+    meaning: 'A function of a pipeline threw an error, which is the `cause`. The error names the stage and the item.',
+    action:
+      'Fix the function or the item. To run the other items to their end, [collect the errors](../how-to/pipelines.md#errors).',
+  },
+  source_failed: {
+    meaning:
+      'The source of a pipeline threw an error, which is the `cause`. All items that it had returned before have been processed.',
+    action: 'Fix the source, and run the pipeline again.',
+  },
+  pipeline_cancelled: {
+    meaning: 'The signal of the run aborted. `cause` is its reason. No function of the pipeline is still running.',
+    action: 'None, if the cancellation was intended.',
+  },
   unreadable_envelope: {
     meaning: 'A worker found a job that was written by another program or by a newer version of Bullpen.',
     action: 'Upgrade the workers before the producers, and make sure that no other program adds jobs to the queue.',
   },
   unreadable_payload: {
     meaning:
-      "The task's input was encoded by a codec that this worker does not have, or the codec could not decode it.",
+      'The input of a task or a schedule was encoded by a codec that this process does not have, or the codec could not decode it.',
     action:
-      'Pass the same `codec` to the API and to all workers. As long as a task is stored, keep the key that encoded it.',
+      'Pass the same `codec` to the API and to all workers. As long as a task or a schedule is stored, keep the key that encoded it.',
   },
   lock_lost: {
     meaning: 'The attempt no longer owns its task, and another worker may be running the task.',

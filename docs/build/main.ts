@@ -2,7 +2,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withQuotes } from './quotes.ts'
-import { referencePages } from './reference-pages.ts'
+import { referencePages } from './reference/reference-pages.ts'
 
 const root = join(import.meta.dirname, '../..')
 for (const [name, text] of Object.entries(referencePages())) writeFileSync(join(root, 'docs/reference', name), text)

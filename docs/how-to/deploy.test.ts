@@ -74,3 +74,28 @@ describe('the Deployment', () => {
     }
   })
 })
+
+describe('the Job', () => {
+  const { template, backoffLimit, podFailurePolicy } = parse(read('job.yaml')).spec
+  const [container] = template.spec.containers
+  const [, program, ...argv] = container.args
+  const env = Object.fromEntries(
+    container.env.map(({ name, value }: { name: string; value?: string }) => [name, value ?? 'redis://redis:6379']),
+  )
+
+  it('runs a program of the tutorial for one group, with settings that the worker accepts', () => {
+    expect(existsSync(join(tutorial, program))).toBe(true)
+    const settings = readSettings('WORKER', WORKER_SETTINGS, WORKER_RULES, { ...sources(env), argv })
+    expect(settings).toMatchObject({ group: expect.stringMatching(/^group-/), host: '0.0.0.0' })
+    expect(milliseconds(settings.terminationGrace)).toBe(template.spec.terminationGracePeriodSeconds * 1_000)
+    expect(container.ports[0].containerPort).toBe(settings.port)
+  })
+
+  it('starts another pod when one fails, unless the worker could not start', () => {
+    expect([template.spec.restartPolicy, backoffLimit > 0]).toEqual(['Never', true])
+    expect(podFailurePolicy.rules).toContainEqual({
+      action: 'FailJob',
+      onExitCodes: { containerName: container.name, operator: 'In', values: [2] },
+    })
+  })
+})

@@ -155,6 +155,7 @@ export function createPlatform({
     const deadline = performance.now() + READY_TIMEOUT
     while (!shutdown && child.running() && performance.now() < deadline) {
       const response = await fetch(`${urls.get(name)}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => {})
+      await response?.body?.cancel() // a body that nobody reads would keep its connection open
       if (response?.ok) {
         starting.delete(name)
         return

@@ -1,21 +1,12 @@
 // Tests the example worker as a process: its probes, its start without Redis, and its errors for invalid settings.
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { freePort, privateRedis } from '@bullpen/testing'
+import { freePort, privateRedis, spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
-function run(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], ...env } })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return { child, exited, output: () => output }
-}
+const run = (args: readonly string[], env: Readonly<Record<string, string>>) => spawnProgram(MAIN, args, env)
 
 describe('the example worker without Redis', () => {
   it('is not ready, exits with 0 on a signal, and works once Redis is reachable', async () => {

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { createKeyring } from './auth/keyring.ts'
 import { type FakeBroker, fakeBroker } from './fake-broker.fixture.ts'
 import { fakeFleet } from './fake-fleet.fixture.ts'
+import { createOpenStreams } from './http/open-streams.ts'
 import { buildServer, type ServerOptions } from './http/server.ts'
 
 export const KEY = 'test-key-0123456789abcdef'
@@ -56,6 +57,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   const observed: object[] = []
   const closing = new AbortController()
   const blocked = createBlockedCallers(systemClock)
+  const streams = createOpenStreams()
   const writes = (level: keyof Log) => (fields: object, message: string) => {
     lines.push({ level, fields, message })
   }
@@ -64,6 +66,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     broker,
     fleet,
     blocked,
+    streams,
     rates: { take: () => undefined },
     apiKeyNames: ['shop'],
     emit: (event) => events.push(event),
@@ -97,6 +100,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     observed,
     closing,
     blocked,
+    streams,
     ask,
     get: (url: string, headers = {}) => ask({ method: 'GET', url, headers }),
     /** A body given as text is sent unchanged. */

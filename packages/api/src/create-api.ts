@@ -17,6 +17,7 @@ import { enqueueRateOf } from './auth/key-limits.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { avoidPretenuring } from './avoid-pretenuring.ts'
 import { createMetricsServer } from './http/metrics-server.ts'
+import { createOpenStreams, STREAM_SUBJECTS } from './http/open-streams.ts'
 import { buildServer } from './http/server.ts'
 import { ApiLifecycle } from './lifecycle.ts'
 import { type Addresses, openPorts, waitForRedis } from './listen.ts'
@@ -93,6 +94,8 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
       onScheduled: (scheduled) => telemetry.sink({ event: 'task.enqueued', ...scheduled }),
+      onForwarded: (forwarded) => telemetry.sink({ event: 'task.enqueued', ...forwarded }),
+      onGroupEnded: telemetry.groupEnded,
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,
@@ -107,7 +110,9 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
   reportQueues(telemetry, broker, catalogue)
   const blocked = createBlockedCallers(systemClock)
+  const streams = createOpenStreams()
   telemetry.onScrape(() => {
+    for (const subject of STREAM_SUBJECTS) telemetry.eventStreams(subject, streams.count(subject))
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
     telemetry.leader(broker.isLeading())
     telemetry.redisMemory(broker.memory())
@@ -120,6 +125,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     broker,
     fleet,
     blocked,
+    streams,
     rates: broker.rates,
     apiKeyNames: keyring.names,
     emit: telemetry.sink,
@@ -201,14 +207,15 @@ function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definition
     )
     telemetry.redisUp(up)
     if (!up) return
-    await Promise.all(
-      queues.flatMap((queue) => [
+    await Promise.all([
+      broker.groups.count().then(telemetry.unfinishedGroups),
+      ...queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
-        broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals)),
+        broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals, Date.now())),
         broker.schedules.troubles(queue).then((counts) => telemetry.troubledSchedules(queue, counts)),
         reportHeldRetries(telemetry, broker, queue, definitions),
       ]),
-    )
+    ])
   })
 }
 

@@ -4,6 +4,7 @@ import {
   BullpenError,
   EnqueueRateError,
   isFinal,
+  type Orphan,
   QueueFullError,
   type ReachedLimit,
   type TaskId,
@@ -20,13 +21,24 @@ import {
   type DeadTaskAnswer,
   type FingerprintCount,
   queueOfAll,
+  type ReleasedFollowUp,
   type RetryOptions,
 } from '@bullpen/engine/internal'
 import { fakeClock } from '@bullpen/testkit'
-import { memorySchedules } from '@bullpen/testkit/internal'
+import {
+  type MemoryEventStream,
+  memoryEventStream,
+  memoryGroups,
+  memoryRuns,
+  memorySchedules,
+} from '@bullpen/testkit/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
+  /** What has followed from the ends of groups. */
+  readonly released: ReleasedFollowUp[]
+  /** The streams of events, by queue. */
+  readonly streams: Map<string, MemoryEventStream>
   readonly cancels: CancelProgress[]
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
@@ -40,6 +52,8 @@ export interface FakeBroker extends Broker {
   readonly fingerprints: Map<string, readonly FingerprintCount[]>
   /** The options of each retry. */
   readonly retries: RetryOptions[]
+  /** What a search for orphans finds, one on each page. */
+  readonly orphaned: Orphan[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'rate' | 'limited' | 'hangs' | 'breaks'
   /** The limit that the queue has reached if `trouble` is 'queue full'. */
@@ -81,24 +95,57 @@ export function fakeBroker(): FakeBroker {
     return 'done'
   }
 
+  function check(): void {
+    if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
+  }
+
   const { schedules, close: closeSchedules } = memorySchedules({
     clock: fakeClock(Date.now()),
-    check() {
-      if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
-    },
+    check,
     statusOf: (id) => records.get(id)?.status,
     enqueue: (task) => void broker.enqueue(task),
     cancel: async () => {},
   })
 
+  const { groups, close: closeGroups } = memoryGroups({
+    clock: fakeClock(Date.now()),
+    check() {
+      if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
+    },
+    reachable: async () => {},
+    find: (id) => records.get(id),
+    admit() {
+      if (broker.trouble === 'queue full') throw new QueueFullError(broker.reached)
+    },
+    enqueue: (task) => void broker.enqueue(task),
+    cancel: () => {},
+    release: (releases) => broker.released.push(...releases),
+    codec: undefined,
+  })
+
+  const { runs, close: closeRuns } = memoryRuns({
+    clock: fakeClock(Date.now()),
+    check,
+    reachable: async () => {},
+    enqueue: ({ task }) => void broker.enqueue(task),
+    cancel: () => {},
+    codec: undefined,
+    admit() {
+      if (broker.trouble === 'queue full') throw new QueueFullError(broker.reached)
+    },
+  })
+
   const broker: FakeBroker = {
     enqueued: [],
+    released: [],
+    streams: new Map(),
     cancels: [],
     cancelledBy: [],
     deadMatches: { matching: 7, exact: true },
     deadRequests: [],
     searches: [],
     fingerprints: new Map(),
+    orphaned: [],
     retries: [],
     trouble: 'none',
     reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
@@ -185,6 +232,15 @@ export function fakeBroker(): FakeBroker {
         return request
       }),
     deadProgress: (id) => answer(() => broker.deadRequests.find(({ request }) => request.id === id)),
+    stopDead: (id, stoppedBy) =>
+      answer(() => {
+        const at = broker.deadRequests.findIndex(({ request }) => request.id === id)
+        const found = broker.deadRequests[at]
+        if (found === undefined || found.doneAt !== undefined) return found
+        const stopped = { ...found, doneAt: 1, stoppedBy }
+        broker.deadRequests[at] = stopped
+        return stopped
+      }),
     listDeadRequests: (queue, limit) =>
       answer(() =>
         broker.deadRequests
@@ -233,12 +289,45 @@ export function fakeBroker(): FakeBroker {
     totals: (queue) =>
       answer(() => {
         const accepted = [...records.values()].filter((record) => record.queue === queue).length
-        return { bytes: 512 * accepted, accepted, removed: 0, drift: 0, unaccounted: 0 }
+        return {
+          bytes: 512 * accepted,
+          accepted,
+          removed: 0,
+          drift: 0,
+          unaccounted: 0,
+          outbox: { entries: 0, oldestAt: undefined },
+        }
       }),
     heldRetries: (_queue, tasks) => answer(() => tasks.map(() => 0)),
     schedules,
+    orphans: {
+      search: (cursor = '0') =>
+        answer(() => {
+          if (!/^\d+$/.test(cursor)) throw new BullpenError('invalid_cursor', 'the cursor does not belong to a search')
+          const at = Number(cursor)
+          const orphans = broker.orphaned.slice(at, at + 1)
+          return { orphans, examined: 10, next: at + 1 < broker.orphaned.length ? String(at + 1) : undefined }
+        }),
+      delete: (refs) =>
+        answer(() =>
+          refs.filter((ref) =>
+            broker.orphaned.some(({ key, entry, certain }) => certain && key === ref.key && entry === ref.entry),
+          ),
+        ),
+    },
+    events: (queue) => {
+      const stream = broker.streams.get(queue) ?? memoryEventStream({ now: Date.now }, { check })
+      broker.streams.set(queue, stream)
+      return stream
+    },
+    groups,
+    runs,
     ping: () => answer(() => undefined),
-    close: async () => closeSchedules(),
+    async close() {
+      closeSchedules()
+      closeGroups()
+      closeRuns()
+    },
   }
   return broker
 }

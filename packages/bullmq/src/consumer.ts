@@ -3,9 +3,9 @@
 // Invariants:
 //   - A task is started only if this process is allowed to start it: the task's lock is recent enough
 //     (internals/worker/consumer-worker.ts), no cancellation of the task is known, and the copy of the cancel rules is fresh
-//     (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it waits until the copy is fresh again. A task whose
-//     cancellation is known is passed to the runner with the field `cancelled`. If the task's data can be decoded, the task ends
-//     before its handler starts, with a record whose fencing token is 0.
+//     (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it waits until the copy is fresh again (fetched-jobs.ts).
+//     A task whose cancellation is known is passed to the runner with the field `cancelled`. If the task's data can be decoded, the
+//     task ends before its handler starts, with a record whose fencing token is 0.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and the attempt is not committed. If the Worker
 //     stops trying to commit, for example because it is closing, the renewal ends too. The lock then expires, and the leader
@@ -25,33 +25,33 @@
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
 // script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a
 // consumer stop fetching, and is called only here, in `resize`.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import {
   assertTransition,
-  type CancelCause,
+  type Candidates,
   type Consumer,
   type ConsumerHost,
   type Retention,
   type RunTask,
   stopsRunning,
-  type TaskQuarantine,
   type Transitions,
 } from '@bullpen/engine/internal'
-import { type Job, WaitingError } from 'bullmq'
-import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
+import type { Job } from 'bullmq'
+import { type CancelSubscriber, causeOf, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
+import { createEventBuffer } from './events/event-buffer.ts'
+import { eventSender } from './events/event-sender.ts'
+import { createFetchedJobs } from './fetched-jobs.ts'
 import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
-import { mayBeQuarantined, readQuarantine } from './internals/worker/quarantined-job.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
-import { commit, deathOf, postpone, release, settleRefusedStart, toFetchedTask } from './processor.ts'
+import { deathOf, settleRefusedStart } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
@@ -66,9 +66,6 @@ export interface LockTimes {
 
 /** With these times, a killed process's tasks run again within about 6 s at p99, and a live process does not lose its tasks. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000 }
-
-/** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
-const RELEASE_DELAY_MS = 50
 
 /** How long this process may keep applying the queue's old rate limit after the limit was removed or raised, in ms. */
 const RATE_RECHECK_MS = 1_000
@@ -87,10 +84,16 @@ export interface ConsumerOptions {
   readonly worker?: string
   /** Decodes inputs, and encodes outputs and the results of steps. By default, payloads are stored unencoded. */
   readonly codec?: PayloadCodec | undefined
+  /** The tasks that the consumer may fetch. By default, all tasks of the queue. */
+  readonly candidates?: Candidates | undefined
   /** How long the queue's ended tasks are kept. */
   readonly retention: Retention
+  /** How long the queue's events are kept, in ms. By default, they are dropped only because of their number. */
+  readonly eventsAgeMs?: number | undefined
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
+  /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
+  readonly onFollowed?: () => void
   readonly log: Log
   /**
    * The clock that decides when tasks are due and that provides their timestamps. Nothing is fetched until the clock is measured.
@@ -156,9 +159,9 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
 
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log)
-    const { retention, registerEveryMs } = options
-    // The leader removes older tasks. The consumer that opens last decides the retention.
-    const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention }])
+    const { retention, eventsAgeMs, registerEveryMs } = options
+    // The leader removes older tasks and events. The consumer that opens last decides the retention.
+    const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention, eventsAgeMs }])
     const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: registerEveryMs })
     return { redis, schema, registration }
   }
@@ -216,6 +219,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
       if (state === 'closed') return
       moveTo('stopping')
       stopRunning()
+      options.candidates?.stop()
       await connected?.worker.close()
     },
 
@@ -225,6 +229,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
       if (state === 'closed') return
       moveTo('closed')
       closed.resolve()
+      options.candidates?.stop()
       connected?.cancels.close()
       connected?.rules.close()
       connected?.renewer.close()
@@ -241,7 +246,7 @@ function connect(
   runTask: RunTask,
   pool: ConsumerHost,
 ): Connected {
-  const { queue, namespace, redisUrl, codec, retention, eventLoopStallLimitMs, log } = options
+  const { queue, namespace, redisUrl, codec, retention, eventLoopStallLimitMs, candidates, log } = options
   const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
   const host = {
@@ -252,47 +257,22 @@ function connect(
   const cancels = openCancelSubscriber({
     redisUrl,
     keys,
-    cancel: (id, by) => pool.cancel(id, causeOf(by)) !== 'not_found',
+    cancel: (id, by, retriedAt) => pool.cancel(id, causeOf(by), retriedAt) !== 'not_found',
     onRulesChanged: rules.refresh,
     log,
   })
 
   const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
-  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()) }
-  const released = (): void => pool.released()
-  const runJob = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
-    const task = toFetchedTask(job, token, codec, quarantine)
-    const rule = rules.matching(task)
-    const by = cancels.cancelledBy(task.id)
-    const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
-    return runTask(
-      cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
-      (result) => commit(result, job, token, commitHost, rule?.id),
-      (delayMs) =>
-        delayMs === undefined
-          ? sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
-          : postpone(job, token, delayMs, released),
-    )
-  }
-
-  /** Jobs that have been fetched but not passed to the pool, and whether their lock has been lost since. */
-  const waitingJobs = new Map<string, { lockLost: boolean }>()
-  /** Runs a job that was fetched while the copy of the cancel rules was stale, or that may be quarantined. */
-  const runLater = async (job: Job, token: string): Promise<unknown> => {
-    const waiting = { lockLost: false }
-    waitingJobs.set(job.id ?? '', waiting)
-    const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
-    await rules.untilFresh()
-    waitingJobs.delete(job.id ?? '')
-    // Report to BullMQ that the job was moved, because another process may already own it.
-    if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
-    return runJob(job, token, quarantine)
-  }
-
+  const events = createEventBuffer({ send: eventSender(redis, keys), now: clock.now })
+  const { onFollowed } = options
+  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events, onFollowed }
+  const fetched = createFetchedJobs({ redis, keys, runTask, pool, rules, cancels, codec, commitHost })
   // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and handle
   // cancellations itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
-    rules.isFresh() && !mayBeQuarantined(job) ? runJob(job, token) : runLater(job, token)
+    candidates === undefined
+      ? fetched.process(job, token)
+      : processCandidate(candidates, job, () => fetched.process(job, token))
 
   const workerOptions = {
     connection: redis,
@@ -313,6 +293,7 @@ function connect(
     now: clock.now,
     retention,
     commands: commandsOf(redis),
+    candidates,
     onWoken: rules.prepare,
   })
   const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
@@ -324,22 +305,27 @@ function connect(
   const { base } = keys
   const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, log })
   const onLost = ({ id = '', attemptsStarted }: Job): void => {
-    const waiting = waitingJobs.get(id)
-    if (waiting !== undefined) waiting.lockLost = true
+    fetched.lockLost(id)
     pool.lockLost(id as TaskId, attemptsStarted)
   }
   worker.onRefusedStart = (job) => {
-    settleRefusedStart(job, (refusal) => {
-      if (refusal === undefined) pool.endedAsDead({ id: job.id ?? '', task: job.name }, deathOf(job))
+    settleRefusedStart(job, events.death(job, deathOf(job)), (refusal) => {
+      if (refusal !== undefined) return
+      pool.endedAsDead({ id: job.id ?? '', task: job.name }, deathOf(job))
+      onFollowed?.()
     })
   }
   worker.locks = { renewer, redis, base, lockMs: locks.lockMs, now: clock.now, onLost }
   return { worker, cancels, rules, renewer }
 }
 
-/** Returns the cause of a cancellation. `by` is the published name of the requester, or '' if unknown. */
-function causeOf(by: string): CancelCause {
-  return { reason: 'cancelled', by: by === '' ? undefined : by }
+async function processCandidate<T>(candidates: Candidates, { id = '' }: Job, run: () => Promise<T>): Promise<T> {
+  candidates.fetched(id as TaskId)
+  try {
+    return await run()
+  } finally {
+    candidates.returned(id as TaskId)
+  }
 }
 
 function hasTasks(pool: ConsumerHost): boolean {

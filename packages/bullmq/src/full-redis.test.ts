@@ -1,5 +1,7 @@
 // A Redis that has used all of its memory: what is running can end, and nothing is added.
 import { once } from 'node:events'
+import { defineCatalogue, followUp } from '@bullpen/contract'
+import { planFollowUps } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
@@ -7,7 +9,12 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { attach } from './attach.ts'
 import { prefixOf, queueKeys } from './keys.ts'
+import { writeEvents } from './scripts/events/write-events.ts'
+import { registerTask } from './scripts/jobs/register-task.ts'
+import { runScript } from './scripts/script.ts'
 import { long, setup, short } from './setup.fixture.ts'
+
+const catalogue = defineCatalogue(short, long)
 
 async function fullRedis() {
   const server = await privateRedis()
@@ -64,6 +71,16 @@ it('locks are renewed, and a task that was running ends and the next one is fetc
   await isIn('completed', third)
 })
 
+it('a follow-up is enqueued, because its entry takes as much memory', async () => {
+  const { enqueue, broker, fill, keys, redis } = await fullRedis()
+  const followUps = planFollowUps({ onEnd: [followUp(short, {})] }, { catalogue, correlationId: undefined })
+  const id = await enqueue(long, { followUps })
+  await fill()
+  expect(await broker.cancel(id, { stoppable: true })).toBe('cancelled')
+  await eventually(async () => (await redis.llen(keys.wait)) === 1)
+  await eventually(async () => (await redis.exists(keys.outbox)) === 0)
+})
+
 const LOCK_MS = 400
 
 it('a team’s own Worker that is attached renews its locks, and ends a task that takes longer than a lock lasts', async () => {
@@ -100,6 +117,22 @@ it('a team’s own Worker that is attached renews its locks, and ends a task tha
   await isIn('completed', id)
   expect(errors).toEqual([])
   expect(await broker.find(id)).toMatchObject({ status: 'completed', attempts: [{ fencingToken: 1 }] })
+})
+
+it('a running task stores a compensation and its events', async () => {
+  const { enqueue, startPool, running, fill, redis, keys } = await fullRedis()
+  const id = await enqueue(long)
+  await startPool()
+  await eventually(() => running.length === 1)
+  await fill()
+  const [job, lock] = [keys.job(id), keys.lock(id)]
+  const token = (await redis.get(lock)) ?? ''
+  const registration = { token, fencingToken: '1', letter: '', identity: 'undo -', template: '{}' }
+  expect(await runScript(redis, registerTask, { job, lock, totals: keys.totals }, registration)).toBe('stored')
+  const eventBatch = keys.eventBatch('a')
+  const tasks = JSON.stringify([[id, token, '']])
+  await runScript(redis, writeEvents, { eventBatch }, { base: keys.base, number: '1', tasks })
+  expect(await redis.get(eventBatch)).toBe('1')
 })
 
 it('a drain requeues the tasks that are running', async () => {

@@ -47,6 +47,80 @@ export function enqueueRateKey(namespace: string, apiKeyName: string): string {
 }
 
 /**
+ * Returns the key of a sorted set: the groups that have not ended, or whose outboxes are not empty, scored by when the leader looks at
+ * each of them (ms since 1970).
+ */
+export function groupsKey(namespace: string): string {
+  return `{${namespace}}:groups`
+}
+
+/** Returns the channel that announces the id of each group that has members in a further queue. */
+export function groupQueuesChannel(namespace: string): string {
+  return `{${namespace}}:group-queues`
+}
+
+/** Returns the channel that announces the id of each group that has ended. */
+export function groupEndedChannel(namespace: string): string {
+  return `{${namespace}}:group-ended`
+}
+
+/**
+ * Returns the keys of a group. They share a hash tag of their own, so that the groups of a namespace are spread over the nodes of a
+ * Redis Cluster. All of them expire.
+ */
+export function groupKeys(namespace: string, group: string) {
+  const base = `{${namespace}:${group}}:`
+  return {
+    /** The prefix of all other keys of the group. */
+    base,
+    /** Hash: the group's state, settings and counts, and the names of its members' queues. */
+    meta: `${base}meta`,
+    /** String: for each member, three bits that say how it has ended, or 0 (scripts/includes/group-steps.ts). */
+    members: `${base}members`,
+    /** String: for each member, four bits with its queue's position. Missing if all members belong to one queue. */
+    queues: `${base}queues`,
+    /** Hash: the requests that have added members, each with the number of its first member and a digest. */
+    requests: `${base}requests`,
+    /** Stream: the members to enqueue, and what follows from the group's cancellation or end (outbox/outbox-entry.ts). */
+    outbox: `${base}outbox`,
+  }
+}
+
+export type GroupKeys = ReturnType<typeof groupKeys>
+
+/** Returns the prefix of the channels that announce ids of pipeline runs: `credits` to sources that wait, and `ended`. */
+export function runChannels(namespace: string): string {
+  return `{${namespace}}:run-`
+}
+
+/** Returns the keys of a pipeline run. They share a hash tag of their own, and all of them expire. */
+export function runKeys(namespace: string, run: string) {
+  const base = `{${namespace}:${run}}:`
+  return {
+    /** The prefix of all other keys of the run. Scripts derive the names of the lists `waiting:<stage>` from it. */
+    base,
+    /** Hash: the run's state and its counts. */
+    meta: `${base}meta`,
+    /** String: the run's settings and the templates of its tasks, as JSON. */
+    definition: `${base}definition`,
+    /** Set: the tasks that have not ended, each as the number of its stage and its position. */
+    tasks: `${base}tasks`,
+    /** List: the items that wait for a stage, each as its position and its value. */
+    waiting: (stage: string) => `${base}waiting:${stage}`,
+    /** Hash: by position, what has arrived at the end before an earlier item. */
+    early: `${base}early`,
+    /** List: the results that are kept for the reduction. */
+    results: `${base}results`,
+    /** List: the items that have failed. */
+    errors: `${base}errors`,
+    /** Stream: the tasks to enqueue, and the queues in which the run's tasks are to be cancelled (outbox/outbox-entry.ts). */
+    outbox: `${base}outbox`,
+  }
+}
+
+export type RunKeys = ReturnType<typeof runKeys>
+
+/**
  * Returns BullMQ's key prefix for a queue. The prefix is a hash tag, so that all of a queue's keys are on one shard of a Redis
  * Cluster.
  */
@@ -63,6 +137,8 @@ export function queueKeys(namespace: string, queue: string) {
     /** Sorted sets: the parts of `delayed`, with the same scores. */
     scheduled: `${base}:scheduled`,
     retrying: `${base}:retrying`,
+    /** Sorted set: the tasks of `delayed` that wait for a place in quarantine, with the same scores (internals/quarantine-steps.ts). */
+    postponed: `${base}:postponed`,
     /** Sorted sets: the parts of `failed`, with the same scores. */
     dead: `${base}:dead`,
     cancelled: `${base}:cancelled`,
@@ -82,7 +158,7 @@ export function queueKeys(namespace: string, queue: string) {
     /**
      * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the unfinished tasks take
      * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks
-     * (`comparedAt`, in ms since 1970).
+     * (`comparedAt`, in ms since 1970), and the size of the entries in the outbox (`outboxBytes`).
      */
     totals: `${base}:totals`,
     /**
@@ -100,14 +176,29 @@ export function queueKeys(namespace: string, queue: string) {
     uniqueKeys: `${base}:unique-keys`,
     /**
      * Sorted set: the tasks that were deleted soon after their enqueue, by the time of the enqueue
-     * (scripts/includes/removed-tasks.ts).
+     * (scripts/includes/ended-tasks/removed-tasks.ts).
      */
     recentlyRemoved: `${base}:recently-removed`,
+    /**
+     * Hash: records of idempotency keys that have the same lifetime (in s) and were stored in the same period. `bucket` is the beginning
+     * of their keys, and `period` the number of the period (admission/idempotency-steps.ts).
+     */
+    idempotency: (life: string, bucket: string, period: string) => `${base}:idempotency:${life}:${bucket}:${period}`,
     /**
      * Hash: how many records of idempotency keys there are, by the time in s since 1970 by which all of them have expired
      * (admission/idempotency-steps.ts).
      */
     idempotencyCounts: `${base}:idempotency-counts`,
+    /**
+     * Stream: what follows from the ends of tasks and has not been forwarded (outbox/outbox-entry.ts), each entry in a field `e`. The
+     * consumer group `forwarders` records which entries a process has claimed.
+     */
+    outbox: `${base}:outbox`,
+    /**
+     * Set: the records of follow-up tasks that were forwarded to this queue in the same quarter of a day. `digest` is a part of
+     * the follow-ups' digests (outbox/forwarded-steps.ts).
+     */
+    forwarded: (quarterDay: string, digest: string) => `${base}:forwarded:${quarterDay}:${digest}`,
     /** Hash: by each API key's name, the number of its unfinished tasks that were counted when they were added. */
     apiKeyTasks: `${base}:api-key-tasks`,
     /**
@@ -125,6 +216,10 @@ export function queueKeys(namespace: string, queue: string) {
     scheduleTimes: `${base}:schedule-times`,
     /** Hash: by schedule, the troubles that the leader has reported (schedules/trouble-watch.ts). Others are missing. */
     scheduleTroubles: `${base}:schedule-troubles`,
+    /** Stream: what has happened to the queue's tasks (scripts/includes/add-events.ts). */
+    taskEvents: `${base}:task-events`,
+    /** String: the number of the last batch of events that a process has sent. Kept for a minute. */
+    eventBatch: (process: string) => `${base}:event-batch:${process}`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */
@@ -143,6 +238,8 @@ export function queueKeys(namespace: string, queue: string) {
     endReply: (caller: string) => `${base}:end-reply:${caller}`,
     /** String: the reply to a request to cancel one task. Kept for a minute. */
     cancelReply: (request: string) => `${base}:cancel-reply:${request}`,
+    /** String: exists for a day after a group was cancelled, so that none of its members is added any more. */
+    cancelledGroup: (group: string) => `${base}:cancelled-group:${group}`,
     /** Sorted set: in a cluster, the queue's producers, scored by the time at which each producer last read the node's memory. */
     producers: `${base}:producers`,
     /** Channel: announces that there is a new cancel rule. */

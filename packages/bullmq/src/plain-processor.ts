@@ -19,6 +19,7 @@ import {
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
+import { workersEvents } from './events/workers-events.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { isUnattached, refuse } from './internals/worker/unattached-worker.ts'
@@ -102,12 +103,15 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   const host = hostOf(catalogue, handlers, options)
   const { codec } = options
   const settled: ConsumerHost['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
-  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()) }
+  const events = workersEvents()
+  const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events }
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)
     const isBullpens = isBullpenJob(job)
-    const task = isBullpens ? toFetchedTask(job, token, codec) : foreignTask(job, token, codec, host.registry)
+    const task = isBullpens
+      ? toFetchedTask(job, token, codec, events.open(job, token))
+      : foreignTask(job, token, codec, host.registry)
     try {
       const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
       const result = await runUnderSignal(task, runner, signal)

@@ -16,9 +16,10 @@
 // script, the repeated script recognises what this attempt has stored, and the commit is confirmed
 // (internals/composition/resent-commit.ts).
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
-import type { StoredSuccess } from '@bullpen/contract/internal'
+import type { Envelope, StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
 import {
+  type AttemptEvents,
   type AttemptResult,
   type ConsumerHost,
   encodePayload,
@@ -28,10 +29,12 @@ import {
   type Survival,
   type TaskDeath,
   type TaskQuarantine,
+  type Verdict,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
+import type { EventBuffer } from './events/event-buffer.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
 import type { Commit } from './internals/composition/commits.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
@@ -44,12 +47,16 @@ export interface CommitHost {
   readonly settled: ConsumerHost['settled']
   readonly codec: PayloadCodec | undefined
   readonly attempts: AttemptCounts
+  readonly events: EventBuffer
+  /** Called when Redis has confirmed the end of a task that has follow-ups or compensations. */
+  readonly onFollowed?: (() => void) | undefined
 }
 
 export function toFetchedTask(
   job: Job,
   token: string,
   codec: PayloadCodec | undefined,
+  events?: AttemptEvents,
   quarantine?: TaskQuarantine,
 ): FetchedTask {
   return {
@@ -62,6 +69,7 @@ export function toFetchedTask(
     attempt: job.attemptsMade + 1,
     maxAttempts: job.opts.attempts ?? 1,
     readyAt: job.attemptsStarted === 1 ? job.timestamp + (job.opts.delay ?? 0) : undefined,
+    events,
     progress: (progress) => job.updateProgress(progress),
     steps: stepsOf(job, token, codec),
     ...(quarantine !== undefined && { quarantine }),
@@ -80,8 +88,10 @@ export function commit(
   rule?: string,
 ): StoredSuccess | Promise<never> {
   const { verdict, record, error, survival } = result
-  if (verdict.kind === 'lost') host.settled(result)
-  else settleWhenAnswered(job, result, host, rule)
+  if (verdict.kind === 'lost') {
+    host.events.close(job, result)
+    host.settled(result)
+  } else settleWhenAnswered(job, result, host, rule)
   switch (verdict.kind) {
     case 'completed':
       return storedSuccess(verdict.output, record, host.codec)
@@ -119,25 +129,46 @@ function setSurvival(job: Job, script: 'moveToDelayed' | 'retryJob', survival: S
 export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
-  { settled, attempts }: Pick<CommitHost, 'settled' | 'attempts'>,
+  { settled, attempts, events, onFollowed }: Pick<CommitHost, 'settled' | 'attempts' | 'events' | 'onFollowed'>,
   rule?: string,
 ): void {
   const { id, fencingToken } = result.event
+  const { followed, group, run } = (job.data ?? {}) as Partial<Envelope>
+  const isMember = group !== undefined || run !== undefined
+  const isMarked = followed === true || isMember || result.hasRegistered === true || result.followUps !== undefined
+  const isFollowed = isMarked && ENDS.has(result.verdict.kind)
   const commit = {
     id,
     fencingToken,
     verdict: result.verdict.kind,
     rule,
     budget: attempts.count(result),
+    events: events.close(job, result),
+    followUps: result.followUps,
     kind: result.verdict.kind === 'dead' ? errorKind(result.record, result.error, sha256) : undefined,
-    settled: (refusal?: CommitRefusal) => settled(result, refusal),
+    settled(refusal?: CommitRefusal) {
+      settled(result, refusal)
+      if (isFollowed && refusal === undefined) onFollowed?.()
+    },
   }
   if (!expectCommit(backendOf(job), commit)) settled(result)
 }
 
-/** Calls `settled` when Redis has replied to the script with which BullMQ fails a job that it does not start again. */
-export function settleRefusedStart(job: Job, settled: Commit['settled']): void {
-  expectCommit(backendOf(job), { id: job.id ?? '', fencingToken: job.attemptsStarted, verdict: 'dead', settled })
+/** The verdicts that end a task. */
+const ENDS: ReadonlySet<Verdict['kind']> = new Set(['completed', 'dead', 'cancelled', 'expired'])
+
+/**
+ * Calls `settled` when Redis has replied to the script with which BullMQ fails a job that it does not start again. The script adds
+ * `events`, if there are any.
+ */
+export function settleRefusedStart(job: Job, events: string | undefined, settled: Commit['settled']): void {
+  expectCommit(backendOf(job), {
+    id: job.id ?? '',
+    fencingToken: job.attemptsStarted,
+    verdict: 'dead',
+    events,
+    settled,
+  })
 }
 
 /** Returns why BullMQ fails the job without starting it again. A job of a flow can also be failed because of its children. */

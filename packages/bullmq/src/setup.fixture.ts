@@ -52,6 +52,8 @@ export interface SetupOptions {
   readonly leads?: boolean
   /** How often a queue is read to estimate when its new tasks start, in ms. */
   readonly readBacklogEveryMs?: number
+  /** How often the leader looks for schedules in trouble, in ms. */
+  readonly watchSchedulesEveryMs?: number
   readonly log?: Log
   /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
@@ -69,12 +71,19 @@ export async function setup({
   leads = true,
   now = Date.now,
   readBacklogEveryMs,
+  watchSchedulesEveryMs,
   log = silent,
 }: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const leaderTimes = { ...LEADER_TIMES, roundMs }
   const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log }
-  const broker = openBroker({ ...common, leads, leaderTimes, ...(readBacklogEveryMs && { readBacklogEveryMs }) })
+  const broker = openBroker({
+    ...common,
+    leads,
+    leaderTimes,
+    ...(readBacklogEveryMs && { readBacklogEveryMs }),
+    ...(watchSchedulesEveryMs && { watchSchedulesEveryMs }),
+  })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
   const consumers: Consumer[] = []

@@ -23,7 +23,13 @@ describe('dead retry', () => {
     expect(await run(api, ['dead', 'retry', ID, '--input', '-'], { stdin })).toMatchObject({ code: 0 })
     expect(api.seen.map(({ body }) => body)).toMatchObject([{ input: { n: 1 } }, { input: { n: 2 } }])
     expect(await run(api, ['dead', 'retry', ID, OTHER, '--input', '{}'])).toMatchObject({ code: 2 })
-    expect(await run(api, ['dead', 'retry', ID, '--input', '{'])).toMatchObject({ code: 2 })
+    const { code, err } = await run(api, ['dead', 'retry', ID, '--input', '{bad'])
+    const why = "Expected property name or '}' in JSON at position 1 (line 1 column 2)"
+    const expected = 'expected JSON, such as {"n":5}, or - to read it from standard input'
+    expect({ code, err: err.split('\n')[0] }).toEqual({
+      code: 2,
+      err: `bullpen: --input is not valid JSON: ${why}; ${expected}`,
+    })
   })
 
   test('enqueues the task in another queue, and prints the new id', async () => {
@@ -117,7 +123,7 @@ describe('dead list', () => {
   )
 })
 
-test('dead counts prints a line for each kind of error', async () => {
+test('dead counts prints a table with a line for each kind of error', async () => {
   const at = new Date(Date.now() - 60_000).toISOString()
   const kind = {
     fingerprint: '0123456789abcdef',
@@ -133,7 +139,9 @@ test('dead counts prints a line for each kind of error', async () => {
   })
   const { code, out } = await run(api, ['dead', 'counts'])
   expect(code).toBe(0)
-  expect(out).toMatch(/^90 +0123456789abcdef +cpu +gone +1m ago +no customer #\n$/)
+  expect(out).toMatch(
+    /^count +fingerprint +queue +code +newest +message\n90 +0123456789abcdef +cpu +gone +1m ago +no customer #\n$/,
+  )
   expect(JSON.parse((await run(api, ['dead', 'counts', '--json'])).out)).toEqual({ fingerprints })
   expect(await run(api, ['dead', 'counts', '--queue', 'mail'])).toEqual({ code: 0, out: '', err: 'no dead tasks\n' })
 })
@@ -193,13 +201,14 @@ describe.each([
   test.each([
     ['done', 0, `cpu-1  done: ${done} 7 tasks`],
     ['pending', 1, `cpu-1  pending: ${done} 7 of 7 tasks so far`],
+    ['stopped', 1, `cpu-1  stopped: ${done} 7 of 7 tasks`],
   ])('with --wait prints the progress, and %s ends with exit code %i', async (status, code, line) => {
     const last = { ...pending, status, changed: 7 }
     await using api = await fakeApi({ [SEND]: [202, pending], 'GET /v1/dead-tasks/requests/cpu-1': [200, last] })
     const ended = await run(api, [...filter, '--yes', '--wait', '1ms'])
     expect({ code: ended.code, last: ended.out.split('\n').at(-2) }).toEqual({ code, last: line })
     const next = 'the time is up, and the request continues; to see its progress, run: bullpen dead requests cpu-1\n'
-    expect(ended.err).toBe(code === 0 ? '' : next)
+    expect(ended.err).toBe(status === 'pending' ? next : '')
   })
 
   test.each([
@@ -239,6 +248,7 @@ describe('dead requests', () => {
         .split('\n')
         .map((line) => line.split(/ {2,}/)),
     ).toEqual([
+      ['requested', 'status', 'tasks', 'filter', 'by', 'id'],
       [
         ...['2026-01-01T00:05:00Z', 'pending', 'retried 300 of 700 tasks'],
         ...['cpu, code http_503, tag batch:7', 'ann (key ops)', 'cpu-2'],
@@ -267,6 +277,36 @@ describe('dead requests', () => {
     expect(await run(api, ['dead', 'requests', ...args])).toMatchObject({
       code: 2,
       err: expect.stringContaining(message),
+    })
+    expect(api.seen).toEqual([])
+  })
+})
+
+describe('dead stop', () => {
+  const STOP = 'POST /v1/dead-tasks/requests/cpu-1/stop'
+  const request = {
+    ...{ id: 'cpu-1', action: 'retry', queue: 'cpu', rate: 500, by: 'ann', matching: 12, exact: true, changed: 3 },
+    ...{ requestedAt: '2026-01-01T00:00:00.000Z', links: { self: '/v1/dead-tasks/requests/cpu-1' } },
+  }
+
+  test('stops the request on behalf of the user, and prints how many tasks were changed', async () => {
+    await using api = await fakeApi({ [STOP]: [200, { ...request, status: 'stopped', stoppedBy: 'ann (key ops)' }] })
+    const out = 'cpu-1  stopped: retried 3 of 12 tasks\n'
+    expect(await run(api, ['dead', 'stop', 'cpu-1'])).toEqual({ code: 0, out, err: '' })
+    expect(api.seen).toEqual([{ request: STOP, body: { by: 'ann' } }])
+  })
+
+  test('of a request that was already done says so, and ends with exit code 1', async () => {
+    await using api = await fakeApi({ [STOP]: [200, { ...request, status: 'done', changed: 12 }] })
+    const [out, err] = ['cpu-1  done: retried 12 tasks\n', 'the request was already done\n']
+    expect(await run(api, ['dead', 'stop', 'cpu-1'])).toEqual({ code: 1, out, err })
+  })
+
+  test.each([[[]], [['cpu-1', 'cpu-2']]])('with %j is refused before anything is sent', async (args) => {
+    await using api = await fakeApi()
+    expect(await run(api, ['dead', 'stop', ...args])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('single ID'),
     })
     expect(api.seen).toEqual([])
   })

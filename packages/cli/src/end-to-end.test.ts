@@ -52,6 +52,16 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
   expect(await run('cancel', id)).toMatchObject({ code: 0 })
   expect(await run('show', id, '--wait', '1s')).toMatchObject({ code: 1, out: expect.stringContaining('cancelled') })
 
+  const next = 'task.count={"fencingToken":2}'
+  const followed = await run('enqueue', 'task.count', '{"fencingToken":1}', '--on-success', next, '--on-end', next)
+  expect(await run('show', followed.out.split(' ')[0] ?? '')).toMatchObject({
+    out: expect.stringMatching(/follow-ups +task\.count on success, task\.count on end/),
+  })
+  expect(await run('enqueue', 'task.count', '--on-end', 'task.count=')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--on-end is empty'),
+  })
+
   const tagged = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--tag', 'batch:7')
   const [taggedId = ''] = tagged.out.split(' ')
   expect(await run('cancel', '--queue', 'cpu', '--tag', 'batch:7', '--dry-run')).toMatchObject({

@@ -322,7 +322,9 @@ describe('enqueue --bulk sends tasks again', () => {
     ['break' as const, 4],
   ])('until none was accepted for the given time, and then stops', async (answer, code) => {
     await using api = await fakeApi({ [BULK]: inTurn(storing(), () => answer) })
+    const began = performance.now()
     const ended = await enqueue(api, linesOf(1_500), '--retry-for', '150ms')
+    expect(performance.now() - began).toBeGreaterThanOrEqual(150)
     expect(ended).toMatchObject({ code, out: '1,500 tasks: 1,000 enqueued\n' })
     expect(ended.err).toContain(
       'stopped: 500 tasks may or may not be stored, and the lines after them were not read; to be able to repeat the command safely, use --idempotency-key\n',

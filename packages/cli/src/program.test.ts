@@ -66,6 +66,8 @@ const jsonLines = (text: string): unknown[] =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
+const EXPECTED = 'expected JSON, such as {"n":5}'
+
 describe('enqueue', () => {
   test('sends the input and options, and prints the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
@@ -153,15 +155,19 @@ describe('enqueue', () => {
   })
 
   test.each([
-    [['{"n": x}'], undefined, 'INPUT is not valid JSON: Unexpected token \'x\', "{"n": x}"'],
+    [
+      ['{"n": x}'],
+      undefined,
+      `INPUT is not valid JSON: Unexpected token 'x', "{"n": x}"; ${EXPECTED}, or - to read it from standard input`,
+    ],
     [
       ['-'],
       '{\n"n"',
-      "standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4)",
+      `standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4); ${EXPECTED}`,
     ],
-    [['-'], '', 'standard input is empty; expected JSON, such as {"n":5}'],
-    [['-'], ' \n', 'standard input is empty; expected JSON, such as {"n":5}'],
-    [[' '], undefined, 'INPUT is empty; expected JSON, such as {"n":5}'],
+    [['-'], '', `standard input is empty; ${EXPECTED}`],
+    [['-'], ' \n', `standard input is empty; ${EXPECTED}`],
+    [[' '], undefined, `INPUT is empty; ${EXPECTED}, or - to read it from standard input`],
     [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
     [['{"n":1e999}'], undefined, 'INPUT contains a number that is too large for a double'],
   ])('sends no request if the input %j %j cannot be sent as JSON, and reports why', async (args, stdin, message) => {
@@ -504,6 +510,16 @@ describe('cancel by filter', () => {
   })
 })
 
+const eventStream = (event: object) =>
+  [200, `data: ${JSON.stringify(event)}\n\n`, { 'content-type': 'text/event-stream' }] as const
+
+const GROUP = {
+  ...{ id: 'group-01jd3v7n8q0000000000000000', state: 'ended', result: 'completed', count: 1, ended: 1, progress: 1 },
+  statuses: { completed: 1, dead: 0, cancelled: 0, expired: 0, removed: 0 },
+  ...{ queues: ['cpu'], onError: 'cancel', by: 'ann' },
+  ...{ createdAt: '2026-01-01T00:00:00.000Z', timeoutAt: '2026-01-08T00:00:00.000Z' },
+}
+
 describe('help', () => {
   test('lists every command, option and exit code, and explains each command', async () => {
     const { code, out, err } = await runBullpen(nowhere, ['--help'])
@@ -528,17 +544,33 @@ describe('help', () => {
       'GET /v1/dead-tasks/fingerprints': [200, { fingerprints: [KIND_COUNT] }],
       'POST /v1/dead-tasks/retry': [202, DEAD_REQUEST],
       'GET /v1/dead-tasks/requests/cpu-1': [200, { ...DEAD_REQUEST, status: 'done', changed: 7 }],
+      [`POST /v1/dead-tasks/requests/${ID}/stop`]: [200, { ...DEAD_REQUEST, status: 'stopped', changed: 3 }],
       'GET /v1/dead-tasks/requests?queue=cpu': [200, { requests: [DEAD_REQUEST] }],
       'POST /v1/dead-tasks/retry?dryRun=true': [200, { queue: 'cpu', matching: 7, exact: true }],
       [`POST /v1/tasks/${ID}/retry`]: [200, { id: ID, status: 'waiting', links: LINKS }],
       [`DELETE /v1/tasks/${ID}?by=ann`]: [200, { id: ID }],
-      'GET /v1/schedules?trouble=true': [200, { schedules: [SCHEDULE] }],
+      'GET /v1/schedules?trouble=true&limit=200': [200, { schedules: [SCHEDULE] }],
       'GET /v1/schedules/nightly-report?next=10': [200, SCHEDULE],
       'POST /v1/schedules': [201, { action: 'created', schedule: SCHEDULE }],
       'POST /v1/schedules/sync?dryRun=false': [200, { dryRun: false, changes: [CREATED] }],
+      'POST /v1/groups': [201, GROUP],
+      [`GET /v1/groups/${GROUP.id}?wait=30`]: [200, GROUP],
+      [`POST /v1/groups/${GROUP.id}/tasks`]: [202, { start: 0, count: 1, ids: [ID] }],
+      [`POST /v1/groups/${GROUP.id}/cancel`]: [200, GROUP],
+      [`GET /v1/groups/${GROUP.id}`]: [200, GROUP],
+      [`GET /v1/groups/${GROUP.id}/results?from=0&limit=200`]: [
+        200,
+        { results: [{ member: 0, id: ID, status: 'completed', output: 120 }] },
+      ],
+      'GET /v1/orphans': [200, { orphans: [], examined: 7 }],
+      [`GET /v1/tasks/${ID}/events`]: eventStream({ type: 'snapshot', id: '1-0', task: view() }),
+      'GET /v1/queues/cpu/events': eventStream({ type: 'snapshot', id: '1-0', queues: { cpu: { waiting: 1 } } }),
       ...FLEET,
     })
-    const ended = await runShell(api, line.replace(/<receipts?\.(nd)?json/, '<<<"{}"'))
+    const shell = line
+      .replace(/<receipts?\.(nd)?json/, '<<<"{}"')
+      .replace(/<(tasks|more)\.ndjson/, `<<<'{"task":"math.factorial","input":{"n":5}}'`)
+    const ended = await runShell(api, shell)
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(ended.out).not.toBe('')
   })

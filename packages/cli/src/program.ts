@@ -6,15 +6,18 @@ import { cancel } from './commands/cancel.ts'
 import type { CommandContext } from './commands/command-context.ts'
 import { COMMAND_NAMES, type CommandName } from './commands/command-table.ts'
 import { dead } from './commands/dead-tasks/dead.ts'
+import { doctor } from './commands/doctor.ts'
 import { enqueue } from './commands/enqueue.ts'
 import { audit } from './commands/fleet/audit.ts'
 import { drain } from './commands/fleet/drain.ts'
 import { fleet } from './commands/fleet/fleet.ts'
 import { limit, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
+import { groups } from './commands/groups/groups.ts'
 import { list } from './commands/list.ts'
 import { queues } from './commands/queues.ts'
 import { schedules } from './commands/schedules/schedules.ts'
 import { show } from './commands/show.ts'
+import { watch } from './commands/watch.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { commandHelp, generalHelp } from './help.ts'
@@ -38,9 +41,11 @@ export interface ProcessIO {
 const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandContext) => Promise<ExitCode>>> = {
   enqueue,
   show,
+  watch,
   list,
   cancel,
   dead,
+  groups,
   schedules,
   fleet,
   queues,
@@ -51,6 +56,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   resize,
   limit,
   audit,
+  doctor,
 }
 
 export async function bullpen(io: ProcessIO): Promise<ExitCode> {

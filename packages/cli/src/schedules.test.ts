@@ -69,6 +69,7 @@ test.each([
   [['pause', 'nightly', '--cron', '* * * * *'], "'bullpen schedules pause' does not accept --cron"],
   [['put', 'x', '--every', '1h'], 'missing option --task TASK'],
   [['put', 'x', '--task', 'a.b'], 'missing option --cron or --every'],
+  [['put', 'x', '--task', 'a.b', '--every', '1h', '--input', '{bad'], '--input is not valid JSON: Expected property'],
   [['put', 'x', '--task', 'a.b', '--every', '1h', '--catch-up', 'all'], "--catch-up is 'all'; expected skip, one"],
   [['put', 'x', '--task', 'a.b', '--every', '1h', '--overlap', 'both'], "--overlap is 'both'; expected one of skip"],
 ])('bullpen schedules %j is refused before anything is sent', async (args, message) => {

@@ -23,12 +23,26 @@ test.each<[method: string, args: readonly unknown[], message: string]>([
   ['waitUntilFinished', [count], 'client.waitUntilFinished: expected a task id, got undefined'],
   ['result', [count], 'client.result: expected a task id, got undefined'],
   ['cancel', [['a']], 'client.cancel: expected a task id, got an array'],
+  ['createGroup', [{ id: 'x' }], 'client.createGroup: a new group cannot be given an id'],
 ])('%s(%j) rejects and sends nothing', async (method, args, message) => {
   const { client, seen } = await api([])
   const error = await (client as unknown as Untyped)[method]?.(...args).catch((caught: unknown) => caught)
   expect(error).toBeInstanceOf(TypeError)
   expect(error).toHaveProperty('message', expect.stringContaining(message))
   expect(seen).toEqual([])
+})
+
+test.each<[filter: unknown, message: string]>([
+  [undefined, 'expected either a queue or a tag, such as'],
+  [{}, 'got neither'],
+  [{ task: 'task.count' }, 'got neither'],
+  [{ queue: 'cpu', tag: 'customer:7' }, 'got both'],
+  [{ queue: 5 }, 'client.events: expected the name of a queue, got a number'],
+  [{ tag: null }, 'client.events: expected a tag, got null'],
+])('events(%j) throws a TypeError', async (filter, message) => {
+  const { client } = await api([])
+  expect(() => client.events(filter as never)).toThrow(TypeError)
+  expect(() => client.events(filter as never)).toThrow(message)
 })
 
 test.each([

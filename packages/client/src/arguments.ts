@@ -1,5 +1,6 @@
 // Checks the arguments of calls, for programs that are not checked by TypeScript.
 import type { EnqueueRequest, TaskDefinition } from '@bullpen/contract'
+import type { EventFilter } from './calls/event-calls.ts'
 
 /** @throws TypeError unless `given` is a task's definition. `method` is the name of the client's method. */
 export function assertDefinition(method: string, given: unknown): asserts given is TaskDefinition {
@@ -27,6 +28,27 @@ export function assertTasks(method: string, given: unknown): asserts given is re
   throw new TypeError(
     `client.${method}: element ${wrong} is not a task; expected an object such as { task: 'email.welcome', input: { … } }`,
   )
+}
+
+/** @throws TypeError if the settings of a new group have an id, which the client generates so that it can repeat the call. */
+export function assertNoId(settings: object): void {
+  if (!('id' in settings)) return
+  throw new TypeError(
+    'client.createGroup: a new group cannot be given an id, because the client generates it; for the handle of an existing group, call client.group(id)',
+  )
+}
+
+/** @throws TypeError unless `given` names either a queue or a tag. */
+export function assertEventFilter(given: unknown): asserts given is EventFilter {
+  const { queue, tag }: { readonly queue?: unknown; readonly tag?: unknown } = isObject(given) ? given : {}
+  if ((queue === undefined) === (tag === undefined)) {
+    const got = queue !== undefined ? 'both' : isObject(given) ? 'neither' : kindOf(given)
+    throw new TypeError(
+      `client.events: expected either a queue or a tag, such as { queue: 'reports' } or { tag: 'customer:7' }, got ${got}`,
+    )
+  }
+  if (queue === undefined) assertText('events', 'a tag', tag)
+  else assertText('events', 'the name of a queue', queue)
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,13 +1,12 @@
 // Runs a script in Chromium, on a page whose modules are this repository's sources.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { stripTypeScriptTypes } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join, normalize } from 'node:path'
 import { json } from 'node:stream/consumers'
+import { startChromium } from '@bullpen/testing'
 import { onTestFinished } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
@@ -19,11 +18,6 @@ const IMPORTS = {
   croner: '/node_modules/croner/dist/croner.js',
   zod: '/node_modules/zod/index.js',
 }
-
-/** The program, or undefined if none is installed. */
-export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
-  (name) => spawnSync(name, ['--version']).status === 0,
-)
 
 export interface Page {
   /** Such as `http://127.0.0.1:40123`. */
@@ -51,13 +45,7 @@ export async function openPage(script: () => string): Promise<Page> {
   return {
     origin,
     run(program) {
-      const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
-      const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
-      const child = spawn(program, [...flags, `--user-data-dir=${profile}`, origin], {
-        detached: true,
-        stdio: 'ignore',
-      })
-      onTestFinished(() => endGroup(child, profile))
+      const child = startChromium(program, [origin], 'ignore')
       child.once('exit', (code) => reported.reject(new Error(`${program} exited with ${code}`)))
       return reported.promise
     },
@@ -75,14 +63,4 @@ await fetch('/', { method: 'POST', body: JSON.stringify(result) })
 function source(file: string): string {
   const text = readFileSync(file, 'utf8')
   return file.endsWith('.ts') ? stripTypeScriptTypes(text) : text
-}
-
-/** Chromium has several processes, which share the group of the first one. */
-async function endGroup(child: ChildProcess, profile: string): Promise<void> {
-  if (child.pid !== undefined && child.exitCode === null) {
-    const exit = once(child, 'exit')
-    process.kill(-child.pid, 'SIGKILL')
-    await exit
-  }
-  rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
 }

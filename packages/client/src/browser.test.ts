@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { chromium } from '@bullpen/testing'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { chromium, openPage } from './browser.fixture.ts'
+import { openPage } from './browser.fixture.ts'
 
 const double = defineTask({
   name: 'math.double',

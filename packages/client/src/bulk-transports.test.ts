@@ -90,7 +90,11 @@ describe.each(TRANSPORTS)('a bulk call over %s', (_, open) => {
     const corrected = await call([{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }])
     expect(corrected).toEqual([{ ...invalid[0], replayed: true }, CREATED, { ...invalid[2], replayed: true }, CREATED])
     expect(await call([{ n: 2 }, { n: 2 }])).toEqual([
-      rejection({ code: 'idempotency_key_reused', outcome: 'refused' }),
+      rejection({
+        code: 'idempotency_key_reused',
+        outcome: 'refused',
+        errors: [expect.objectContaining({ pointer: '/tasks/0' })],
+      }),
       { ...corrected[1], replayed: true },
     ])
     for (const idempotencyKey of ['', 'k\n0', 'k'.repeat(256)]) {
@@ -101,7 +105,7 @@ describe.each(TRANSPORTS)('a bulk call over %s', (_, open) => {
 
   test('into a full queue rejects or drops the tasks for which there is no room', async () => {
     const client = await setup()
-    const full = rejection({ code: 'queue_full', outcome: 'refused' })
+    const full = rejection({ code: 'queue_full', outcome: 'refused', retryAfterMs: 1_000 })
     const rejecting = await client.enqueueBulk(limited, inputs(4))
     expect(rejecting.filter((each) => 'id' in each)).toHaveLength(2)
     expect(rejecting.filter((each) => 'error' in each)).toEqual([full, full])
@@ -126,12 +130,19 @@ describe.each(TRANSPORTS)('a bulk call over %s', (_, open) => {
     const invalid = client.enqueueBulk(double, [{ n: 1 }, { n: -1 }, { n: -2 }], { atomic })
     await expect(invalid).rejects.toMatchObject({
       ...{ name: 'ProblemError', code: 'invalid_input', outcome: 'refused' },
-      errors: [{ pointer: '/tasks/1/input/n' }, { pointer: '/tasks/2/input/n' }],
+      errors: [
+        { pointer: '/tasks/1/input/n', message: 'expected at least 0, got -1' },
+        { pointer: '/tasks/2/input/n', message: 'expected at least 0, got -2' },
+      ],
     })
     await expect(client.enqueueBulk(limited, inputs(3), { atomic })).rejects.toMatchObject({
-      ...{ code: 'queue_full', outcome: 'refused' },
+      ...{ code: 'payload_too_large', outcome: 'refused' },
+      detail: expect.stringContaining('the request has 3 tasks, but queue'),
     })
     expect(await client.enqueueBulk(limited, inputs(2), { atomic })).toHaveLength(2)
+    await expect(client.enqueueBulk(limited, inputs(1), { atomic })).rejects.toMatchObject({
+      ...{ code: 'queue_full', outcome: 'refused', retryAfterMs: 1_000 },
+    })
   })
 
   test.each([

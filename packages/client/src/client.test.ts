@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
+import { defineTask, milliseconds, type OutputOf, type TaskView } from '@bullpen/contract'
 import { readIdempotencyKey, taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { type Client, createClient, http, ProblemError, ResultTimeoutError, TaskEndedError } from './index.ts'
@@ -260,6 +260,14 @@ describe('enqueue', () => {
   })
 })
 
+test.each(['30ms', '350ms'] as const)('a call is repeated until %s are over', async (retryFor) => {
+  const { client, seen } = await api(['break'], { retryFor })
+  const began = performance.now()
+  await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+  expect(performance.now() - began).toBeGreaterThanOrEqual(milliseconds(retryFor))
+  expect(seen.length).toBeGreaterThan(1)
+})
+
 describe('an enqueue into a full queue', () => {
   const full = problem('queue_full', 429, { detail: 'the queue is full' })
 
@@ -281,6 +289,7 @@ describe('an enqueue into a full queue', () => {
       code: 'queue_full',
       outcome: 'refused',
       detail: expect.stringContaining("pass whenFull: 'drop'"),
+      retryAfterMs: 1_000,
     })
   })
 
@@ -452,7 +461,9 @@ describe('task', () => {
 
   test('is rejected if it belongs to another definition, and returned if no definition is given', async () => {
     const { client } = await api([[200, view({ task: 'task.other' })]])
-    await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other task, not a task.count task`)
+    await expect(client.task(count, ID)).rejects.toThrow(
+      `task ${ID} belongs to the definition task.other, not to task.count`,
+    )
     expect((await client.task(ID)).task).toBe('task.other')
   })
 

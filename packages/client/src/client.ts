@@ -4,8 +4,14 @@ import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { type BulkCalls, bulkCalls } from './calls/bulk-calls.ts'
 import { type DeadTaskCalls, deadTaskCalls } from './calls/dead-task-calls.ts'
+import { type EventCalls, eventCalls } from './calls/event-calls.ts'
 import { type FleetCalls, fleetCalls } from './calls/fleet-calls.ts'
+import { type GroupCalls, groupCalls } from './calls/group-calls.ts'
+import { type ListGroups, listGroups } from './calls/list-groups.ts'
+import { type ListRuns, listRuns } from './calls/list-runs.ts'
+import { type OrphanCalls, orphanCalls } from './calls/orphan-calls.ts'
 import { type QueueCalls, queueCalls } from './calls/queue-calls.ts'
+import { type RunCalls, runCalls } from './calls/run-calls.ts'
 import { type ScheduleCalls, scheduleCalls } from './calls/schedule-calls.ts'
 import { type TaskCalls, taskCalls } from './calls/task-calls.ts'
 import type { HttpTransport } from './http/http-transport.ts'
@@ -27,14 +33,18 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
  * A client with any transport. Every method rejects with {@link ProblemError} if the call was rejected or the API or Redis cannot be
  * reached, and with the signal's reason if the call's signal aborts.
  */
-export interface TaskClient extends TaskCalls, BulkCalls {}
+export interface TaskClient extends TaskCalls, BulkCalls, GroupCalls, RunCalls {}
 
 /**
  * A client over HTTP, which can also list tasks, cancel them by filter, retry and delete dead ones, and control the fleet and the
  * schedules.
  */
-export interface Client extends TaskClient, QueueCalls, DeadTaskCalls, FleetCalls {
+export interface Client extends TaskClient, QueueCalls, EventCalls, DeadTaskCalls, FleetCalls, OrphanCalls {
   readonly schedules: ScheduleCalls
+  /** Returns the groups that have not ended, the oldest first. `limit` is a number from 1 to 200, and defaults to 50. */
+  readonly listGroups: ListGroups
+  /** Returns the runs of pipelines that have not ended, the oldest first. `limit` is a number from 1 to 200, and defaults to 50. */
+  readonly listRuns: ListRuns
 }
 
 /**
@@ -59,6 +69,8 @@ export function createClient(options: ClientOptions<TaskTransport | HttpTranspor
   const tasks = {
     ...taskCalls(transport, repeat, retryForMs),
     ...bulkCalls(transport, repeat, retryForMs),
+    ...groupCalls(transport.groups, repeat, retryForMs),
+    ...runCalls(transport.runs, repeat),
   } satisfies TaskClient
   if (!('send' in transport)) return tasks
   const send: SendRequest = (repeatability, request, signal) =>
@@ -66,9 +78,13 @@ export function createClient(options: ClientOptions<TaskTransport | HttpTranspor
   const client: Client = {
     ...tasks,
     ...queueCalls(send),
+    ...eventCalls(transport, retryForMs),
     ...deadTaskCalls(send),
     ...fleetCalls(send),
+    ...orphanCalls(send),
     schedules: scheduleCalls(send),
+    listGroups: listGroups(send),
+    listRuns: listRuns(send),
   }
   return client
 }

@@ -10,11 +10,16 @@ export { type HttpOptions, type HttpTransport, http } from './http/http-transpor
 
 export type { BulkEnqueued } from '@bullpen/contract/internal'
 export type { BulkOptions, EnqueueBulkOptions } from './calls/bulk-calls.ts'
+export type { EventFilter, QueueEvent } from './calls/event-calls.ts'
 export type { FleetOrder } from './calls/fleet-calls.ts'
+export type { CreateGroupOptions, GroupCalls } from './calls/group-calls.ts'
+export type { RunCalls, StartPipelineOptions } from './calls/run-calls.ts'
 export type { ScheduleCalls, ScheduleSettings } from './calls/schedule-calls.ts'
 export type { EnqueueOptions } from './calls/task-calls.ts'
+export type { AddOptions, GroupHandle, GroupStreamEvent } from './group-handle.ts'
 export type { IdempotencyOptions } from './idempotency-key.ts'
-export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from './task-handle.ts'
+export { RunEndedError, type RunHandle } from './run-handle.ts'
+export type { CancelOptions, DroppedTask, TaskHandle, TaskOf, TaskStreamEvent, WaitOptions } from './task-handle.ts'
 
 // Errors:
 

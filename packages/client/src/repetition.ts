@@ -29,7 +29,8 @@ const MAX_DELAY_MS = 2_000
 
 /**
  * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20%, and is never
- * shorter than the API requests. `retryForMs` counts from the first try. When it is over, the next failure is thrown.
+ * shorter than the API requests. `retryForMs` counts from the first try. The last try begins when this time is over, or before, if
+ * the API requests a delay that would end later.
  */
 export function createRepeat(retryForMs: number): Repeat {
   return async (repeatability, attempt, signal) => {
@@ -44,13 +45,34 @@ export function createRepeat(retryForMs: number): Repeat {
         if (!(error instanceof ProblemError)) throw error
         mayHaveTakenEffect ||= repeatability !== 'look-up' && error.outcome === 'unknown'
         taskId ??= error.taskId
-        const wait = Math.max(delay * (0.8 + 0.4 * Math.random()), error.retryAfterMs ?? 0)
-        const isLast = !mayRepeat(repeatability, error) || performance.now() + wait > giveUpAt
-        if (isLast) throw withOutcome(error, mayHaveTakenEffect ? 'unknown' : 'refused', taskId)
-        await pauseFor(wait, signal)
+        const delayMs = delay * (0.8 + 0.4 * Math.random())
+        const waitMs = mayRepeat(repeatability, error)
+          ? waitBeforeRetry({ delayMs, requestedMs: error.retryAfterMs, leftMs: giveUpAt - performance.now() })
+          : undefined
+        if (waitMs === undefined) throw withOutcome(error, mayHaveTakenEffect ? 'unknown' : 'refused', taskId)
+        await pauseFor(waitMs, signal)
       }
     }
   }
+}
+
+interface NextWait {
+  /** The delay before the next try if nothing else decides. */
+  readonly delayMs: number
+  /** The delay that the API requests. Defaults to 0. */
+  readonly requestedMs: number | undefined
+  /** How much time is left for retries. */
+  readonly leftMs: number
+}
+
+/**
+ * Returns how long to wait before the next try, in ms, or undefined if no time is left. A wait that would exceed the time is shortened,
+ * so that the last try begins when the time is over, but not to less than the API requests.
+ */
+export function waitBeforeRetry({ delayMs, requestedMs = 0, leftMs }: NextWait): number | undefined {
+  if (leftMs <= 0 || requestedMs > leftMs) return undefined
+  // A timer drops the fraction of a millisecond, so the last wait would otherwise end before the time is over.
+  return Math.ceil(Math.min(Math.max(delayMs, requestedMs), leftMs))
 }
 
 /** If an API, or a proxy in front of it, responds with one of these statuses, it may soon respond normally again. */
@@ -64,6 +86,7 @@ export function mayRepeat(repeatability: Repeatability, error: ProblemError): bo
     case 'unreachable':
     case 'redis_unavailable':
     case 'redis_full':
+    case 'group_busy':
       return true
     // Only an operator can change these conditions.
     case 'queue_draining':

@@ -3,10 +3,13 @@ import type {
   Cancelled,
   Duration,
   EnqueueAction,
+  EventGap,
   InputOf,
   Limit,
   OutputOf,
+  StreamedEvent,
   TaskDefinition,
+  TaskSnapshot,
   TaskStatus,
   TaskView,
 } from '@bullpen/contract'
@@ -34,6 +37,9 @@ export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' |
   readonly input: InputOf<D>
   readonly output?: OutputOf<D>
 }
+
+/** What {@link TaskHandle.events} yields. */
+export type TaskStreamEvent = StreamedEvent | TaskSnapshot | EventGap
 
 /** What an enqueue with `whenFull: 'drop'` returns if the queue was full. Nothing was stored. */
 export interface DroppedTask {
@@ -65,6 +71,15 @@ export interface TaskHandle<D extends TaskDefinition = TaskDefinition> {
   result(options?: WaitOptions): Promise<OutputOf<D>>
   /** Resolves to the task once it is completed, dead, cancelled or expired. @throws ResultTimeoutError if `timeout` expires first. */
   waitUntilFinished(options?: WaitOptions): Promise<TaskOf<D>>
+  /**
+   * Streams what happens to the task, from its `enqueued` event until the task has ended. If that event is no longer kept, the
+   * stream begins with a `snapshot` of the task. No event is missed between the enqueue and this call. If the connection is lost, the
+   * client connects again and continues after the last event. If events in between are no longer kept, it yields a `gap` and a
+   * `snapshot`.
+   *
+   * @throws ProblemError `no_events` if the task's definition turns its events off, or if the API has been unreachable for `retryFor`.
+   */
+  events(options?: Abortable): AsyncGenerator<TaskStreamEvent, void, void>
   /** Returns the task's current state. */
   describe(options?: Abortable): Promise<TaskOf<D>>
   /** Cancels the task. Idempotent. */

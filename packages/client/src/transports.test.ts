@@ -1,6 +1,6 @@
 // Tests the client with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
 import { randomUUID } from 'node:crypto'
-import { defineCatalogue, defineHandler, defineQueue, defineTask, TaskError } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineQueue, defineTask, followUp, TaskError } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -43,6 +43,16 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     return client
   }
 
+  test('enqueues a task with a follow-up, which runs when the task has ended', async () => {
+    const client = await setup()
+    const task = await client.enqueue(double, { n: 4 }, { onSuccess: [followUp(double, { n: 5 }, { tags: ['next'] })] })
+    expect((await task.waitUntilFinished()).status).toBe('completed')
+    const failed = await client.enqueue(double, { n: -1 }, { onSuccess: [followUp(double, { n: 6 })] })
+    expect((await failed.waitUntilFinished()).followUps).toEqual([{ on: 'success', task: double.name, queue: 'math' }])
+    const wrong = { onEnd: [followUp(double, { n: 'x' as never })] }
+    await expect(client.enqueue(double, { n: 1 }, wrong)).rejects.toMatchObject({ code: 'invalid_input' })
+  })
+
   test('enqueues a task and gets its result', async () => {
     const client = await setup()
     const task = await client.enqueue(double, { n: 21 })
@@ -50,6 +60,46 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     expect(await task.result({ timeout: '10s' })).toEqual({ n: 42 })
     expect(await client.result(double, task.id)).toEqual({ n: 42 })
     expect(await task.describe()).toMatchObject({ id: task.id, status: 'completed', output: { n: 42 } })
+  })
+
+  test('creates a group, adds members to it, waits for it and reads the results', async () => {
+    const client = await setup()
+    const group = await client.createGroup({ by: 'ann' })
+    expect(await group.describe()).toMatchObject({ id: group.id, state: 'open', count: 0 })
+    await group.add(double, [{ n: 1 }, { n: 2 }])
+    const added = await group.addNamed([{ task: 'math.double', input: { n: 3 } }], { seal: true })
+    expect(added).toMatchObject({ start: 2, count: 1 })
+    const ended = await group.waitUntilEnded({ timeout: '10s' })
+    expect(ended).toMatchObject({ state: 'ended', result: 'completed', progress: 1, statuses: { completed: 3 } })
+    const outputs: unknown[] = []
+    for await (const { member, output } of client.group(group.id).results({ from: 1 })) outputs.push([member, output])
+    expect(outputs).toEqual([
+      [1, { n: 4 }],
+      [2, { n: 6 }],
+    ])
+    await expect(group.add(double, [{ n: 4 }])).rejects.toMatchObject({ code: 'group_ended', outcome: 'refused' })
+  })
+
+  test('adds more members than fit into one call, and cancels the group', async () => {
+    const client = await setup()
+    const group = await client.createGroup({ onError: 'cancel' })
+    const inputs = Array.from({ length: 1_200 }, (_, n) => ({ n }))
+    const added = await group.add(double, inputs, { seal: true, delay: '1h' })
+    expect(added).toMatchObject({ start: 0, count: 1_200 })
+    expect(new Set(added.ids).size).toBe(1_200)
+    expect(await group.cancel({ by: 'ann' })).toMatchObject({ cancelReason: 'cancelled' })
+    expect(await group.waitUntilEnded({ timeout: '15s' })).toMatchObject({
+      result: 'cancelled',
+      statuses: { cancelled: 1_200 },
+    })
+    const missing = client.group('group-01jd3v7n8q0000000000000000')
+    await expect(missing.describe()).rejects.toMatchObject({ code: 'group_not_found' })
+  })
+
+  test('a wait for a group that does not end in time rejects', async () => {
+    const client = await setup({ worker: false })
+    const group = await client.createGroup()
+    await expect(group.waitUntilEnded({ timeout: '50ms' })).rejects.toThrow(ResultTimeoutError)
   })
 
   test('reports a task that ended without output', async () => {

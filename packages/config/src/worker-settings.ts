@@ -1,6 +1,6 @@
 // The settings of a worker, and the rules across them.
 import { milliseconds } from '@bullpen/contract'
-import { contradictionIn, QUEUE_NAME } from '@bullpen/contract/internal'
+import { contradictionIn, QUEUE_NAME, readGroupId } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
@@ -38,6 +38,15 @@ export const WORKER_SETTINGS = {
     schema: poolsSchema,
     expected: 'each queue once with its concurrency, a whole number from 0 to 10000, such as cpu=4,files=20',
     help: 'The queues that this worker processes, each with the number of tasks to run at once, such as cpu=4,files=20. The number 0 stands for twice the number of CPU cores. If unset, the worker processes every queue in the catalogue, as if each were set to 0.',
+  },
+  group: {
+    env: 'BULLPEN_WORKER_GROUP',
+    schema: z
+      .string()
+      .refine((id) => readGroupId(id) !== undefined)
+      .optional(),
+    expected: "a group's id, such as group-01jd3v7n8q0000000000000000",
+    help: 'The only group whose tasks this worker runs. The worker takes no other tasks, and exits when the group has ended. If unset, the worker runs all tasks of its queues until it is stopped.',
   },
   taskTimeout: {
     env: 'BULLPEN_WORKER_TASK_TIMEOUT',

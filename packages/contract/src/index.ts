@@ -5,6 +5,17 @@
 export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
+export { type FollowUp, type FollowUpOptions, type FollowUps, followUp } from './definition/follow-ups/follow-up.ts'
+export type {
+  CompletedTask,
+  EnqueuedInput,
+  FollowUpMaker,
+  FollowUpRule,
+  FollowUpRuleOptions,
+  FollowUpRules,
+  FollowUpSettings,
+} from './definition/follow-ups/rules.ts'
+export type { EventOptions, KeptEvents } from './definition/kept-events.ts'
 export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/limits/api-key-limits.ts'
 export type { EnqueueRate, EnqueueRateText } from './definition/limits/enqueue-rate.ts'
 export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/limits/queue-limits.ts'
@@ -33,9 +44,35 @@ export {
 } from './schedule/schedule-definition.ts'
 export type { CatchUp, Overlap } from './schedule/schedule-policies.ts'
 
+// Define pipelines:
+
+export { definePipeline, type Pipeline, type PipelineStart } from './pipeline/define-pipeline.ts'
+export type {
+  AnyIterable,
+  Collected,
+  FoldFunction,
+  MapFunction,
+  MapOptions,
+  PipelineDefinition,
+  PipelineOnError,
+  PipelineOptions,
+  ReduceFunction,
+  Source,
+  StageContext,
+} from './pipeline/pipeline-definition.ts'
+export { PipelineError, type PipelineErrorCode } from './pipeline/pipeline-error.ts'
+
 // Write handlers:
 
-export type { ChildOptions, Handler, Handlers, Resources, StepResult, TaskContext } from './definition/handler.ts'
+export type {
+  ChildOptions,
+  Handler,
+  Handlers,
+  RegisteredOptions,
+  Resources,
+  StepResult,
+  TaskContext,
+} from './definition/handler.ts'
 export { defineHandler } from './definition/handler.ts'
 export type { HandlerLog, Log, LogLevel } from './definition/log.ts'
 
@@ -51,17 +88,45 @@ export { TaskError } from './errors/task-error.ts'
 
 // Tasks and attempts: states, records and events:
 
+export type {
+  RunErrors,
+  RunErrorView,
+  RunList,
+  RunSettingsOptions,
+  RunView,
+  StartRunRequest,
+} from './http/pipelines.ts'
+export { type At, at } from './pipeline/cursor.ts'
+export type {
+  FleetMapOptions,
+  FleetPipeline,
+  FleetPipelineDefinition,
+  FleetPipelineOptions,
+} from './pipeline/fleet-pipeline.ts'
+export type { RunOnError, RunPhase, RunResult, RunStopReason, SourceState } from './pipeline/run-states.ts'
+export {
+  defineReduceHandler,
+  defineReducer,
+  defineSource,
+  defineSourceHandler,
+  type ReducerDefinition,
+  type ReducerFunction,
+  type SourceDefinition,
+  type SourceFunction,
+} from './pipeline/stage-definitions.ts'
 export type { AttemptRecord } from './task/attempt-record.ts'
 export type { EnqueueAction, Enqueued } from './task/enqueued.ts'
 export type { CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from './task/events.ts'
+export type { GroupId } from './task/group-id.ts'
+export type { GroupCancelReason, GroupOnError, GroupPhase, GroupResult, MemberEnd } from './task/group-states.ts'
+export type { RunId } from './task/run-id.ts'
 export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatus, Isolation } from './task/states.ts'
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'
-export type { Progress, TaskRecord, TaskRetry } from './task/task-record.ts'
+export type { Progress, TaskGroup, TaskRecord, TaskRetry } from './task/task-record.ts'
 
 // Tasks over HTTP:
 
-export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
 export type {
   ChangeDeadRequest,
   DeadTaskAction,
@@ -74,6 +139,8 @@ export type {
   Retried,
   RetryOneRequest,
 } from './http/dead-tasks.ts'
+export type { Problem } from './http/problem.ts'
+export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/tasks/cancel.ts'
 export type {
   Accepted,
   CallBackoff,
@@ -82,11 +149,30 @@ export type {
   Dropped,
   EnqueueRequest,
   ProducerOptions,
-} from './http/enqueue.ts'
-export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/enqueue-bulk.ts'
-export type { Problem } from './http/problem.ts'
-export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
-export type { OnConflict, UniqueOptions } from './http/unique.ts'
+} from './http/tasks/enqueue.ts'
+export type { BulkAccepted, BulkResponse, BulkResult, EnqueueBulkRequest } from './http/tasks/enqueue-bulk.ts'
+export type {
+  DisconnectReason,
+  EventGap,
+  GroupEnded,
+  GroupSnapshot,
+  QueueSnapshot,
+  StreamedEvent,
+  TaskSnapshot,
+} from './http/tasks/streamed-events.ts'
+export type { AttemptView, TaskPage, TaskView } from './http/tasks/task-view.ts'
+export type { OnConflict, UniqueOptions } from './http/tasks/unique.ts'
+
+// Orphaned keys over HTTP:
+
+export type {
+  DeleteOrphansRequest,
+  Orphan,
+  OrphanPage,
+  OrphanReason,
+  OrphanRef,
+  OrphansDeleted,
+} from './http/orphans.ts'
 
 // Schedules over HTTP:
 
@@ -100,6 +186,21 @@ export type {
   ScheduleTrouble,
   ScheduleView,
 } from './http/schedules.ts'
+
+// Groups over HTTP:
+
+export type {
+  AddToGroupRequest,
+  CreateGroupRequest,
+  GroupList,
+  GroupResults,
+  GroupSettings,
+  GroupView,
+  MemberOptions,
+  MemberRequest,
+  MemberResult,
+  MembersAdded,
+} from './http/groups.ts'
 
 // The fleet over HTTP:
 

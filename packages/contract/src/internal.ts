@@ -4,15 +4,20 @@ export { type CallOutcome, type ClientErrorCode, ProblemError } from './client/p
 export type {
   BulkEnqueued,
   EnqueuedTask,
+  EventTry,
+  GroupTransport,
+  RunTransport,
   TaskTransport,
   TransportBulk,
   TransportCancel,
   TransportEnqueue,
+  TransportEvent,
   Try,
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
-export { limitMs } from './definition/duration.ts'
+export { type DurationRange, limitMs, millisecondsWithin } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'
+export { DEFAULT_KEPT_EVENTS } from './definition/kept-events.ts'
 export {
   ENQUEUE_RATE_FORM,
   formatEnqueueRate,
@@ -36,6 +41,8 @@ export { errorAt } from './errors/error-at.ts'
 export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
 export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './errors/field-error.ts'
+export { describeIssue } from './errors/issue-messages.ts'
+export { QUEUE_FULL_RETRY_AFTER_MS } from './errors/queue-full.ts'
 export { RateLimited } from './errors/rate-limited.ts'
 export {
   COMMAND_ID,
@@ -68,17 +75,6 @@ export {
 export { queuePageSchema, queuesQuerySchema } from './fleet/queues.ts'
 export { API_KEY_NAME, API_KEY_NAME_FORM, MIN_API_KEY_LENGTH } from './http/api-key-name.ts'
 export {
-  CANCEL_OUTCOMES,
-  type CancelAnswer,
-  cancelFilterSchema,
-  cancellationSchema,
-  cancelledSchema,
-  cancelManyQuerySchema,
-  cancelOneQuerySchema,
-  cancelOneSchema,
-  cancelPreviewSchema,
-} from './http/cancel.ts'
-export {
   changeDeadQuerySchema,
   changeDeadSchema,
   DEAD_TASK_ACTIONS,
@@ -94,26 +90,45 @@ export {
   fingerprintsQuerySchema,
   retriedSchema,
   retryOneSchema,
+  stopDeadSchema,
 } from './http/dead-tasks.ts'
 export {
-  acceptedSchema,
-  callOptionsSchema,
-  droppedSchema,
-  enqueueBodySchema,
-  producerOptionsSchema,
-} from './http/enqueue.ts'
+  addToGroupBodySchema,
+  cancelGroupSchema,
+  createGroupBodySchema,
+  groupListSchema,
+  groupPath,
+  groupQuerySchema,
+  groupResultsQuerySchema,
+  groupResultsSchema,
+  groupSettingsSchema,
+  groupsQuerySchema,
+  groupViewSchema,
+  membersAddedSchema,
+  sealGroupSchema,
+  uncheckedGroupBodySchema,
+  uncheckedMembersBodySchema,
+} from './http/groups.ts'
 export {
-  bulkResponseSchema,
-  enqueueBulkBodySchema,
-  MAX_ATOMIC_TASKS,
-  MAX_BULK_TASKS,
-  uncheckedBulkBodySchema,
-} from './http/enqueue-bulk.ts'
-export { type IdempotencyKeyHeader, MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.ts'
-export { taskLinks, taskPath } from './http/links.ts'
+  deleteOrphansSchema,
+  MAX_DELETED_ORPHANS,
+  ORPHAN_REASONS,
+  orphanPageSchema,
+  orphansDeletedSchema,
+  orphansQuerySchema,
+} from './http/orphans.ts'
+export {
+  cancelRunSchema,
+  runErrorsQuerySchema,
+  runErrorsSchema,
+  runListSchema,
+  runPath,
+  runQuerySchema,
+  runViewSchema,
+  startRunSchema,
+} from './http/pipelines.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
-export { taskView } from './http/record-view.ts'
 export {
   MAX_NEXT_RUNS,
   SCHEDULE_NAME,
@@ -132,9 +147,55 @@ export {
   scheduleViewSchema,
   syncQuerySchema,
 } from './http/schedules.ts'
-export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
+export {
+  CANCEL_OUTCOMES,
+  type CancelAnswer,
+  cancelFilterSchema,
+  cancellationSchema,
+  cancelledSchema,
+  cancelManyQuerySchema,
+  cancelOneQuerySchema,
+  cancelOneSchema,
+  cancelPreviewSchema,
+} from './http/tasks/cancel.ts'
+export {
+  acceptedSchema,
+  callOptionsSchema,
+  childOptionsSchema,
+  droppedSchema,
+  enqueueBodySchema,
+  producerOptionsSchema,
+} from './http/tasks/enqueue.ts'
+export {
+  bulkResponseSchema,
+  enqueueBulkBodySchema,
+  MAX_ATOMIC_TASKS,
+  MAX_BULK_TASKS,
+  uncheckedBulkBodySchema,
+} from './http/tasks/enqueue-bulk.ts'
+export {
+  IDEMPOTENCY_KEY_FORM,
+  type IdempotencyKeyHeader,
+  MAX_IDEMPOTENCY_KEY,
+  readIdempotencyKey,
+} from './http/tasks/idempotency-key.ts'
+export { taskLinks, taskPath } from './http/tasks/links.ts'
+export { taskView } from './http/tasks/record-view.ts'
+export {
+  DISCONNECT_REASONS,
+  eventsQuerySchema,
+  groupStreamSchema,
+  queueStreamSchema,
+  streamedEvent,
+  taskStreamSchema,
+} from './http/tasks/streamed-events.ts'
+export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/tasks/task-view.ts'
+export { KEY_RELEASES, ON_CONFLICT } from './http/tasks/unique.ts'
 export { optionalTime, timeText } from './http/times.ts'
-export { KEY_RELEASES, ON_CONFLICT } from './http/unique.ts'
+export { unmarked } from './pipeline/cursor.ts'
+export { tasksOf } from './pipeline/fleet-pipeline.ts'
+export type { FoldStage, MapStage, ReduceStage, SourceStage, Stage } from './pipeline/pipeline-definition.ts'
+export type { PipelineHandler } from './pipeline/stage-definitions.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { scheduleFrom } from './schedule/schedule-definition.ts'
 export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-policies.ts'
@@ -142,7 +203,43 @@ export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
 export { ENQUEUE_ACTIONS, isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
+export {
+  EVENT_LOG_LEVELS,
+  type EventBody,
+  eventBodySchema,
+  MAX_EVENT_TEXT,
+  MAX_LOG_EVENT_BYTES,
+  MAX_LOG_EVENTS,
+} from './task/event-body.ts'
 export { COMMIT_REFUSALS } from './task/events.ts'
+export {
+  decodeLines,
+  decodeNext,
+  encodeLines,
+  encodeNext,
+  FOLLOW_UP_KINDS,
+  FOLLOW_UP_LETTERS,
+  type FollowUpKind,
+  MAX_FOLLOW_UP_BYTES,
+  MAX_FOLLOW_UPS,
+  MAX_NESTED_FOLLOW_UPS,
+  NEXT_LETTER,
+  parseTemplate,
+  type StoredFollowUp,
+  type StoredTemplate,
+  storedTemplateSchema,
+} from './task/follow-up.ts'
+export { createGroupId, groupId, readGroupId } from './task/group-id.ts'
+export {
+  GROUP_KEEP,
+  GROUP_ON_ERROR,
+  GROUP_TOTAL_TIMEOUT,
+  MAX_GROUP_MEMBERS,
+  MAX_GROUP_QUEUES,
+  MAX_MEMBERS_AT_ONCE,
+  MEMBER_ENDS,
+} from './task/group-states.ts'
+export { createRunId, readRunId, runId } from './task/run-id.ts'
 export {
   ATTEMPT_END_STATES,
   ATTEMPT_STATES,

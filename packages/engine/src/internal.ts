@@ -1,12 +1,13 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
 export { countsApiKeys, rateExceeded, rateInQueue } from './admission/api-key-limits.ts'
+export { refusedTogether } from './admission/atomic-room.ts'
 export { type BlockedCallers, createBlockedCallers } from './admission/blocked-callers.ts'
 export { type BacklogReading, createStartEstimator, type StartEstimator } from './admission/start-estimator.ts'
 export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './admission/task-bytes.ts'
 export { msUntilTokens, type TokenBucket, tokensIn } from './admission/token-bucket.ts'
-export type { Attempt, DecodedTask } from './attempt/attempt.ts'
-export { decodeTask, type RunnableTask } from './attempt/decode.ts'
+export type { Attempt } from './attempt/attempt.ts'
+export { type DecodedTask, decodeTask, type RunnableTask } from './attempt/decode.ts'
 export { InterruptibleRun } from './attempt/interruptible-run.ts'
 export { createRegistry, type QuarantineProcesses, type Registry, type RegistryOptions } from './attempt/registry.ts'
 export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './attempt/runner.ts'
@@ -17,32 +18,96 @@ export { lowerAscii, matchesDead } from './dead-tasks/dead-filter.ts'
 export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './dead-tasks/fingerprint.ts'
 export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
 export {
+  type AboutAttempt,
+  aboutStored,
+  endOf,
+  enqueuedEvent,
+  verdictEvent,
+} from './events/event-bodies.ts'
+export { createEventFeeds, type EventFeeds } from './events/event-feeds.ts'
+export { compareEventIds } from './events/event-ids.ts'
+export { openQueueStream, openTaskStream, type QueueItem, type TaskItem } from './events/event-streams.ts'
+export { type GroupItem, openGroupStream } from './events/group-stream.ts'
+export { queuesWithEvents } from './events/queues-with-events.ts'
+export {
   FORGOTTEN_AFTER_MS,
   HEARTBEAT_INTERVAL_MS,
   isAlive,
   outcomeOf,
   SILENT_AFTER_MS,
 } from './fleet/fleet.ts'
+export { planFollowUps } from './follow-ups/plan.ts'
+export { parseIdentity } from './follow-ups/registered-task.ts'
+export { COMPENSATION_SLOTS, HANDLER_SLOT, releasedBy, releasedCompensation } from './follow-ups/released.ts'
+export {
+  FORWARDER,
+  type ForwardedTask,
+  followUpLines,
+  forwardedTask,
+  groupFollowUpLines,
+  type ReleasedFollowUp,
+  releaseDigest,
+} from './follow-ups/template.ts'
+export { type AddRefusal, addRefused, groupExists, groupNotFound } from './groups/group-errors.ts'
+export { groupReleases } from './groups/group-follow-ups.ts'
+export { checkMember, NOT_FOR_MEMBERS, newGroup } from './groups/group-settings.ts'
+export {
+  addMembers,
+  cancelGroup,
+  createGroup,
+  endedMembers,
+  endMember,
+  FORCED_END_MS,
+  type GroupModel,
+  type GroupStep,
+  sealGroup,
+  visitGroup,
+} from './groups/group-state.ts'
+export { groupResults, groupView } from './groups/group-view.ts'
+export { groupRuleId, memberId } from './groups/member-id.ts'
+export { memberDigest, memberTask, memberTemplate } from './groups/member-task.ts'
 export { ATTEMPT_TRANSITIONS } from './machines/attempt-machine.ts'
 export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
 export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'
 export { assertTransition, type Transitions } from './machines/state-machine.ts'
+export { type PlanRunOptions, planRun } from './pipelines/plan-run.ts'
+export { runNotFound } from './pipelines/run-errors.ts'
+export {
+  type EndedRunTask,
+  emitItems,
+  endRunTasks,
+  FORCED_RUN_END_MS,
+  freeOf,
+  type RunEffect,
+  type RunItem,
+  type RunModel,
+  type RunStep,
+  runTaskName,
+  startRun,
+  stopRun,
+  visitRun,
+  windowOf,
+} from './pipelines/run-state.ts'
+export {
+  decodeValue,
+  encodeValue,
+  runOfToken,
+  runRuleId,
+  runTask,
+  runTaskId,
+  runTemplates,
+  runToken,
+  type StoredRunDefinition,
+  storedRunDefinition,
+  textOfResult,
+} from './pipelines/run-task.ts'
+export { runErrors, runView } from './pipelines/run-view.ts'
 export { type DrainLimits, drainLimits } from './pool/drain.ts'
+export { createOnlineGroup, type OnlineGroup } from './pool/online-group.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
-export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/cancelling.ts'
-export type { Clock, Random, Timer } from './ports/clock.ts'
-export type {
-  Consumer,
-  ConsumerHost,
-  FetchedTask,
-  LocalCancel,
-  NamedTask,
-  RunTask,
-  TaskDeath,
-  TaskQuarantine,
-} from './ports/consumer.ts'
+export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker/cancelling.ts'
 export type {
   DeadChange,
   DeadFilter,
@@ -54,8 +119,64 @@ export type {
   FingerprintCount,
   InputEdit,
   RetryOptions,
-} from './ports/dead-tasks.ts'
+} from './ports/broker/dead-tasks.ts'
+export type {
+  AddedMembers,
+  Group,
+  GroupCancel,
+  GroupEnd,
+  GroupMember,
+  GroupMembers,
+  Groups,
+  NewGroup,
+  NewMembers,
+  UnfinishedMembers,
+} from './ports/broker/groups.ts'
+export type { FoundOrphans, Orphans } from './ports/broker/orphans.ts'
+export type { KeptTasks, Retention } from './ports/broker/retention.ts'
+export type {
+  Emission,
+  NewRun,
+  Run,
+  RunAccess,
+  RunError,
+  RunSettings,
+  RunStop,
+  Runs,
+  SourcePosition,
+  StageCounts,
+} from './ports/broker/runs.ts'
+export {
+  newToken,
+  type PutOptions,
+  type ScheduleState,
+  type ScheduleStore,
+  type Schedules,
+  type ScheduleWrite,
+  type StoredSchedule,
+  type WriteResult,
+} from './ports/broker/schedules.ts'
+export type { Clock, Random, Timer } from './ports/clock.ts'
+export type {
+  Candidates,
+  Consumer,
+  ConsumerHost,
+  FetchedTask,
+  LocalCancel,
+  NamedTask,
+  RunTask,
+  TaskDeath,
+  TaskQuarantine,
+} from './ports/consumer.ts'
 export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
+export {
+  type AttemptEvents,
+  type EventBounds,
+  type EventListener,
+  type EventStream,
+  STREAM_START,
+  type StoredEvent,
+} from './ports/events.ts'
 export type {
   Command,
   CommandRecord,
@@ -67,18 +188,7 @@ export type {
   WorkerStatus,
 } from './ports/fleet.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
-export type { KeptTasks, Retention } from './ports/retention.ts'
-export {
-  newToken,
-  type PutOptions,
-  type ScheduleState,
-  type ScheduleStore,
-  type Schedules,
-  type ScheduleWrite,
-  type StoredSchedule,
-  type WriteResult,
-} from './ports/schedules.ts'
-export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
+export type { RegisteredKind, Registration, StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export type { Survival } from './quarantine/decision.ts'
 export {
   createQuarantine,
@@ -100,12 +210,21 @@ export {
   troubleChanges,
 } from './schedule/trouble-changes.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
-export { type CancelCandidate, covers, matches, retriedAtOf, stopsRunning, tagsOf } from './task/cancel-filter.ts'
+export {
+  type CancelCandidate,
+  covers,
+  groupIn,
+  matches,
+  retriedAtOf,
+  stopsRunning,
+  tagsOf,
+} from './task/cancel-filter.ts'
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkProduced } from './task/check-call.ts'
-export { editedEnvelope, retriedEnvelope, storedEnvelope } from './task/envelope.ts'
+export { editedEnvelope, envelopeText, retriedEnvelope } from './task/envelope.ts'
+export { inputJson } from './task/input-json.ts'
 export { keyReused } from './task/key-reused-error.ts'
-export { newTask, type Origin } from './task/new-task.ts'
+export { newTask } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'

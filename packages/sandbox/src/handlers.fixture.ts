@@ -149,6 +149,18 @@ export const children = defineHandler(tasks.children, here, async ({ input, enqu
   return { order }
 })
 
+export const compensated = defineHandler(
+  tasks.compensated,
+  here,
+  async ({ compensate, onSuccess, onFailure, onEnd }) => {
+    onSuccess(tasks.context, { a: 2 })
+    await compensate(tasks.context, { a: 1 }, { key: 'k' })
+    await onFailure(tasks.context, { a: 3 })
+    await onEnd(tasks.context, { a: 4 }, { delay: '1s' })
+    return {}
+  },
+)
+
 export const limited = defineHandler(tasks.limited, here, () => {
   throw rateLimited('30s')
 })
@@ -184,14 +196,16 @@ export const log = defineHandler(tasks.log, here, ({ log }) => {
 
 export const context = defineHandler(tasks.context, here, (ctx) => {
   const { heartbeat, checkpoint, signal, poolSignal, enqueuedAt, startedAt, log, progress, resources, ...others } = ctx
-  const { snooze, enqueue, once, ...rest } = others
+  const { snooze, enqueue, once, compensate, onSuccess, onFailure, onEnd, ...rest } = others
   heartbeat()
   checkpoint()
   return {
     ...rest,
     times: [enqueuedAt.getTime(), startedAt.getTime()],
     oneSignal: signal === poolSignal && !signal.aborted,
-    types: [typeof log.info, typeof progress, typeof resources, typeof snooze, typeof enqueue, typeof once],
+    types: [log.info, progress, resources, snooze, enqueue, once, compensate, onSuccess, onFailure, onEnd].map(
+      (member) => typeof member,
+    ),
   }
 })
 

@@ -49,7 +49,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       correlationId: 'c-1',
       times: [1_000, 2_000],
       oneSignal: true,
-      types: ['function', 'function', 'object', 'function', 'function', 'function'],
+      types: ['function', 'function', 'object', ...Array.from({ length: 7 }, () => 'function')],
     })
     // heartbeat and checkpoint
     expect(run.heartbeats()).toBe(2)
@@ -60,6 +60,18 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     const run = setup.run(tasks.children, { keys: ['a', 'a'] })
     expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^created q-/), 'Error: that key is taken'] })
     expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { childKey: 'a' }])
+  })
+
+  it('registers a compensation and follow-ups', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.compensated, {})
+    await outputOf(run)
+    expect(run.registered).toEqual([
+      ['compensation', 'test.context', { a: 1 }, { key: 'k' }],
+      ['failure', 'test.context', { a: 3 }, undefined],
+      ['end', 'test.context', { a: 4 }, { delay: '1s' }],
+    ])
+    expect(run.followUps).toEqual([['test.context', { a: 2 }, undefined]])
   })
 
   it('runs a step once with its key, and receives the error of a result that can’t be stored', async () => {

@@ -7,8 +7,18 @@ const steps = { queue: 'q', input: z.object({}), output: z.object({ paid: z.int(
 const inThread = defineTask({ ...limits, name: 'loop.thread', isolation: 'thread' })
 const inProcess = defineTask({ ...limits, name: 'loop.process', isolation: 'process', memoryLimit: '64MiB' })
 
-const stepsInThread = defineTask({ ...steps, name: 'steps.thread', isolation: 'thread' })
-const stepsInProcess = defineTask({ ...steps, name: 'steps.process', isolation: 'process' })
+const stepsInThread = defineTask({
+  ...steps,
+  name: 'steps.thread',
+  isolation: 'thread',
+  onSuccess: (followUp) => [followUp(inThread, () => ({}), { when: ({ output }) => output.paid === 1 })],
+})
+const stepsInProcess = defineTask({
+  ...steps,
+  name: 'steps.process',
+  isolation: 'process',
+  onSuccess: (followUp) => [followUp(inProcess, () => ({}), { when: ({ output }) => output.paid === 1 })],
+})
 
 export const catalogue = defineCatalogue(inThread, inProcess, stepsInThread, stepsInProcess)
 

@@ -17,6 +17,8 @@ interface Place {
 }
 
 const MiB = 2 ** 20
+/** Longer than a process takes to exit that nothing keeps alive. */
+const IDLE_MS = 200
 
 describe('a memory limit', () => {
   it.each(['objects', 'array', 'map', 'json', 'buffers'])(
@@ -135,4 +137,16 @@ it('a child process leaves what it has compiled to later ones, even if it is kil
   process.kill(pid, 'SIGKILL')
   await eventually(() => setup.replaced.length > 0)
   expect(readdirSync(cache, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())).not.toEqual([])
+})
+
+it('a child process lives as long as its channel, even if a preloaded module has unreferenced it', async () => {
+  const { execArgv } = process
+  onTestFinished(() => {
+    process.execArgv = execArgv
+  })
+  process.execArgv = ['--import', new URL('./unreferenced.fixture.ts', import.meta.url).href]
+  await using setup = openSetup('process')
+  const first = await outputOf<Place>(setup.run(tasks.where))
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS))
+  expect(await outputOf<Place>(setup.run(tasks.where))).toMatchObject({ pid: first.pid })
 })

@@ -47,6 +47,7 @@ function setup() {
     steps: {
       read: async () => kept,
       keep: async (step, result) => kept.set(step, result).get(step),
+      register: async () => 'stored',
     },
   })
   const run = async (task: string, start = 1): Promise<AttemptResult> => {
@@ -68,7 +69,9 @@ it.each(['steps.thread', 'steps.process'])(
   async (task) => {
     await using isolates = setup()
     expect((await isolates.run(task)).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'isolate_died' })
-    const { verdict } = await isolates.run(task, 2)
+    const { verdict, followUps } = await isolates.run(task, 2)
+    // The worker makes the follow-ups of the definition from the output of the isolate.
+    expect(followUps).toContain(`"task":"${task.replace('steps', 'loop')}"`)
     expect(verdict).toEqual({ kind: 'completed', output: { paid: 1, key: expect.stringMatching(/^[0-9a-f]{32}$/) } })
     expect(isolates.kept.size).toBe(1)
   },

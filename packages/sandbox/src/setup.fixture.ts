@@ -55,6 +55,8 @@ export function openSetup(
       const recorded = recordingLog()
       const progress: Progress[] = []
       const enqueued: unknown[] = []
+      const registered: unknown[] = []
+      const followUps: unknown[] = []
       const steps = new Map<string, string>([['done', '"before"']])
       let heartbeats = 0
       const task: IsolatedTask = {
@@ -69,6 +71,7 @@ export function openSetup(
         enqueuedAt: 1_000,
         startedAt: 2_000,
         correlationId: undefined,
+        group: undefined,
         memoryLimitBytes: undefined,
         ...more,
       }
@@ -84,6 +87,12 @@ export function openSetup(
           return { id: createTaskId('q', 999, new Uint8Array(10)), action: 'created' as const }
         },
         findStep: async (step: string) => ({ key: `key of ${step}`, result: steps.get(step) }),
+        onSuccess: (next: string, nextInput: unknown, options: unknown) => {
+          followUps.push([next, nextInput, options])
+        },
+        register: async (kind: string, next: string, nextInput: unknown, options: unknown) => {
+          registered.push([kind, next, nextInput, options])
+        },
         storeStep: async (step: string, result: string) => {
           if (step === 'lost') throw new BullpenError('lock_lost', 'it has another owner')
           steps.set(step, result)
@@ -92,7 +101,18 @@ export function openSetup(
         log: recorded.log,
       }
       const { outcome, ...rest } = methodsOf(isolator.run(task, calls))
-      return { ...rest, outcome, task, ...recorded, progress, enqueued, steps, heartbeats: () => heartbeats }
+      return {
+        ...rest,
+        outcome,
+        task,
+        ...recorded,
+        progress,
+        enqueued,
+        registered,
+        followUps,
+        steps,
+        heartbeats: () => heartbeats,
+      }
     },
     [Symbol.asyncDispose]: () => isolator.close(),
   }

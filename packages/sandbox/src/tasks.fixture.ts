@@ -72,6 +72,7 @@ export const children = task(
   z.object({ keys: z.array(z.string()) }),
   z.object({ order: z.array(z.string()) }),
 )
+export const compensated = task('test.compensated', none, none)
 export const snoozing = task('test.snoozing', none, none)
 export const limited = task('test.limited', none, none)
 export const log = task('test.log', none, none)

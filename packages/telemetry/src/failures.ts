@@ -11,6 +11,7 @@ export const IS_FAILURE = {
   declared: true,
   unexpected_error: true,
   invalid_output: true,
+  invalid_follow_up: true,
   escaped_error: true,
   isolate_died: true,
   out_of_memory: true,

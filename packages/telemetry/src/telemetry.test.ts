@@ -106,6 +106,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_event_loop_stalls_total{task="receipt.send"} 1')
     expect(text).toContain('bullpen_event_loop_stalls_total{task=""} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
+    expect(text).toContain('bullpen_groups_ended_total{result="failed"} 1')
     expect(text).toContain('bullpen_housekeeping_failures_total{queue="mail",duty="expire"} 1')
   })
 
@@ -272,11 +273,15 @@ function usedTelemetry(): Telemetry {
   })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
-    telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2 })
+    const outbox = { entries: 3, oldestAt: 1_000 }
+    telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2, outbox }, 3_500)
     telemetry.heldRetries('mail', 'mail.send', 12)
     telemetry.troubledSchedules('mail', { failing: 1, overlapping: 0, missed: 0 })
     telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
+    telemetry.groupEnded('failed')
+    telemetry.eventStreams('group', 2)
+    telemetry.unfinishedGroups(7)
     telemetry.redisUp(true)
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
     telemetry.idempotencyRecords(150)

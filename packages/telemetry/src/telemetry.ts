@@ -19,6 +19,15 @@ export interface WatchedPool {
   slots(): readonly { readonly state: SlotState }[]
 }
 
+/** The totals of a queue that are published. */
+interface Totals {
+  readonly bytes: number
+  readonly unaccounted: number
+  readonly drift: number
+  /** `oldestAt` is in ms since 1970. */
+  readonly outbox: { readonly entries: number; readonly oldestAt: number | undefined }
+}
+
 export interface Telemetry {
   /** Counts and times events. A call takes less than a microsecond and never throws. */
   readonly sink: EventSink
@@ -31,11 +40,11 @@ export interface Telemetry {
    * is omitted from the scrape instead of showing an outdated value.
    */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
-  /** Sets the gauges for `bytes`, `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
-  queueTotals(
-    queue: string,
-    totals: { readonly bytes: number; readonly unaccounted: number; readonly drift: number },
-  ): void
+  /**
+   * Sets the gauges for the bytes, the counts and the outbox from the broker's totals. `now` is the current time in ms since 1970. Call
+   * it from {@link onScrape}.
+   */
+  queueTotals(queue: string, totals: Totals, now: number): void
   /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
   heldRetries(queue: string, task: string, count: number): void
   /** Sets how many of a queue's schedules are in each kind of trouble. Call it from {@link onScrape} at every scrape. */
@@ -51,6 +60,12 @@ export interface Telemetry {
   redisProblems(problems: ReadonlyMap<string, boolean>): void
   /** Counts a task that was refused because of the state of the queue or of Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
+  /** Sets how many streams of events about this kind of subject are open. Call it from {@link onScrape} at every scrape. */
+  eventStreams(subject: string, count: number): void
+  /** Sets how many groups have not ended. Call it from {@link onScrape} at every scrape. */
+  unfinishedGroups(count: number): void
+  /** Counts a group that has ended with this result. */
+  groupEnded(result: string): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
   /** Counts a duty of the leader's housekeeping that has failed. */
@@ -81,6 +96,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const troubled = gauge(registry, 'bullpen_troubled_schedules')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
+  const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
+  const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
@@ -88,6 +105,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const records = gauge(registry, 'bullpen_idempotency_records_bytes')
   const unsafe = gauge(registry, 'bullpen_redis_unsafe')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
+  const eventStreams = gauge(registry, 'bullpen_event_streams')
+  const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
+  const groupsEnded = counter(registry, 'bullpen_groups_ended_total')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
@@ -96,7 +116,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const scrape = async () => {
     for (const each of [queueTasks, queueBytes, held, troubled, unaccounted, repairs, blocked, unsafe]) each.reset()
-    for (const each of [redisUp, memoryUsed, memoryLimit, records]) each.remove()
+    for (const each of [outboxEntries, outboxOldest, eventStreams]) each.reset()
+    for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
@@ -117,10 +138,13 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
         if (count !== undefined) queueTasks.set({ queue, status }, count)
       }
     },
-    queueTotals(queue, totals) {
+    queueTotals(queue, totals, now) {
       queueBytes.set({ queue }, totals.bytes)
       unaccounted.set({ queue }, totals.unaccounted)
       repairs.set({ queue }, totals.drift)
+      const { entries, oldestAt = now } = totals.outbox
+      outboxEntries.set({ queue }, entries)
+      outboxOldest.set({ queue }, Math.max(0, now - oldestAt) / 1_000)
     },
     heldRetries(queue, task, count) {
       held.set({ queue, task }, count)
@@ -147,6 +171,15 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     enqueueRefused({ queue, code }) {
       refused.inc({ queue, code })
+    },
+    eventStreams(subject, count) {
+      eventStreams.set({ subject }, count)
+    },
+    unfinishedGroups(count) {
+      unfinishedGroups.set(count)
+    },
+    groupEnded(result) {
+      groupsEnded.inc({ result })
     },
     leader(isLeading) {
       leader.set(isLeading ? 1 : 0)

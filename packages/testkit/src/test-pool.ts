@@ -15,7 +15,7 @@ import {
   type Registry,
   type Timeouts,
 } from '@bullpen/engine/internal'
-import { attemptContext, sha256 } from '@bullpen/engine/node'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import type { MemoryBroker } from './memory/memory-broker.ts'
 
 export interface TestPoolSettings {
@@ -68,10 +68,26 @@ export function memoryPool<C extends Catalogue, R extends Resources>(
   return testPool(broker, registry, broker.consumer({ queue, concurrency, worker }), settings)
 }
 
+export interface RealTimePoolOptions<C extends Catalogue>
+  extends Pick<TestPoolSettings, 'queue' | 'concurrency' | 'logFor'> {
+  readonly catalogue: C
+  readonly handlers: Handlers<C, Resources>
+  readonly consumer: PoolOptions['consumer']
+}
+
+/** Creates a pool on the machine's clock, for a test with a real store. Its handlers cannot enqueue tasks. */
+export function realTimePool<C extends Catalogue>(options: RealTimePoolOptions<C>): Pool {
+  const { catalogue, handlers, consumer, ...settings } = options
+  const registry = createRegistry(catalogue, handlers, { timeouts: DEFAULT_TIMEOUTS })
+  const enqueue = () => Promise.reject(new Error('this pool enqueues no tasks'))
+  const common = { clock: systemClock, random: Math.random, maxStuckHandlers: 10, graceMs: 500, maxOutputBytes: 1_000 }
+  return testPool({ enqueue }, registry, consumer, { ...common, worker: `test:${process.pid}`, ...settings })
+}
+
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 export function testPool(
-  broker: Pick<Broker, 'enqueue'>,
+  broker: Pick<Broker, 'enqueue'> & Partial<Pick<Broker, 'runs'>>,
   registry: Registry,
   consumer: PoolOptions['consumer'],
   settings: TestPoolSettings,
@@ -92,6 +108,7 @@ export function testPool(
       random: settings.random ?? (() => 0.5),
       sink: settings.sink ?? (() => {}),
       enqueue: broker.enqueue,
+      runs: broker.runs,
       sha256,
       maxOutputBytes: settings.maxOutputBytes ?? 2 ** 20,
       worker,

@@ -1,8 +1,17 @@
 // Creates a worker, which runs pools on a catalogue's queues, with resources, probes, metrics, remote commands and a graceful
 // drain.
 import { CLOSING_MS } from '@bullpen/config'
-import type { Catalogue, Log, Resources, TaskId } from '@bullpen/contract'
-import { attributeUncaught, type OnlineReport, type UncaughtFate } from '@bullpen/engine/internal'
+import {
+  BullpenError,
+  type Catalogue,
+  type GroupId,
+  type GroupView,
+  type Log,
+  type Resources,
+  type TaskId,
+} from '@bullpen/contract'
+import { groupId } from '@bullpen/contract/internal'
+import { attributeUncaught, groupView, type OnlineReport, type UncaughtFate } from '@bullpen/engine/internal'
 import type { DrainSummary } from './drain-summary.ts'
 import { createLifecycle, type WorkerState } from './lifecycle.ts'
 import { type OpenWorker, type WorkerOptions, wireWorker } from './open-worker.ts'
@@ -17,12 +26,18 @@ export interface OnlineSummary extends DrainSummary {
   readonly left: readonly TaskId[]
 }
 
+/** A group that a worker has run, as the worker has last read it, and a summary of the drain that followed. */
+export interface OnlineGroupSummary extends DrainSummary {
+  readonly group: GroupView
+}
+
 export interface BullpenWorker {
   /**
    * Opens the probes and then the resources, connects to Redis and starts to fetch tasks. Resolves with the address of the probes
    * and metrics. If a resource fails to open or the port is already in use, everything is closed again and the call rejects.
    *
-   * @throws BullpenError `wrong_state` if the worker is not new, or if it is drained before it has started.
+   * @throws BullpenError `wrong_state` if the worker is not new, or if it is drained before it has started, and
+   * `invalid_configuration` if the setting `group` is set.
    */
   start(): Promise<{ readonly url: string }>
   /**
@@ -33,6 +48,20 @@ export interface BullpenWorker {
    * cases as for `start`.
    */
   online(tasks: readonly TaskId[]): Promise<OnlineSummary>
+  /**
+   * Starts the worker as `start` does, runs the members of one group until the group has ended, and then drains. The worker takes no
+   * other tasks. The members may also run in other workers, which take them as usual. A member that starts to wait is noticed within
+   * 250 ms, or within 5 s if the group has 100,000 unfinished members of which none waits.
+   *
+   * A drain or an aborted `parent` ends the work earlier. So do members that are added in a queue for which this worker has no pool, and
+   * the loss of the group: the worker logs the error and drains. If `group.state` of the summary is not `ended`, the group has not ended.
+   *
+   * @throws BullpenError `group_not_found`, `queue_not_found` if this worker has no pool for a queue of the group, and `wrong_state` in
+   * the same cases as for `start`.
+   */
+  online(work: { readonly group: string }): Promise<OnlineGroupSummary>
+  /** The group that the setting `group` names. {@link runUntilSignalled} then runs this group. */
+  readonly group: GroupId | undefined
   /**
    * Drains the worker in this order: report not ready, stop fetching, wait for running tasks, signal them at the deadline, wait
    * for the grace period, requeue, and close connections and resources. Resolves within the timeout plus the grace period plus
@@ -65,13 +94,20 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   options: WorkerOptions<C, R>,
 ): BullpenWorker {
   const { parent } = options
-  const { log, context, sizes, open } = wireWorker(options)
+  const { log, context, sizes, group, open } = wireWorker(options)
+  /** Aborts when a drain begins, whatever its cause. */
+  const drainBegun = new AbortController()
+  /** The only group to run. Set before the worker is opened. */
+  let onlyGroup: GroupId | undefined
   const lifecycle = createLifecycle<OpenWorker>({
-    open: (opening) => open(opening, (request) => void lifecycle.drain(request)),
+    open: (opening) => open(opening, (request) => void drain(request), onlyGroup),
     closeMs: CLOSING_MS - ACKNOWLEDGING_MS,
     log,
   })
-  const drain = (how: DrainOptions = {}): Promise<DrainSummary> => lifecycle.drain(how)
+  const drain = (how: DrainOptions = {}): Promise<DrainSummary> => {
+    drainBegun.abort()
+    return lifecycle.drain(how)
+  }
 
   const onParentClosed = (): void => void drain()
   parent?.addEventListener('abort', onParentClosed, { once: true })
@@ -91,8 +127,55 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     }
   }
 
+  const onlineTasks = async (tasks: readonly TaskId[]): Promise<OnlineSummary> => {
+    const sets = byQueue(tasks, sizes)
+    const reports = new Map<string, OnlineReport>()
+    await run('online', async ({ url, pools, broker }) => {
+      log.info({ url }, 'running a given set of tasks')
+      await pools.start((pool) => {
+        const ids = sets.get(pool.queue)
+        return ids && pool.online(ids, broker.waitUntilFinished).then((report) => reports.set(pool.queue, report))
+      })
+    })
+    const summary = await drain()
+    return { ...summary, left: [...sets].flatMap(([queue, ids]) => reports.get(queue)?.unfinished ?? ids) }
+  }
+
+  const onlineGroup = async (id: GroupId): Promise<OnlineGroupSummary> => {
+    if (lifecycle.state() === 'new') onlyGroup = id
+    let online: OpenWorker['onlineGroup']
+    await run('online', async (opened) => {
+      online = opened.onlineGroup
+      await online?.open(drainBegun.signal)
+      // A drain may have begun while Redis was unreachable.
+      if (online?.group() === undefined) return
+      const { url, pools } = opened
+      log.info({ url, id }, 'running one group')
+      const group = online
+      const running = pools.start((pool) => pool.onlineGroup(group))
+      // A pool that a command has drained may be resumed, so the worker waits for the group, whatever becomes of its pools.
+      const ended = group.ended(drainBegun.signal)
+      const err = await Promise.race([ended, group.failed, running.then(() => ended)])
+      if (err !== undefined) log.error({ err, id }, 'group cannot be run to its end: draining')
+      if (group.isDone()) await running
+    })
+    const summary = await drain()
+    const last = online?.group()
+    if (last === undefined) throw new BullpenError('wrong_state', 'the worker was drained before it had read the group')
+    return { ...summary, group: groupView(last) }
+  }
+
+  function online(tasks: readonly TaskId[]): Promise<OnlineSummary>
+  function online(work: { readonly group: string }): Promise<OnlineGroupSummary>
+  async function online(
+    work: readonly TaskId[] | { readonly group: string },
+  ): Promise<OnlineSummary | OnlineGroupSummary> {
+    return 'group' in work ? onlineGroup(groupId(work.group)) : onlineTasks(work)
+  }
+
   return {
     log,
+    group,
     attributeUncaught(err) {
       const fate = attributeUncaught(err, context)
       if (fate === 'late') log.warn({ err }, 'error escaped a handler whose attempt had already ended')
@@ -101,6 +184,12 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     ended: lifecycle.ended,
     state: lifecycle.state,
     async start() {
+      if (group !== undefined) {
+        throw new BullpenError(
+          'invalid_configuration',
+          `invalid configuration: group (BULLPEN_WORKER_GROUP) is ${group}, but start() runs all tasks; call online({ group }) or runUntilSignalled(worker), or unset the group`,
+        )
+      }
       let url = ''
       await run('start', async (opened) => {
         await opened.pools.start()
@@ -110,19 +199,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       lifecycle.assertStarted()
       return { url }
     },
-    async online(tasks) {
-      const sets = byQueue(tasks, sizes)
-      const reports = new Map<string, OnlineReport>()
-      await run('online', async ({ url, pools, broker }) => {
-        log.info({ url }, 'running a given set of tasks')
-        await pools.start((pool) => {
-          const ids = sets.get(pool.queue)
-          return ids && pool.online(ids, broker.waitUntilFinished).then((report) => reports.set(pool.queue, report))
-        })
-      })
-      const summary = await drain()
-      return { ...summary, left: [...sets].flatMap(([queue, ids]) => reports.get(queue)?.unfinished ?? ids) }
-    },
+    online,
     drain,
   }
 }

@@ -15,6 +15,7 @@ export {
   type BullpenWorker,
   createWorker,
   type DrainOptions,
+  type OnlineGroupSummary,
   type OnlineSummary,
 } from './create-worker.ts'
 export type { DrainSummary } from './drain-summary.ts'

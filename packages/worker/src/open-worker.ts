@@ -9,10 +9,26 @@ import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
-import { type Catalogue, type Handlers, type Log, milliseconds, type Resources, VERSION } from '@bullpen/contract'
+import {
+  type Catalogue,
+  type GroupId,
+  type Handlers,
+  type Log,
+  milliseconds,
+  type Resources,
+  VERSION,
+} from '@bullpen/contract'
+import { groupId } from '@bullpen/contract/internal'
 import type { Broker, EventSink, Middleware, PayloadCodec } from '@bullpen/engine'
-import { type AsyncContext, createRegistry, openResources, type ResourceOpeners } from '@bullpen/engine/internal'
-import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin } from '@bullpen/engine/node'
+import {
+  type AsyncContext,
+  createOnlineGroup,
+  createRegistry,
+  type OnlineGroup,
+  openResources,
+  type ResourceOpeners,
+} from '@bullpen/engine/internal'
+import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256 } from '@bullpen/engine/node'
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
@@ -59,6 +75,8 @@ export interface OpenWorker {
   readonly broker: Broker
   readonly pools: PoolSupervisor
   readonly fleetAgent: FleetAgent
+  /** The only group whose tasks the pools run. Undefined if they run all tasks. */
+  readonly onlineGroup: OnlineGroup | undefined
 }
 
 export interface WiredWorker {
@@ -66,8 +84,13 @@ export interface WiredWorker {
   readonly context: AsyncContext
   /** The concurrency of each queue. */
   readonly sizes: ReadonlyMap<string, number>
-  /** Opens the worker's parts. `drain` is called when a remote command requests a drain of the worker. */
-  open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker>
+  /** The group that the settings name. */
+  readonly group: GroupId | undefined
+  /**
+   * Opens the worker's parts. `drain` is called when a remote command requests a drain of the worker. `group`, if given, is the only
+   * group whose tasks the pools run.
+   */
+  open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker>
 }
 
 /**
@@ -123,7 +146,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     return pools.isDraining() ? 'draining' : pools.notReady()
   }
 
-  async function open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker> {
+  async function open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker> {
     // The monitor is also a thread, and like isolated handlers' threads, it may end before this process does.
     keepWrappersGeneric()
     const warnAfter = settings.eventLoopStallWarning
@@ -157,6 +180,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
       onScheduled: (scheduled) => sink({ event: 'task.enqueued', ...scheduled }),
+      onForwarded: (forwarded) => sink({ event: 'task.enqueued', ...forwarded }),
+      onGroupEnded: telemetry.groupEnded,
       onHousekeepingFailed: telemetry.housekeepingFailed,
     })
     opening.owns(broker.close)
@@ -166,7 +191,22 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
     // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-    const common = { settings, catalogue, registry, context, clock: skew, sink, worker, codec, log, parent }
+    const clock = clockOf(skew)
+    const ofGroup = { groups: broker.groups, queues: [...sizes.keys()], clock, sha256 }
+    const onlineGroup = group === undefined ? undefined : createOnlineGroup({ id: group, ...ofGroup })
+    const common = {
+      settings,
+      catalogue,
+      registry,
+      context,
+      clock: skew,
+      sink,
+      worker,
+      codec,
+      onlineGroup,
+      log,
+      parent,
+    }
     pools = createPoolSupervisor({
       sizes,
       drainTimes: { drainMs, graceMs },
@@ -181,7 +221,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     })
     const fleetAgent = openFleetAgent({
       fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()], catalogueQueues: catalogue.queues }),
-      clock: clockOf(skew),
+      clock,
       skewMs: () => Math.round(skew.skewMs() ?? 0),
       log,
       pools,
@@ -191,8 +231,9 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     })
     // All of them may take a long time to close and none depends on another, so they are closed at the same time.
     opening.owns(() => Promise.all([isolator?.close(), quarantine?.isolator.close(), fleetAgent.close()]))
-    return { url: probes.url, broker, pools, fleetAgent }
+    return { url: probes.url, broker, pools, fleetAgent, onlineGroup }
   }
 
-  return { log, context, sizes, open }
+  const named = settings.group === undefined ? undefined : groupId(settings.group)
+  return { log, context, sizes, group: named, open }
 }

@@ -5,13 +5,19 @@ import type { BullpenWorker } from './create-worker.ts'
 export interface RunOptions {
   /** The tasks to wait for before the worker exits, as in a batch job. If omitted, the worker runs until it is signalled. */
   readonly only?: readonly TaskId[]
+  /**
+   * The id of the group to run. The worker takes no other tasks, and exits when the group has ended. Defaults to the worker's setting
+   * `group`. Cannot be combined with `only`.
+   */
+  readonly group?: string
 }
 
 /**
  * - 0: every task finished, was requeued, or became dead because its definition sets `onInterrupt: 'fail'`.
- * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the given set
- *   have not ended. The log names each of these tasks. Handlers may still be running, so the process should exit.
- * - 2: the worker did not start.
+ * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the given set or
+ *   the given group have not ended. The log names each of these tasks, and the group. Handlers may still be running, so the process
+ *   should exit.
+ * - 2: the worker did not start, for example because the given group does not exist.
  * - 70: an uncaught error did not belong to any attempt, so the process may be in any state. The worker drained immediately.
  */
 export type ExitCode = 0 | 1 | 2 | 70
@@ -33,7 +39,13 @@ export async function runUntilSignalled(
   }
 }
 
-async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCode> {
+async function run(worker: BullpenWorker, { only, group = worker.group }: RunOptions): Promise<ExitCode> {
+  if (only !== undefined && group !== undefined) {
+    throw new BullpenError(
+      'invalid_configuration',
+      `invalid configuration: a worker runs either the given tasks (only) or the group ${group} (BULLPEN_WORKER_GROUP), not both; pass only one of them`,
+    )
+  }
   const escalate = new AbortController()
   const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals | 'uncaught error'>()
   let signalled = false
@@ -57,8 +69,13 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
   process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   try {
     let left = only ?? []
-    const running = only === undefined ? start(worker) : worker.online(only).then((summary) => (left = summary.left))
-    const started = running.then(
+    let hasGroupEnded = group === undefined
+    const begin = async (): Promise<void> => {
+      if (group !== undefined) hasGroupEnded = (await worker.online({ group })).group.state === 'ended'
+      else if (only !== undefined) left = (await worker.online(only)).left
+      else await start(worker)
+    }
+    const started = begin().then(
       () => undefined,
       (error: unknown) => (wasDrained(worker, error) ? undefined : { error }),
     )
@@ -68,14 +85,15 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
       worker.log.error({}, notStarted(first.error))
       return 2
     }
-    // A worker also ends without a signal: when its set of tasks has ended, when its parent closes, or on a remote command.
+    // A worker also ends without a signal: when its set of tasks or its group has ended, when its parent closes, or on a remote command.
     const signal = await Promise.race([stopped, worker.ended])
     if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
     const { abandoned, unconfirmed } = await worker.drain({ escalate: escalate.signal, broken })
-    if (only !== undefined) await started
+    if (only !== undefined || group !== undefined) await started
     for (const id of left) worker.log.error({ id }, 'task in the given set has not ended')
+    if (!hasGroupEnded) worker.log.error({ id: group }, 'group has not ended')
     if (broken) return 70
-    return abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
+    return hasGroupEnded && abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
   } finally {
     process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
     process.off('uncaughtException', onUncaught).off('unhandledRejection', onUncaught)

@@ -1,11 +1,10 @@
 // Tests worker processes with real signals: what drains, crashes and uncaught errors do to their tasks.
-import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import type { CallOptions, Log, TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
-import { privateRedis } from '@bullpen/testing'
+import { privateRedis, spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { slowTasks } from './ignores-abort-worker.fixture.ts'
@@ -13,15 +12,8 @@ import { slowTasks } from './ignores-abort-worker.fixture.ts'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const program = (name: string): string => new URL(name, import.meta.url).pathname
 
-function run(file: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, [program(file), ...args], { env: { PATH: process.env['PATH'], ...env } })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return { child, exited, output: () => output }
-}
+const run = (file: string, args?: readonly string[], env?: Readonly<Record<string, string>>) =>
+  spawnProgram(program(file), args, env)
 
 async function slowQueue(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`

@@ -14,6 +14,7 @@ import type * as Worker from '@bullpen/worker'
 import type * as Ioredis from 'ioredis'
 import type * as Zod from 'zod'
 import type { SideCosts } from './against.ts'
+import { startCpuTime } from './cpu-time.ts'
 
 /**
  * Every package is loaded from the given checkout but has the types of this one, so both checkouts must use the same names for
@@ -76,7 +77,7 @@ const createTaskId = contract.createTaskId ?? contract.makeTaskId
 function newTask(n: number): Parameters<typeof broker.enqueue>[0] {
   const now = Date.now()
   const id = createTaskId('bench', now, randomBytes(10))
-  return engine.newTask(noop, { n }, {}, { id, enqueuedAt: now, correlationId: undefined })
+  return engine.newTask(noop, { n }, {}, { id, enqueuedAt: now, caller: 'only', correlationId: undefined })
 }
 
 async function enqueueAll(): Promise<void> {
@@ -87,23 +88,8 @@ async function enqueueAll(): Promise<void> {
   await Promise.all(Array.from({ length: IN_FLIGHT }, one))
 }
 
-/** Returns the CPU time since the last call, in µs. */
-async function stopwatch(): Promise<() => Promise<{ readonly process: number; readonly redis: number }>> {
-  const read = async () => {
-    const { user, system } = process.cpuUsage()
-    const info = await redis.info('cpu')
-    const seconds = ['user', 'sys'].map((each) => Number(new RegExp(`used_cpu_${each}:([\\d.]+)`).exec(info)?.[1]))
-    return { process: user + system, redis: seconds.reduce((sum, each) => sum + each, 0) * 1e6 }
-  }
-  const before = await read()
-  return async () => {
-    const after = await read()
-    return { process: (after.process - before.process) / tasks, redis: (after.redis - before.redis) / tasks }
-  }
-}
-
 async function measure(): Promise<SideCosts> {
-  const enqueueing = await stopwatch()
+  const enqueueing = await startCpuTime(redis)
   await enqueueAll()
   const enqueue = await enqueueing()
   left = tasks
@@ -111,15 +97,15 @@ async function measure(): Promise<SideCosts> {
   const config = { redisUrl, namespace, logLevel: 'warn', pools: { bench: SLOTS }, port: 0 } as const
   const worker = createWorker({ catalogue, handlers, config })
   await worker.start()
-  const running = await stopwatch()
+  const running = await startCpuTime(redis)
   await done.promise
   const run = await running()
   await worker.drain()
   return {
-    'process, enqueue': enqueue.process,
-    'process, run': run.process,
-    'redis, enqueue': enqueue.redis,
-    'redis, run': run.redis,
+    'process, enqueue': enqueue.process / tasks,
+    'process, run': run.process / tasks,
+    'redis, enqueue': enqueue.redis / tasks,
+    'redis, run': run.redis / tasks,
   }
 }
 

@@ -2,8 +2,11 @@
 import { parseArgs } from 'node:util'
 import { benchAgainst, describeCosts } from './against.ts'
 import { benchEnqueue, describeEnqueue, ENQUEUE_CASES, type EnqueueCase } from './enqueue/enqueue-bench.ts'
+import { benchEvents, describeEvents } from './events/events-bench.ts'
+import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
 import { benchMemory, describeMemory } from './memory.ts'
+import { benchPipeline } from './pipeline.ts'
 import { asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'
@@ -11,14 +14,17 @@ import { benchWorker } from './worker.ts'
 const TABLES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = {
   worker: benchWorker,
   runner: benchRunner,
+  pipeline: benchPipeline,
 }
 const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(TABLES).join('|')}] [--json]
        REDIS_URL=redis://… bench enqueue [${ENQUEUE_CASES.join('|')}]… [--pairs 5] [--seconds 10] [--json]
        REDIS_URL=redis://… bench against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
+       REDIS_URL=redis://… bench follow-ups [--pairs 11] [--tasks 4000] [--json]
        REDIS_URL=redis://… bench memory [--json]
+       REDIS_URL=redis://… bench events [--readers 1000] [--queue-readers 10] [--rate 1000] [--seconds 20] [--json]
        REDIS_URL=redis://… bench idle [CHECKOUT] [--workers 20] [--queues 10] [--seconds 60] [--json]`
 
-const NUMBERS = ['pairs', 'tasks', 'workers', 'queues', 'seconds'] as const
+const NUMBERS = ['pairs', 'tasks', 'workers', 'queues', 'seconds', 'readers', 'queue-readers', 'rate'] as const
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -29,6 +35,9 @@ const { values, positionals } = parseArgs({
     workers: { type: 'string' },
     queues: { type: 'string' },
     seconds: { type: 'string' },
+    readers: { type: 'string' },
+    'queue-readers': { type: 'string' },
+    rate: { type: 'string' },
   },
 })
 const [name = 'all', ...others] = positionals
@@ -52,6 +61,12 @@ if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0
     const limits = { pairs: numberOr('pairs', 11), tasks: numberOr('tasks', 12_000) }
     await print(benchAgainst({ redisUrl, checkout, ...limits }), describeCosts)
   }
+} else if (name === 'follow-ups') {
+  if (others.length > 0) fail()
+  else {
+    const limits = { pairs: numberOr('pairs', 11), tasks: numberOr('tasks', 4_000) }
+    await print(benchFollowUps({ redisUrl, ...limits }), describeFollowUps)
+  }
 } else if (name === 'idle') {
   if (more.length > 0) fail()
   else {
@@ -61,6 +76,17 @@ if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0
       seconds: numberOr('seconds', 60),
     }
     await print(benchIdle({ redisUrl, checkout, ...limits }), describeIdle)
+  }
+} else if (name === 'events') {
+  if (others.length > 0) fail()
+  else {
+    const load = {
+      readers: numberOr('readers', 1_000),
+      queueReaders: numberOr('queue-readers', 10),
+      rate: numberOr('rate', 1_000),
+      seconds: numberOr('seconds', 20),
+    }
+    await print(benchEvents({ redisUrl, ...load }), describeEvents)
   }
 } else if (name === 'memory') {
   if (others.length > 0) fail()

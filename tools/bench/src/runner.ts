@@ -92,7 +92,11 @@ function taken(kind: TaskKind): FetchedTask {
     maxAttempts: 5,
     readyAt: enqueuedAt,
     progress: async () => {},
-    steps: { read: async () => new Map(), keep: async (_: string, result: string) => result },
+    steps: {
+      read: async () => new Map(),
+      keep: async (_: string, result: string) => result,
+      register: async () => 'stored' as const,
+    },
   }
 }
 

@@ -35,12 +35,24 @@ const noopLong = defineTask({
   name: 'bench.noop-long',
   queue: 'bench',
   timeout: '1m',
+  events: false,
   input: noop.input,
   output: noop.output,
 })
-const catalogue = defineCatalogue(noop, noopLong)
+/** Long tasks have events unless their definition turns them off. */
+const noopEvents = defineTask({
+  name: 'bench.noop-events',
+  queue: 'bench',
+  timeout: '1m',
+  input: noop.input,
+  output: noop.output,
+})
+const catalogue = defineCatalogue(noop, noopLong, noopEvents)
 
-type Kind = typeof noop | typeof noopLong
+/** The definitions that are measured, by what the report calls them. */
+const KINDS = { short: noop, long: noopLong, 'long, with events': noopEvents } as const
+
+type Kind = (typeof KINDS)[keyof typeof KINDS]
 
 /** Resolves at the last of `tasks` calls. The measurement starts at the first call. */
 function stopwatch(tasks: number) {
@@ -65,6 +77,11 @@ export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
 })
 
 export const noopLongHandler = defineHandler(noopLong, import.meta.url, async ({ input }) => {
+  watch.tick()
+  return { n: input.n }
+})
+
+export const noopEventsHandler = defineHandler(noopEvents, import.meta.url, async ({ input }) => {
   watch.tick()
   return { n: input.n }
 })
@@ -97,7 +114,11 @@ const bullpen = (redisUrl: string, kind: Kind, tasks: number) =>
     watch = stopwatch(tasks)
     const worker = createWorker({
       catalogue,
-      handlers: { 'bench.noop': noopHandler, 'bench.noop-long': noopLongHandler },
+      handlers: {
+        'bench.noop': noopHandler,
+        'bench.noop-long': noopLongHandler,
+        'bench.noop-events': noopEventsHandler,
+      },
       config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
     })
     await worker.start()
@@ -151,7 +172,7 @@ async function reachable(ping: () => Promise<void>): Promise<void> {
 
 /** Measures the noise floor first: a comparison of raw with raw shows how much two equal sides differ on this machine. */
 export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
-  for (const kind of [noop, noopLong]) {
+  for (const [name, kind] of Object.entries(KINDS)) {
     await bullpen(redisUrl, kind, WARM_UP_TASKS)
     const tasks = Math.ceil((await raw(redisUrl, kind, WARM_UP_TASKS)) * SECONDS_A_SIDE)
     const ours: Side = () => bullpen(redisUrl, kind, tasks)
@@ -159,6 +180,6 @@ export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
     if (kind === noop) {
       yield resultOf('worker', 'noise (raw against raw)', 'tasks/s', await measurePairs(PAIRS, theirs, theirs))
     }
-    yield resultOf('worker', kind.kind, 'tasks/s', await measurePairs(PAIRS, ours, theirs))
+    yield resultOf('worker', name, 'tasks/s', await measurePairs(PAIRS, ours, theirs))
   }
 }

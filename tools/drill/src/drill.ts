@@ -4,6 +4,7 @@
  */
 
 import type { System } from './environment/fleet.ts'
+import { countingOrphans } from './environment/orphan-count.ts'
 import type { Figures } from './ledger/figures.ts'
 import { type Baseline, type Report, reportOf, type Scale, type Target } from './report.ts'
 
@@ -26,7 +27,8 @@ export interface DrillOptions {
 }
 
 export async function runDrill(drill: Drill, { scale, seed, peer }: DrillOptions): Promise<Report> {
-  const figures = await drill.run(scale, seed, 'bullpen')
+  const { result, orphans } = await countingOrphans(() => drill.run(scale, seed, 'bullpen'))
+  const figures = { ...result, orphans }
   const baseline =
     peer && drill.comparable
       ? {

@@ -16,7 +16,9 @@ describe.each([
   { pair: ['idempotent', 'full'] },
   { pair: ['limit', 'outage'] },
   { pair: ['schedule', 'poison'] },
-  { pair: ['retry-dead'] },
+  { pair: ['retry-dead', 'group'] },
+  { pair: ['group-cluster', 'followup'] },
+  { pair: ['followup-cluster', 'compensation'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -49,5 +51,10 @@ it('drills that need Docker are listed apart from the others', () => {
     'schedule',
     'poison',
     'retry-dead',
+    'group',
+    'group-cluster',
+    'compensation',
+    'followup',
+    'followup-cluster',
   ])
 })

@@ -1,21 +1,24 @@
 // Lists the drills by name.
 
 import type { Drill } from './drill.ts'
-import { block } from './drills/block.ts'
+import { full } from './drills/admission/full.ts'
+import { idempotent } from './drills/admission/idempotent.ts'
+import { limit } from './drills/admission/limit.ts'
 import { cancel } from './drills/cancel.ts'
-import { clocks } from './drills/clocks.ts'
-import { containers } from './drills/containers.ts'
-import { cutoff } from './drills/cutoff.ts'
-import { full } from './drills/full.ts'
-import { idempotent } from './drills/idempotent.ts'
-import { kill, killCluster } from './drills/kill.ts'
-import { leader } from './drills/leader.ts'
-import { limit } from './drills/limit.ts'
-import { outage } from './drills/outage.ts'
-import { poison } from './drills/poison.ts'
-import { receipts } from './drills/receipts.ts'
+import { compensation } from './drills/compensation.ts'
+import { containers } from './drills/deploys/containers.ts'
+import { receipts } from './drills/deploys/receipts.ts'
+import { deploy, long } from './drills/deploys/rolling.ts'
+import { block } from './drills/faults/block.ts'
+import { clocks } from './drills/faults/clocks.ts'
+import { cutoff } from './drills/faults/cutoff.ts'
+import { kill, killCluster } from './drills/faults/kill.ts'
+import { leader } from './drills/faults/leader.ts'
+import { outage } from './drills/faults/outage.ts'
+import { poison } from './drills/faults/poison.ts'
+import { followup, followupCluster } from './drills/followup.ts'
+import { group, groupCluster } from './drills/group.ts'
 import { retryDead } from './drills/retry-dead.ts'
-import { deploy, long } from './drills/rolling.ts'
 import { schedule } from './drills/schedule.ts'
 
 const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
@@ -39,6 +42,11 @@ export const DRILLS = named([
   schedule,
   poison,
   retryDead,
+  group,
+  groupCluster,
+  compensation,
+  followup,
+  followupCluster,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -24,6 +24,7 @@ const good: Figures = {
   recoveryP99Ms: 10_000,
   exitSlowestMs: undefined,
   exitsNotZero: 0,
+  orphans: 0,
 }
 
 describe('a report', () => {
@@ -36,6 +37,8 @@ describe('a report', () => {
     [{ duplicated: 1 }, 'duplicated 1, limit 0'],
     [{ eventsMissed: 1 }, 'eventsMissed 1, limit 0'],
     [{ failed: 1 }, 'failed 1, limit 0'],
+    [{ orphans: 1 }, 'orphans 1, limit 0'],
+    [{ orphans: undefined }, 'orphans not measured, limit 0'],
     [{ restarted: 31 }, 'restarted 31, limit 30'],
     [{ recoveryP99Ms: 10_001 }, 'recoveryP99Ms 10001, limit 10000'],
     [{ recoveryP99Ms: Number.POSITIVE_INFINITY }, 'recoveryP99Ms Infinity, limit 10000'],

@@ -33,7 +33,7 @@ export interface Run {
 }
 
 /** Limits that apply to every drill in addition to its own target. */
-const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, failed: 0 }
+const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, failed: 0, orphans: 0 }
 
 export function reportOf({ drill, scale, seed, target, baseline }: Run, figures: Figures): Report {
   const missed = Object.entries({ ...ALWAYS, ...target.atMost })

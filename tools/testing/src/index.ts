@@ -1,4 +1,6 @@
 // Helpers for this repository's own tests. This package is not published because it needs vitest and the scripts.
+
+export { chromium, startChromium } from './chromium.ts'
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'
@@ -6,3 +8,4 @@ export { brokerModel } from './model/index.ts'
 export { type ClusterNode, type PrivateCluster, privateCluster } from './private-cluster.ts'
 export { privateRedis } from './private-redis.ts'
 export { amount, type Scale, seeds } from './scale.ts'
+export { spawnProgram } from './spawn-program.ts'

@@ -24,6 +24,7 @@ export interface WireResponse {
 
 const LEAVE_AFTER_MS = 100
 const RESPONSE_MS = 15_000
+const STREAM = /\r\ncontent-type: text\/event-stream/i
 
 export function bytesOf({ method, target, headers, body }: WireRequest): Buffer {
   const head = [`${method} ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), '', '']
@@ -42,7 +43,11 @@ export function sendBytes(port: number, request: WireRequest): Promise<WireRespo
       },
       request.isLeft ? LEAVE_AFTER_MS : RESPONSE_MS,
     )
-    socket.on('data', (chunk) => chunks.push(chunk))
+    socket.on('data', (chunk) => {
+      chunks.push(chunk)
+      // A stream of events has no end.
+      if (STREAM.test(chunk.toString('latin1'))) socket.destroy()
+    })
     // The server resets the connection if it does not read the rest of a request. In that case, the response has already arrived.
     socket.on('error', () => {})
     socket.on('close', () => {

@@ -31,14 +31,16 @@ export interface Vocabulary {
 const MAX_ITEMS = 5
 const MAX_LENGTH = 64
 const MAX_OPTIONAL = 2
+/** A schema may contain itself, as an item of an array. Arrays below this depth are empty. */
+const MAX_DEPTH = 2
 
-export function valuesOf(schema: Schema, vocabulary: Vocabulary): fc.Arbitrary<unknown> {
+export function valuesOf(schema: Schema, vocabulary: Vocabulary, depth = 0): fc.Arbitrary<unknown> {
   const { $ref, anyOf, oneOf, type } = schema
   const alternatives = anyOf ?? oneOf
-  if ($ref !== undefined) return valuesOf(vocabulary.resolve($ref), vocabulary)
+  if ($ref !== undefined) return valuesOf(vocabulary.resolve($ref), vocabulary, depth)
   if ('const' in schema) return fc.constant(schema.const)
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
-  if (alternatives !== undefined) return fc.oneof(...alternatives.map((each) => valuesOf(each, vocabulary)))
+  if (alternatives !== undefined) return fc.oneof(...alternatives.map((each) => valuesOf(each, vocabulary, depth)))
   switch (type) {
     case 'integer':
       return fc.integer(numberBounds(schema))
@@ -51,11 +53,12 @@ export function valuesOf(schema: Schema, vocabulary: Vocabulary): fc.Arbitrary<u
     case 'string':
       return texts(schema, vocabulary.words)
     case 'array':
-      return fc.array(valuesOf(schema.items ?? {}, vocabulary), {
+      if (depth === MAX_DEPTH) return fc.constant([])
+      return fc.array(valuesOf(schema.items ?? {}, vocabulary, depth + 1), {
         maxLength: Math.min(schema.maxItems ?? MAX_ITEMS, MAX_ITEMS),
       })
     case 'object':
-      return objects(schema, vocabulary)
+      return objects(schema, vocabulary, depth)
     default:
       return fc.jsonValue()
   }
@@ -73,16 +76,22 @@ function texts({ format, pattern, minLength = 0, maxLength = MAX_LENGTH }: Schem
 }
 
 /** An object has at most two of its optional properties, because JSON Schema does not say which of them exclude each other. */
-function objects({ properties = {}, required = [], additionalProperties }: Schema, vocabulary: Vocabulary) {
+function objects(
+  { properties = {}, required = [], additionalProperties }: Schema,
+  vocabulary: Vocabulary,
+  depth: number,
+) {
   const optional = Object.keys(properties).filter((name) => !required.includes(name))
   const all = fc.record(
-    Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valuesOf(schema, vocabulary)])),
+    Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valuesOf(schema, vocabulary, depth)])),
   )
   const omitted = fc.shuffledSubarray(optional, { minLength: Math.max(0, optional.length - MAX_OPTIONAL) })
   const named = fc
     .tuple(all, omitted)
     .map(([values, without]) => Object.fromEntries(Object.entries(values).filter(([name]) => !without.includes(name))))
   if (typeof additionalProperties !== 'object') return named
-  const others = fc.dictionary(fc.string({ maxLength: 8 }), valuesOf(additionalProperties, vocabulary), { maxKeys: 3 })
+  const others = fc.dictionary(fc.string({ maxLength: 8 }), valuesOf(additionalProperties, vocabulary, depth), {
+    maxKeys: 3,
+  })
   return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
 }

@@ -1,4 +1,5 @@
 # The example of docs/how-to/python.md. It needs nothing but Python's standard library.
+import http.client
 import json
 import os
 import time
@@ -19,8 +20,9 @@ class Problem(Exception):
         self.errors = body.get("errors", [])
 
 
-def send(method, path, body=None, key=None):
-    """Sends a request, and repeats it if there is no response or the API asks to try later."""
+def send(method, path, body=None, key=None, retry_for=30):
+    """Sends a request. Repeats it for 30 s if there is no response or the API asks to try later."""
+    give_up_at = time.monotonic() + retry_for
     headers = {"Authorization": f"Bearer {KEY}"}
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -28,19 +30,20 @@ def send(method, path, body=None, key=None):
         headers["Idempotency-Key"] = f'"{key}"'
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, headers, method=method)
-    for tries_left in reversed(range(5)):
+    while True:
         try:
             with urllib.request.urlopen(request, timeout=40) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
             is_problem = error.headers.get_content_type() == "application/problem+json"
-            if error.code not in (408, 429, 502, 503, 504) or tries_left == 0:
-                raise Problem(json.load(error)) if is_problem else error
             pause = float(error.headers.get("Retry-After", 1))
-        except OSError:
-            if tries_left == 0:
-                raise
+            is_temporary = error.code in (408, 429, 502, 503, 504)
+            if not is_temporary or time.monotonic() + pause > give_up_at:
+                raise Problem(json.load(error)) if is_problem else error
+        except (OSError, http.client.HTTPException):  # no response, or only a part of one
             pause = 1
+            if time.monotonic() + pause > give_up_at:
+                raise
         time.sleep(pause)
 
 

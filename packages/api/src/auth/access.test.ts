@@ -89,6 +89,7 @@ describe('the login', () => {
     expect(answer.statusCode).toBe(200)
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8')
     expect(answer.headers['content-security-policy']).toContain("form-action 'self'")
+    expect(answer.headers['x-frame-options']).toBe('DENY')
     expect(answer.body).toContain('<form method="post" action="/board/login">')
   })
 
@@ -155,6 +156,7 @@ describe('the login link', () => {
     const answer = await follow(DEV_KEY, '&next=/reference')
     expect(answer.statusCode).toBe(303)
     expect(answer.headers.location).toBe('/reference')
+    expect(answer.headers['referrer-policy']).toBe('no-referrer')
     expect(answer.cookies).toHaveLength(4)
   })
 

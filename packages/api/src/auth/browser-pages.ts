@@ -2,7 +2,7 @@
 import { BullpenError } from '@bullpen/contract'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sendProblem } from '../http/problems/problem.ts'
-import { setPagePolicy } from '../http/security-headers.ts'
+import { setPageHeaders } from '../http/security-headers.ts'
 import { isSameOrigin } from './same-origin.ts'
 
 /** Returns why a request that would change something is refused, or undefined if the request is allowed. */
@@ -28,7 +28,10 @@ export function makePages(scope: FastifyInstance, changes: ChangePolicy): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, access: 'browser' }
   })
-  scope.addHook('onRequest', setPagePolicy)
+  scope.addHook('onRequest', (_request, reply, done) => {
+    setPageHeaders(reply)
+    done()
+  })
   scope.addHook('onRequest', (request, reply, done) => {
     const isReading = request.method === 'GET' || request.method === 'HEAD'
     const refusal = isReading ? undefined : changes(request)

@@ -1,6 +1,7 @@
 // /board/login: exchanges an API key for a session cookie, because a browser cannot send a key when it loads a page.
 import { stringifySetCookie } from 'cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { setPageHeaders } from '../http/security-headers.ts'
 import { originOf, SESSION_COOKIE, WRONG_KEY } from './access.ts'
 import { cameOverHttps } from './forwarded.ts'
 import type { Key, Keyring } from './keyring.ts'
@@ -72,7 +73,7 @@ export async function addLogin(app: FastifyInstance, { keyring, now, secure }: L
         maxAge: SESSION_S,
       }),
     )
-    return reply.header('set-cookie', cookies).redirect(destination, 303)
+    return setPageHeaders(reply).header('set-cookie', cookies).redirect(destination, 303)
   }
 }
 

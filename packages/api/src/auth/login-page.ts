@@ -1,7 +1,7 @@
 // Serves the login form, which a browser without a session sees instead of the board or the reference, and a page that makes a browser
 // send its session.
 import type { FastifyReply } from 'fastify'
-import { PAGE_POLICY } from '../http/security-headers.ts'
+import { setPageHeaders } from '../http/security-headers.ts'
 
 /**
  * The pages to which users can be redirected after logging in. The list is closed, because an arbitrary destination could lead to
@@ -36,11 +36,7 @@ export function sendReloadPage(reply: FastifyReply): FastifyReply {
 
 function sendPage(reply: FastifyReply, status: 200 | 401, html: string): FastifyReply {
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="bullpen"')
-  return reply
-    .code(status)
-    .header('content-type', 'text/html; charset=utf-8')
-    .header('content-security-policy', PAGE_POLICY)
-    .send(html)
+  return setPageHeaders(reply).code(status).header('content-type', 'text/html; charset=utf-8').send(html)
 }
 
 const RELOAD_PAGE = `<!doctype html>

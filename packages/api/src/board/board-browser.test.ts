@@ -1,10 +1,10 @@
 // Operates the board in a real browser: logs in, reads the tabs, and presses buttons.
 
-import { amount } from '@bullpen/testing'
+import { amount, chromium } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { openBoard, QUEUE } from './board.fixture.ts'
-import { chromium, openBrowser } from './browser.fixture.ts'
+import { openBrowser } from './browser.fixture.ts'
 
 async function openPage() {
   const board = await openBoard({ allowBoardChanges: true })

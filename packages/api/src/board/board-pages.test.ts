@@ -142,7 +142,7 @@ test('waiting tasks are shown page by page, those with a priority after the othe
   expect(ids.slice(0, 3).sort()).toEqual(urgent.sort())
 })
 
-test('the menu lists the kinds of errors of dead tasks, and each kind shows its own tasks', async () => {
+test('the menu lists the kinds of error of dead tasks, and each kind shows its own tasks', async () => {
   const { enqueue, board, task } = await openBoard()
   const declined = await enqueue('bank.charge', { error: 'card_declined', customer: 1 })
   const ids = [

@@ -41,7 +41,7 @@ export function isReading({ method }: BoardRoute): boolean {
   return method === 'get'
 }
 
-/** Returns a route whose handler sees the queues with the statuses of their tasks, and with the kinds of errors of dead tasks. */
+/** Returns a route whose handler sees the queues with the statuses of their tasks, and with the kinds of error of dead tasks. */
 export function readingRoute(route: BoardRoute, options: ReadingOptions): BoardRoute {
   const lists = [route.route].flat().includes('/api/queues')
   return {
@@ -64,10 +64,10 @@ function openName({ params, query }: BoardRequest): string {
   return queueName ?? decodeURIComponent(activeQueue)
 }
 
-/** How many kinds of errors the board lists for each queue, those of the most tasks first. */
+/** How many kinds of error the board lists for each queue, those of the most tasks first. */
 const MAX_KINDS = 20
 
-/** Returns the queues, and the kinds of errors if the request lists them or if the open page shows one. */
+/** Returns the queues, and the kinds of error if the request lists them or if the open page shows one. */
 async function entries(
   openPage: string,
   lists: boolean,

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { openConsumer } from '@bullpen/bullmq/internal'
 import type { ApiConfig } from '@bullpen/config'
 import { type Accepted, defineCatalogue, defineHandler, defineTask, TaskError, type TaskView } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { realTimePool } from '@bullpen/testkit/internal'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { LogLine } from '../api.fixture.ts'
@@ -94,25 +93,12 @@ async function startPool(redisUrl: string, namespace: string, fixed: ReadonlySet
     throw new TaskError(error, `cannot charge customer ${customer}`, { retryable })
   })
   const common = { redisUrl, namespace, log: silent, queue: QUEUE, concurrency: 8, retention: {} }
-  const pool = createPool({
+  const pool = realTimePool({
     queue: QUEUE,
     concurrency: 8,
-    maxStuckHandlers: 10,
-    graceMs: 500,
+    catalogue: defineCatalogue(charge),
+    handlers: { 'bank.charge': handler },
     consumer: (runTask, host) => openConsumer(common, runTask, host),
-    host: {
-      registry: createRegistry(defineCatalogue(charge), { 'bank.charge': handler }, { timeouts: DEFAULT_TIMEOUTS }),
-      context: attemptContext(),
-      clock: systemClock,
-      random: Math.random,
-      sink: () => {},
-      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
-      sha256,
-      maxOutputBytes: 1_000,
-      worker: `test:${process.pid}`,
-      resources: {},
-      logFor: () => silent,
-    },
   })
   await pool.start()
   onTestFinished(async () => void (await pool.drain({ drainMs: 0, graceMs: 500 })))

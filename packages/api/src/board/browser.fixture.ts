@@ -1,16 +1,9 @@
 // Drives a page in Chromium by its debugging protocol.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { startChromium } from '@bullpen/testing'
 import { onTestFinished } from 'vitest'
-
-/** The program, or undefined if none is installed. */
-export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
-  (name) => spawnSync(name, ['--version']).status === 0,
-)
 
 export interface Page {
   open(url: string): Promise<void>
@@ -18,19 +11,9 @@ export interface Page {
   evaluate<T>(expression: string): Promise<T>
 }
 
-const FLAGS = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
-  '--remote-debugging-port=0',
-]
-
 /** Starts Chromium with an empty page. */
 export async function openBrowser(program: string): Promise<Page> {
-  const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
-  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {
-    detached: true,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  onTestFinished(() => endGroup(child, profile))
+  const child = startChromium(program, ['--remote-debugging-port=0', 'about:blank'], ['ignore', 'ignore', 'pipe'])
   const send = await connect(await debuggingAddress(child))
   const { targetInfos } = await send('Target.getTargets')
   const { targetId } = targetInfos.find(({ type }: { type: string }) => type === 'page')
@@ -84,14 +67,4 @@ async function connect(address: string): Promise<Send> {
     socket.send(JSON.stringify({ id, method, params, sessionId }))
     return replied
   }
-}
-
-/** Chromium has several processes, which share the group of the first one. */
-async function endGroup(child: ChildProcess, profile: string): Promise<void> {
-  if (child.pid !== undefined && child.exitCode === null) {
-    const exit = once(child, 'exit')
-    process.kill(-child.pid, 'SIGKILL')
-    await exit
-  }
-  rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
 }

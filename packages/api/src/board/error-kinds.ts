@@ -1,4 +1,4 @@
-// Names the kinds of errors of a queue's dead tasks, which the board lists like queues, so that one kind can be retried or deleted.
+// Names the kinds of error of a queue's dead tasks, which the board lists like queues, so that one kind can be retried or deleted.
 import type { FingerprintCount } from '@bullpen/engine/internal'
 
 /** An entry in the board's menu: a queue or, with a fingerprint, the dead tasks of a queue with one kind of error. */

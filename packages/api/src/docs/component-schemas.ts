@@ -1,4 +1,5 @@
 // Converts zod schemas into the JSON Schemas of an OpenAPI document.
+import { waitSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -14,6 +15,17 @@ class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   }
 }
 
+interface Converted {
+  readonly zodSchema: z.core.$ZodType
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema
+}
+
+const WAIT_TEXT: z.core.JSONSchema.BaseSchema = {
+  type: 'string',
+  pattern: String.raw`^\d{1,5}(\.\d{1,3})?(ms|s)$`,
+  examples: ['10s', '500ms'],
+}
+
 const conversion = (io: 'input' | 'output') =>
   ({
     io,
@@ -22,7 +34,13 @@ const conversion = (io: 'input' | 'output') =>
     // anything.
     unrepresentable: 'any',
     metadata: new Descriptions(),
-    override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    override: ({ zodSchema, jsonSchema }: Converted) => {
+      // The schema's output is a number of seconds, but a request may also contain a duration.
+      if (zodSchema === waitSchema) {
+        const { type = 'number', minimum, maximum } = jsonSchema
+        for (const keyword of ['type', 'minimum', 'maximum'] as const) delete jsonSchema[keyword]
+        jsonSchema.anyOf = [{ type, minimum, maximum } as z.core.JSONSchema.BaseSchema, WAIT_TEXT]
+      }
       // z.int() adds the range of JavaScript's safe integers, which is not part of the contract.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum

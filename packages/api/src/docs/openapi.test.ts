@@ -11,6 +11,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Readonly<Record<string, unknown>>>> }
 }
 interface Operation {
+  readonly parameters?: readonly { readonly name: string; readonly schema: object }[]
   readonly operationId: string
   readonly requestBody?: object
   readonly responses: Readonly<Record<string, unknown>>
@@ -39,6 +40,10 @@ describe('the document', () => {
       'cancelTask',
       'cancelTasks',
       'showCancel',
+      'streamTaskEvents',
+      'streamQueueEvents',
+      'streamGroupEvents',
+      'streamEvents',
       'retryTask',
       'searchDeadTasks',
       'countFingerprints',
@@ -46,6 +51,19 @@ describe('the document', () => {
       'deleteDeadTasks',
       'listDeadTaskRequests',
       'showDeadTaskRequest',
+      'stopDeadTaskRequest',
+      'createGroup',
+      'listGroups',
+      'showGroup',
+      'addToGroup',
+      'sealGroup',
+      'cancelGroup',
+      'showGroupResults',
+      'startRun',
+      'listRuns',
+      'showRun',
+      'cancelRun',
+      'showRunErrors',
       'listSchedules',
       'storeSchedule',
       'syncSchedules',
@@ -61,6 +79,8 @@ describe('the document', () => {
       'sendCommand',
       'listCommands',
       'showCommand',
+      'findOrphans',
+      'deleteOrphans',
       'livez',
       'readyz',
     ])
@@ -95,6 +115,17 @@ describe('the document', () => {
       properties: { n: { type: 'integer' } },
       required: ['n'],
       additionalProperties: false,
+    })
+  })
+
+  test('describes a wait as a number of seconds or a duration', async () => {
+    const { paths } = await document()
+    const parameters = paths['/v1/tasks']?.['post']?.parameters ?? []
+    expect(parameters.find(({ name }) => name === 'wait')?.schema).toMatchObject({
+      anyOf: [
+        { type: 'number', minimum: 0, maximum: 30 },
+        { type: 'string', pattern: expect.stringContaining('ms|s') },
+      ],
     })
   })
 

@@ -25,7 +25,7 @@ export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$Zod
       ...Object.fromEntries(
         Object.entries(row.responses).map(([status, response]) => [status, responseOf(catalogue, response, outputs)]),
       ),
-      ...problems([...new Set([...bodyProblems(row), ...row.problems])]),
+      ...problems([...new Set([...queryProblems(row), ...bodyProblems(row), ...row.problems])]),
     },
   }
 }
@@ -67,7 +67,9 @@ function responseOf(catalogue: Catalogue, response: RouteResponse, outputs: z.co
   return {
     description: response.description,
     headers: headerNotes([...(response.headers ?? []), REQUEST_ID]),
-    content: { 'application/json': { schema: shapes.length === 1 ? shapes[0] : { anyOf: shapes } } },
+    content: {
+      [response.contentType ?? 'application/json']: { schema: shapes.length === 1 ? shapes[0] : { anyOf: shapes } },
+    },
   }
 
   /**
@@ -93,6 +95,10 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
     ...(description === undefined ? {} : { description }),
     schema: rest,
   }))
+}
+
+function queryProblems({ query }: Route): readonly ErrorCode[] {
+  return query === undefined ? [] : ['invalid_request']
 }
 
 /** A caller may send a body with every request but a GET, even if the route does not use it. */

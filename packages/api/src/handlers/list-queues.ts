@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuePage, QueueStats } from '@bullpen/contract'
 import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
+import type { QueueTotals } from '@bullpen/engine'
 import { isAlive, type WorkerStatus } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
@@ -17,6 +18,10 @@ const MEASURED_MS = 1_000
 /** How many kinds of error are returned for each queue. */
 const KINDS_SHOWN = 5
 
+function outboxView({ entries, oldestAt }: QueueTotals['outbox']): Pick<QueueStats, 'outbox'> {
+  return oldestAt === undefined ? {} : { outbox: { entries, oldestAt: timeText(oldestAt) } }
+}
+
 export function listQueues({ catalogue, broker, fleet }: ApiContext) {
   const readings = new Map<string, readonly QueueReading[]>()
 
@@ -26,7 +31,7 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
     const reading = { at: performance.now(), accepted: totals.accepted, ended: totals.accepted - unfinished }
     const all = withReading(readings.get(queue) ?? [], reading)
     readings.set(queue, all)
-    return { tasks, bytes: totals.bytes, rates: ratesOf(all) }
+    return { tasks, totals, rates: ratesOf(all) }
   }
 
   /** Resolves with the rates, and reads the counters again if there is only one reading. */
@@ -37,7 +42,7 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
   }
 
   const stats = async (queue: string, live: readonly WorkerStatus[]): Promise<QueueStats> => {
-    const [settings, { tasks, bytes, rates }, kinds, waiting] = await Promise.all([
+    const [settings, { tasks, totals, rates }, kinds, waiting] = await Promise.all([
       fleet.queueSettings(queue),
       read(queue),
       broker.countDead(queue, KINDS_SHOWN),
@@ -53,7 +58,8 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
       ...queueView(queue, settings, live),
       tasks,
       deadByFingerprint: kinds.map(fingerprintView),
-      bytes,
+      bytes: totals.bytes,
+      ...outboxView(totals.outbox),
       ...(oldest !== undefined && {
         oldestWaiting: { id: oldest.id, task: oldest.task, enqueuedAt: timeText(oldest.enqueuedAt) },
       }),

@@ -12,7 +12,11 @@ describe('a task', () => {
     const answer = await get(url)
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toMatchObject({ id: anId, status: 'waiting', input: { n: 4 } })
-    expect(answer.headers['cache-control']).toBe('no-store')
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+    })
   })
 
   test.each([

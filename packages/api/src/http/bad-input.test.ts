@@ -97,6 +97,7 @@ describe('a request', () => {
       code: 'route_not_found',
       detail: 'route GET /v1/nope not found; /openapi.json lists all routes',
     })
+    expect(problemIn(await get('/v1/v1/tasks')).detail).toContain("the API's URL must not end in /v1")
   })
 
   test.each([
@@ -186,6 +187,47 @@ describe('a request with a wrong body', () => {
     const url = `/v1/tasks/${anId}${method === 'POST' ? '/cancel' : ''}`
     const answer = await ask({ method, url, headers: { 'content-type': 'application/json' } })
     expect(problemIn(answer)).toMatchObject({ status: 404, code: 'task_not_found' })
+  })
+})
+
+describe('an unknown parameter', () => {
+  const unknown = { parameter: 'foo', message: expect.stringMatching(/^unknown parameter; /) }
+
+  test('is rejected by every route that a caller may use without a body', async () => {
+    const { ask, get } = await testApi()
+    const { paths } = (await get('/openapi.json')).json<{
+      paths: Record<string, Record<string, { requestBody?: { required: boolean } }>>
+    }>()
+    const routes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody }]) =>
+        path.startsWith('/v1/') && requestBody?.required !== true ? [[method.toUpperCase(), path] as const] : [],
+      ),
+    )
+    expect(routes.length).toBeGreaterThan(20)
+    for (const [method, path] of routes) {
+      const url = `${path.replaceAll(/\{\w+\}/g, 'x')}?foo=1`
+      const problem = problemIn(await ask({ method: method as 'GET', url }))
+      expect(problem.errors, `${method} ${path}`).toContainEqual(unknown)
+    }
+  })
+
+  test.each([
+    ['/v1/tasks/bulk', { tasks: [{ task: 'math.square', input: { n: 4 } }] }],
+    ['/v1/schedules', { name: 'nightly', task: 'math.square', input: { n: 4 }, every: '1h' }],
+    ['/v1/groups', {}],
+  ])('is rejected by POST %s', async (path, payload) => {
+    const { ask, broker } = await testApi()
+    const problem = problemIn(await ask({ method: 'POST', url: `${path}?foo=1`, payload }))
+    expect(problem).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ ...unknown, message: 'unknown parameter; expected none' }],
+    })
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('of a probe is ignored, because load balancers may add their own', async () => {
+    const { get } = await testApi()
+    expect((await get('/livez?foo=1')).statusCode).toBe(200)
   })
 })
 

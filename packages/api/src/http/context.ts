@@ -1,12 +1,16 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type { BlockedCallers, EnqueueRates, Fleet } from '@bullpen/engine/internal'
+import type { BlockedCallers, EnqueueRates, EventFeeds, Fleet } from '@bullpen/engine/internal'
+import type { EventStreams } from './event-stream.ts'
 
 export interface ApiContext {
   readonly catalogue: Catalogue
   readonly broker: Broker
   readonly fleet: Fleet
+  /** The events of the queues, which all readers share. */
+  readonly feeds: EventFeeds
+  readonly eventStreams: EventStreams
   /** The callers that wait for room in a queue. */
   readonly blocked: BlockedCallers
   /** Limits how fast each API key may enqueue tasks. */

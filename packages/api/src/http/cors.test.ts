@@ -24,7 +24,8 @@ describe('an origin that may call the API', () => {
     expect(headers).toMatchObject({
       'access-control-allow-origin': SHOP,
       'access-control-allow-methods': 'GET, POST, DELETE',
-      'access-control-allow-headers': 'authorization, content-type, idempotency-key, prefer, traceparent, x-request-id',
+      'access-control-allow-headers':
+        'authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, x-request-id',
       'access-control-max-age': '7200',
       vary: 'Origin',
     })

@@ -3,7 +3,15 @@
 import type { onRequestHookHandler } from 'fastify'
 
 /** The headers that scripts may send in addition to those that browsers always allow. */
-const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'prefer', 'traceparent', 'x-request-id']
+const REQUEST_HEADERS = [
+  'authorization',
+  'content-type',
+  'idempotency-key',
+  'last-event-id',
+  'prefer',
+  'traceparent',
+  'x-request-id',
+]
 
 /** The response headers that scripts may read in addition to those that browsers always allow. */
 const RESPONSE_HEADERS = [

@@ -1,5 +1,5 @@
 // Sets headers that restrict what browsers may do with a response.
-import type { onRequestHookHandler } from 'fastify'
+import type { FastifyReply } from 'fastify'
 
 /** The policy for data, which may not load, run or frame anything. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -8,7 +8,7 @@ const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
  * The policy for the board, the reference and the login form, which allows scripts, styles, fonts and connections only from this
  * origin. Styles also allow 'unsafe-inline', because the board and the reference set styles on elements. Their scripts are files.
  */
-export const PAGE_POLICY = [
+const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -20,16 +20,22 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export const SECURITY_HEADERS = {
+/** The headers of every response. Those of a page replace the policy. */
+export const DATA_HEADERS = {
   'content-security-policy': DATA_POLICY,
   'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-  // The development login link contains a key.
-  'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 } as const
 
-export const setPagePolicy: onRequestHookHandler = (_request, reply, done) => {
-  reply.header('content-security-policy', PAGE_POLICY)
-  done()
+const PAGE_HEADERS = {
+  'content-security-policy': PAGE_POLICY,
+  // For browsers that do not know the policy's frame-ancestors.
+  'x-frame-options': 'DENY',
+  // The development login link contains a key.
+  'referrer-policy': 'no-referrer',
+} as const
+
+/** Sets the headers of a page, or of a response that redirects a browser. Data has no links and loads nothing, so it needs fewer. */
+export function setPageHeaders(reply: FastifyReply): FastifyReply {
+  return reply.headers(PAGE_HEADERS)
 }

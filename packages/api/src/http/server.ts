@@ -2,6 +2,9 @@
 // connections.
 
 import type { TaskId } from '@bullpen/contract'
+import { DEFAULT_KEPT_EVENTS } from '@bullpen/contract/internal'
+import { createEventFeeds, type EventFeeds } from '@bullpen/engine/internal'
+import { systemClock } from '@bullpen/engine/node'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { requireAccess } from '../auth/access.ts'
 import type { Keyring } from '../auth/keyring.ts'
@@ -15,7 +18,9 @@ import { addReference } from '../docs/reference.ts'
 import { logRequests, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
 import { allowOrigins } from './cors.ts'
+import { createEventStreams, type EventStreamOptions } from './event-stream.ts'
 import { acceptOnlyJson } from './json-body.ts'
+import type { OpenStreams } from './open-streams.ts'
 import {
   answerBrokenHttp,
   answerErrors,
@@ -29,7 +34,7 @@ import { callersId } from './request-id.ts'
 import type { Route } from './routes/route.ts'
 import { routeTable } from './routes/route-table.ts'
 import { createSerializer, createValidator } from './schemas.ts'
-import { SECURITY_HEADERS } from './security-headers.ts'
+import { DATA_HEADERS } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -38,7 +43,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ServerOptions extends Omit<ApiContext, 'hasBoard'>, Observers {
+export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | 'eventStreams'>, Observers {
   readonly keyring: Keyring
   readonly version: string
   /** The maximum size of a body, in bytes. */
@@ -50,6 +55,10 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard'>, Observers {
   /** The queues that Bull Board shows. If there are none, there is no board. */
   readonly boardQueues: readonly BoardQueue[]
   readonly boardJobs: BoardReads['boardJobs']
+  /** Counts the streams of events. */
+  readonly streams: OpenStreams
+  /** When readers of events receive heartbeats, and when slow ones are disconnected. Tests set this. */
+  readonly eventTimes?: Pick<EventStreamOptions, 'heartbeatMs' | 'slowReaderMs'>
   /** Whether the board's buttons work. Otherwise, the board is read-only. */
   readonly allowBoardChanges: boolean
 }
@@ -108,7 +117,11 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 
   const showsBoard = options.boardQueues.length > 0
   const bullBoard = showsBoard ? await loadBullBoard() : undefined
-  const context = { ...options, hasBoard: bullBoard !== undefined }
+  const feeds = openFeeds(options)
+  app.addHook('onClose', () => feeds.close())
+  const { log, closing, streams, eventTimes } = options
+  const eventStreams = createEventStreams({ log, closing, streams, ...eventTimes })
+  const context = { ...options, hasBoard: bullBoard !== undefined, feeds, eventStreams }
   const routes = routeTable(context)
   for (const row of routes) addRoute(app, row)
   refuseOtherMethods(app, routes)
@@ -116,12 +129,23 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, openApiDocument(catalogue, routes, version))
   if (showsBoard) {
-    const { broker, boardQueues: queues, boardJobs, log, allowBoardChanges } = options
+    const { broker, boardQueues: queues, boardJobs, allowBoardChanges } = options
     const reads = { find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
     const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
     await addBoard(app, bullBoard, { queues, reads, log, buttons })
   }
   return app
+}
+
+function openFeeds({ broker, catalogue }: Pick<ServerOptions, 'broker' | 'catalogue'>): EventFeeds {
+  return createEventFeeds({
+    stream: (queue) => broker.events(queue),
+    limit(queue) {
+      const { events } = catalogue.queue(queue)
+      return events === false ? DEFAULT_KEPT_EVENTS.count : events.count
+    },
+    after: systemClock.after,
+  })
 }
 
 function addRoute(app: FastifyInstance, row: Route): void {
@@ -149,5 +173,5 @@ function hex({ buffer, byteOffset, byteLength }: Uint8Array): string {
 }
 
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id })
+  reply.headers(DATA_HEADERS).header('x-request-id', request.id)
 }

@@ -3,7 +3,7 @@ import type { DeadTaskPreview, DeadTaskRequest, QueueStats } from '@bullpen/cont
 import { optionalTime, timeText } from '@bullpen/contract/internal'
 import type { DeadFilter, DeadProgress, FingerprintCount } from '@bullpen/engine/internal'
 
-export function deadRequestView({ request, changed, doneAt }: DeadProgress): DeadTaskRequest {
+export function deadRequestView({ request, changed, doneAt, stoppedBy }: DeadProgress): DeadTaskRequest {
   const { id, action, filter, rate, by, counted, at } = request
   return {
     id,
@@ -11,13 +11,19 @@ export function deadRequestView({ request, changed, doneAt }: DeadProgress): Dea
     ...filterView(filter),
     rate,
     by,
-    status: doneAt === undefined ? 'pending' : 'done',
+    status: statusOf({ doneAt, stoppedBy }),
     ...counted,
     changed,
     requestedAt: timeText(at),
     ...optionalTime('doneAt', doneAt),
+    ...(stoppedBy !== undefined && { stoppedBy }),
     links: { self: `/v1/dead-tasks/requests/${id}` },
   }
+}
+
+function statusOf({ doneAt, stoppedBy }: Pick<DeadProgress, 'doneAt' | 'stoppedBy'>): DeadTaskRequest['status'] {
+  if (doneAt === undefined) return 'pending'
+  return stoppedBy === undefined ? 'done' : 'stopped'
 }
 
 /** Returns the fields of a filter that are given. */

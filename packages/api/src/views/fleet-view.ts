@@ -83,12 +83,13 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = settings
+  const { paused, outboxFull, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
     admission: drain === undefined ? 'open' : 'closed',
     paused,
+    ...(outboxFull && { outboxFull }),
     ...(drain === undefined
       ? {}
       : { drain: { mode: drain.mode, since: timeText(drain.since), command: drain.command } }),

@@ -1,8 +1,14 @@
 // Defines the steps of an enqueue that check the limits of the request's API key in the queue. The steps run in the script that
 // adds the task, so that concurrent producers cannot exceed a limit together.
-import { type BullpenError, type EnqueueRate, EnqueueRateError, QueueFullError } from '@bullpen/contract'
+import {
+  type BullpenError,
+  type EnqueueRate,
+  EnqueueRateError,
+  QueueFullError,
+  type QueueLimits,
+} from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { rateInQueue } from '@bullpen/engine/internal'
+import { COUNTED_MARK } from '../internals/status/task-charge.ts'
 import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
 
 /** Stands for a limit that is never reached. */
@@ -20,7 +26,7 @@ if apiKey ~= '' then ${TOKEN_BUCKET}
   local name, max_tasks, max, per = string.match(apiKey, '^(%S+) (%S*) (%d*) (%d*)$')
   if max_tasks ~= '' and max_tasks ~= '${COUNT_ONLY}' then
     local found = tonumber(call('HGET', base .. 'api-key-tasks', name) or '0')
-    if replaced and call('HGET', base .. replaced, 'apiKey') == name then found = found - 1 end
+    if replaced and string.sub(call('HGET', base .. replaced, 'atEnd') or '', 2) == name then found = found - 1 end
     if found + pending_tasks >= tonumber(max_tasks) then return { 'api key full', found, tonumber(max_tasks) } end
   end
   local now, tokens_left
@@ -37,7 +43,7 @@ if apiKey ~= '' then ${TOKEN_BUCKET}
   charge_api_key = function()
     if tokens_left then call('HSET', base .. 'api-key-rates', name, stored_bucket(tokens_left() - 1, now)) end
     if max_tasks == '' then return end
-    call('HSET', base .. id, 'apiKey', name)
+    call('HSET', base .. id, 'atEnd', '${COUNTED_MARK}' .. name)
     call('HINCRBY', base .. 'api-key-tasks', name, 1)
   end
 end`
@@ -51,8 +57,8 @@ export type ApiKeyFullReply = readonly ['api key full', found: number, max: numb
 /** The reply of {@link API_KEY_LIMITS} if there are too few tokens. `retryAfterMs` is the time until there are enough. */
 export type RateReply = readonly ['rate', retryAfterMs: number]
 
-export function encodeApiKey(task: NewTask): string {
-  const { apiKeyName, limits } = task
+/** Encodes the step's argument. `limits` are those that apply to the task now. */
+export function encodeApiKey({ apiKeyName }: NewTask, limits: QueueLimits | undefined): string {
   if (apiKeyName === undefined || limits?.perApiKey === undefined) return ''
   const { enqueueRate, maxUnfinishedTasks } = limits.perApiKey
   if (enqueueRate === undefined && maxUnfinishedTasks === undefined) return ''
@@ -60,14 +66,22 @@ export function encodeApiKey(task: NewTask): string {
   return `${apiKeyName} ${maxTasks} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`
 }
 
-/** Returns the error for a refused task that {@link encodeApiKey} has encoded. */
-export function decodeApiKeyReply(reply: ApiKeyFullReply | RateReply, task: NewTask): BullpenError {
-  const { apiKeyName = '', queue } = task
+/** Returns the error for a refused task whose arguments {@link encodeApiKey} has encoded. */
+export function decodeApiKeyReply(
+  reply: ApiKeyFullReply | RateReply,
+  { apiKeyName = '', queue }: NewTask,
+  limits: QueueLimits | undefined,
+): BullpenError {
   if (reply[0] === 'api key full') {
     const [, found, max] = reply
     return new QueueFullError({ queue, limit: 'maxUnfinishedTasks', apiKeyName, max, found })
   }
-  return new EnqueueRateError({ apiKeyName, queue, rate: rateInQueue(task) ?? NO_RATE, retryAfterMs: reply[1] })
+  return new EnqueueRateError({
+    apiKeyName,
+    queue,
+    rate: limits?.perApiKey?.enqueueRate ?? NO_RATE,
+    retryAfterMs: reply[1],
+  })
 }
 
 const NO_RATE: EnqueueRate = { max: 0, perMs: 0 }

@@ -10,6 +10,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
 import { queueKeys } from '../keys.ts'
 import { long, silent } from '../setup.fixture.ts'
+import { periodLength, recordExpiry, recordHash } from './idempotency-steps.ts'
 
 const LIFE_S = 86_400
 const PERIOD_S = LIFE_S / 2
@@ -43,12 +44,23 @@ const idempotency = (key: string, life = LIFE_S): Idempotency =>
   idempotencyOf({ key, caller: 'ann', request: 'a', life })
 
 describe('the record of an idempotency key', () => {
+  it.each([1, 2, 3, 4, 5, 86_399])('with a life of %i s is found and kept for at least that time', (life) => {
+    const length = periodLength(life)
+    for (let now = 0; now < 3 * length; now += Math.ceil(length / 10)) {
+      const periods = Math.floor((now + life) / length) - Math.floor(now / length)
+      expect(periods).toBeLessThanOrEqual(2)
+      expect(recordExpiry(life, now)).toBeGreaterThanOrEqual(now + life)
+      // When its period's number is used again, the record has expired.
+      expect(recordExpiry(life, now)).toBeLessThanOrEqual((Math.floor(now / length) + 4) * length)
+    }
+  })
+
   it('is in a hash of the current period, which expires between one life and 1.5 lives later', async () => {
     const { redis, base, enqueue, period } = await openQueue()
     const wanted = idempotency('k')
     const now = await period()
     const { id } = await enqueue(wanted)
-    const hash = `${base}idempotency:${LIFE_S}:${now}:${wanted.key.slice(0, 2)}`
+    const hash = base + recordHash(LIFE_S, wanted.key, now * PERIOD_S)
     expect(await redis.hget(hash, wanted.key)).toBe(`${wanted.request}cw0000000${id.slice('rig-'.length)}`)
     const ttl = await redis.ttl(hash)
     expect(ttl).toBeGreaterThanOrEqual(LIFE_S - 1)
@@ -71,7 +83,7 @@ describe('the record of an idempotency key', () => {
     const { redis, base, enqueue, period } = await openQueue()
     const wanted = idempotency('k')
     const unique = createTaskId('rig', 1, randomBytes(10)).slice('rig-'.length)
-    const hash = `${base}idempotency:${LIFE_S}:${(await period()) + away}:${wanted.key.slice(0, 2)}`
+    const hash = base + recordHash(LIFE_S, wanted.key, ((await period()) + away) * PERIOD_S)
     await redis.hset(hash, wanted.key, `${wanted.request}cs00sz9ls${unique}`)
     const answer = await enqueue(wanted)
     expect(answer.id === `rig-${unique}`).toBe(isFound)

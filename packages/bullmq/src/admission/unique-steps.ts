@@ -14,6 +14,7 @@ import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'
 import { DELAYED_SCORE_STEP, PLACES, TAKE_OUT } from '../internals/status/places.ts'
 import { KEY_OWNER } from '../scripts/includes/key-owner.ts'
 import { MATCHING_RULE } from '../scripts/includes/matching-rule.ts'
+import { RECORD_OTHER } from './idempotency-steps.ts'
 
 const CONFLICT_CODES = { keep: 'k', replace: 'r', extend: 'x', error: 'e' } as const satisfies Record<
   OnConflict,
@@ -95,7 +96,7 @@ ${KEY_OWNER}${MATCHING_RULE}
       end
     end
     if not replaced then
-      if remember then remember(action, status, other) end
+${RECORD_OTHER}
       return { action, other, status }
     end
   end

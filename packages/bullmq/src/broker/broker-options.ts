@@ -1,5 +1,5 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
-import type { Log, TaskId } from '@bullpen/contract'
+import type { GroupResult, Log, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { DefinedEnqueueRate, EnqueueRates } from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
@@ -96,6 +96,16 @@ export interface BrokerOptions {
   /** Called for each task that this process, as the leader, enqueued for a schedule. The callback must not throw or block. */
   readonly onScheduled?: (scheduled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
+   * Called for each follow-up task that this process has enqueued because another task has ended. The callback must not throw or
+   * block.
+   */
+  readonly onForwarded?: (forwarded: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  /**
+   * Called for each group that has ended because of what this process has reported to it. If a process dies at that moment, no process
+   * may be called. The callback must not throw or block.
+   */
+  readonly onGroupEnded?: (result: GroupResult) => void
+  /**
    * Called for each task that `enqueue` refused because of the state of the queue or of Redis, unless the queue was full. `code`
    * is the error's code. The callback must not throw or block.
    */
@@ -109,6 +119,11 @@ export interface BrokerOptions {
 
 /** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
 export interface BullmqBroker extends Broker {
+  /**
+   * Forwards what follows from the ends of this queue's tasks, soon. Returns at once and never throws. If this process dies or cannot
+   * reach a target, the leader does it.
+   */
+  forward(queue: string): void
   /** Returns whether this process leads the namespace. Does not query Redis. */
   isLeading(): boolean
   /**

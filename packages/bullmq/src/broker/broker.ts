@@ -3,25 +3,43 @@
 // namespace, which does the housekeeping (../leader/leader.ts) and runs the schedules (../schedules).
 
 import { randomBytes } from 'node:crypto'
+import type { GroupId } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
+import { settlesWithin } from '@bullpen/engine/node'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, producerConnection } from '../connection.ts'
 import { createEnqueueRates, type EnqueueRatesOptions } from '../enqueue-rates/enqueue-rates.ts'
+import { eventStream } from '../events/event-stream.ts'
+import { groupDeliveries } from '../groups/group-deliveries.ts'
+import { groupOutbox } from '../groups/group-outbox.ts'
+import { createGroupStore } from '../groups/group-store.ts'
+import { groupVisits } from '../groups/group-visits.ts'
+import { queueKeys } from '../keys.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
 import { openRegistration } from '../leader/registration.ts'
+import { createOrphanSearch } from '../orphans/orphan-search.ts'
+import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
+import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
+import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
+import { isConnectionError } from '../redis/outage-reporter.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { type RunDeliveries, runDeliveries } from '../runs/run-deliveries.ts'
+import { createRunStore } from '../runs/run-store.ts'
+import { runVisit } from '../runs/run-visits.ts'
 import { scheduleRunner } from '../schedules/schedule-runner.ts'
 import { openScheduleStore, type RedisScheduleStore } from '../schedules/schedule-store.ts'
 import { createTroubleWatch } from '../schedules/trouble-watch.ts'
 import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
+import { openGroupWaiters } from '../waiting/group-waiters.ts'
 import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
 import { createCancelling } from './cancelling.ts'
 import { createDeadTasks } from './dead-tasks.ts'
@@ -36,7 +54,7 @@ import { createTaskQueries } from './task-queries.ts'
  */
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, sizeLimit, codec, log, now = Date.now } = options
-  const { onCancelled = () => {}, onRefused = () => {} } = options
+  const { onCancelled = () => {}, onRefused = () => {}, onGroupEnded = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
@@ -46,20 +64,46 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
   const store = openScheduleStore({ redis, namespace, queues: options.queues, now, codec, call })
-  const leader = options.leads === false ? undefined : standForLeader(options, { redis, schema, processName, store })
+  const targets = openTargetQueues({ redis, namespace, now })
+  const { forwarder, runs: runDelivery } = openForwarder(options, redis, targets)
+  const waiters = openGroupWaiters({ redisUrl, namespace, log })
+  const forwardGroup = (id: GroupId): void =>
+    forwarder.wake(groupOutbox({ redis, namespace, onEnded: onGroupEnded }, id))
+  const shared = { redis, schema, processName, store, forwarder, runs: runDelivery }
+  const leader = options.leads === false ? undefined : standForLeader(options, shared)
   const onChanged = (queue: string): void => {
     // If this message is lost, the leader notices the schedule in its next round.
     wakeLeader(redis, namespace, queue).catch(() => {})
   }
 
+  const { admitMembers, ...enqueueing } = createEnqueueing({
+    ...{ redis, redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused },
+  })
+  const queries = createTaskQueries({ redis, queues, call, withCommandTimeout, now, codec, log })
   return {
-    ...createEnqueueing({ redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused }),
-    ...createTaskQueries({ redis, queues, call, withCommandTimeout, now, codec, log }),
+    ...enqueueing,
+    ...queries,
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
     ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
 
+    forward(queue) {
+      if (schema.check() === undefined) forwarder.wake(queueOutbox(redis, queueKeys(namespace, queue)))
+    },
     rates: openRates(options, redis, call),
+    events: (queue) => eventStream({ redis, key: queues.of(queue).keys.taskEvents, follower: queues.follower, call }),
     schedules: createSchedules({ store, queues: options.queues, randomBytes, onChanged }),
+    orphans: createOrphanSearch({ redis, namespace, call }),
+    groups: createGroupStore({
+      ...{ redis, namespace, codec, waiters, call, withCommandTimeout, now },
+      admit: admitMembers,
+      find: queries.find,
+      forward: forwardGroup,
+      onEnded: onGroupEnded,
+    }),
+    runs: createRunStore({
+      ...{ redis, namespace, codec, waiters, deliveries: runDelivery, call, withCommandTimeout, now },
+      admit: admitMembers,
+    }),
     boardQueues: queues.all.map(({ queue }) => queue),
     boardJobs: async (page) => {
       const home = queues.of(page.queue)
@@ -79,12 +123,15 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async close() {
       registration.close()
       await leader?.close()
+      await settlesWithin(forwarder.settled(), FORWARD_MS)
       admission.close()
       memory?.close()
       await records?.close()
       starts?.close()
       server?.close()
+      waiters.close()
       await store.close()
+      await targets.close()
       await queues.close()
       redis.disconnect()
     },
@@ -126,6 +173,47 @@ function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuar
   }
 }
 
+/** How long a closing broker waits for what it is forwarding, in ms. The leader forwards the rest. */
+const FORWARD_MS = 1_000
+
+interface Delivering {
+  readonly forwarder: Forwarder
+  readonly runs: RunDeliveries
+}
+
+function openForwarder(options: BrokerOptions, redis: Commander, targets: TargetQueues): Delivering {
+  const { namespace, log, now = Date.now, onForwarded = () => {}, onGroupEnded: onEnded = () => {} } = options
+  const warnRefused = throttledLog(({ queue, error: err }: { queue: string; error: unknown }, suppressed) => {
+    log.warn({ queue, err, suppressed }, 'follow-up task not enqueued: it stays in the outbox and is tried again')
+  })
+  const warnUnreadable = throttledLog((entries: number, suppressed) => {
+    log.warn(
+      { entries, suppressed },
+      'outbox has entries that this version cannot read: they stay until a newer one reads them',
+    )
+  })
+  const onRefused = (refused: { readonly queue: string; readonly error: unknown }): void => {
+    // The outage reporter logs connection errors.
+    if (!isConnectionError(refused.error)) warnRefused(refused)
+  }
+  const runs = runDeliveries({ redis, namespace, targets, now, onRefused })
+  const forwarder = createForwarder({
+    deliveries: {
+      // A group is cancelled before the rest of its outbox is forwarded.
+      ...groupDeliveries({
+        ...{ redis, namespace, targets, now, onEnded, onRefused },
+        forwardGroup: (id) => forwarder.forwardLeft(groupOutbox({ redis, namespace, onEnded }, id), () => false),
+      }),
+      task: followUpDeliveries({ targets, now, onForwarded, onRefused }),
+      runTaskEnd: runs.runTaskEnd,
+    },
+    onUnreadable: warnUnreadable,
+  })
+  return { forwarder, runs }
+}
+
+type Ended = Parameters<NonNullable<BrokerOptions['onExpired']>>[0]
+
 /** Lets this process become the leader of the namespace. */
 function standForLeader(
   options: BrokerOptions,
@@ -134,21 +222,36 @@ function standForLeader(
     schema,
     processName,
     store,
-  }: { redis: Commander; schema: SchemaGuard; processName: string; store: RedisScheduleStore },
+    forwarder,
+    runs,
+  }: Delivering & { redis: Commander; schema: SchemaGuard; processName: string; store: RedisScheduleStore },
 ): Leader {
   const { redisUrl, namespace, log, now = Date.now, onExpired = () => {}, onCancelled = () => {} } = options
-  const { onScheduled: onEnqueued = () => {} } = options
+  const { onScheduled: onEnqueued = () => {}, onGroupEnded = () => {} } = options
+  /** Also forwards what follows from the end of a task, instead of leaving it for the next round. */
+  const andForward =
+    (report: (ended: Ended) => void) =>
+    (ended: Ended): void => {
+      report(ended)
+      forwarder.wake(queueOutbox(redis, queueKeys(namespace, ended.queue)))
+    }
   const housekeeping = createHousekeeping({
     redis,
     namespace,
     now,
     process: processName,
-    onExpired,
-    onCancelled,
+    forwarder,
+    visitGroups: groupVisits({
+      ...{ redis, namespace, now, forwarder, onEnded: onGroupEnded },
+      visitRun: runVisit({ redis, namespace, now, deliveries: runs }),
+    }),
+    onExpired: andForward(onExpired),
+    onCancelled: andForward(onCancelled),
     runDueSchedules: scheduleRunner({ redis, namespace, store, now, process: processName, onEnqueued, onCancelled }),
     watchSchedules: createTroubleWatch({
       redis,
       namespace,
+      codec: options.codec,
       now,
       everyMs: options.watchSchedulesEveryMs,
       onBegun(queue, schedule, { kind: trouble, since, detail }) {

@@ -6,7 +6,13 @@ import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { editedEnvelope, type InputEdit } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
 import { wakeLeader } from '../leader/leader.ts'
-import { countMatching, parseDeadRequest, readDeadProgress, readDeadRequests } from '../queries/dead-tasks.ts'
+import {
+  countMatching,
+  parseDeadRequest,
+  readDeadProgress,
+  readDeadRequests,
+  stopRequest,
+} from '../queries/dead-tasks.ts'
 import { deleteTask } from '../scripts/dead/delete-task.ts'
 import { retryTask } from '../scripts/dead/retry-task.ts'
 import { storeDeadRequest } from '../scripts/dead/store-dead-request.ts'
@@ -30,7 +36,10 @@ const MAX_REQUESTS = 100
 
 export function createDeadTasks(
   options: DeadTasksOptions,
-): Pick<Broker, 'retry' | 'deleteDead' | 'countMatchingDead' | 'changeDead' | 'deadProgress' | 'listDeadRequests'> {
+): Pick<
+  Broker,
+  'retry' | 'deleteDead' | 'countMatchingDead' | 'changeDead' | 'deadProgress' | 'stopDead' | 'listDeadRequests'
+> {
   const { redis, namespace, queues, call, sizeLimit, codec, now } = options
 
   /**
@@ -58,14 +67,19 @@ export function createDeadTasks(
   }
 
   return {
-    async retry(id, { request, by, edit, copy = '' }) {
+    async retry(id, { request, by, edit, copy = '', afterCompensation = false }) {
       const home = queues.ofTask(id)
       if (home === undefined) return 'not_found'
       const { base, dead, job } = home.keys
       return call(async () => {
         const data = edit === undefined ? '' : await editedData(job(id), edit)
         if (data === undefined) return 'not_found'
-        return runScript(redis, retryTask, { job: job(id), dead }, { base, id, request, by, data, copy })
+        return runScript(
+          redis,
+          retryTask,
+          { job: job(id), dead },
+          { base, id, request, by, data, copy, afterCompensation: afterCompensation ? '1' : '' },
+        )
       })
     },
 
@@ -102,6 +116,11 @@ export function createDeadTasks(
     async deadProgress(id) {
       const home = queues.ofTask(id)
       return home && call(() => readDeadProgress(redis, home.keys, id))
+    },
+
+    async stopDead(id, by) {
+      const home = queues.ofTask(id)
+      return home && call(() => stopRequest(redis, home.keys, { id, by }))
     },
 
     async listDeadRequests(queue, limit) {

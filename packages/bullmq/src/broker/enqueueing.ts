@@ -1,15 +1,17 @@
 // Stores tasks for a broker: checks their size and whether they are admitted, and sends one script.
 import { BullpenError, type Enqueued, type ErrorCode, type QueueLimits } from '@bullpen/contract'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
-import { mapTasks, queueOfAll, storedEnvelope } from '@bullpen/engine/internal'
+import { envelopeText, followUpLines, mapTasks, queueOfAll, taskBytes } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
 import type { IdempotencyMemory } from '../admission/idempotency-memory.ts'
+import { assertRoom } from '../admission/member-room.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
 import type { StartEstimates } from '../admission/start-estimates.ts'
 import { commandTimeout, singleCommandTimeout } from '../connection.ts'
-import type { Admitted } from '../internals/composition/add-job.ts'
+import type { Admitted, StoredStrings } from '../internals/composition/add-job.ts'
 import { mayHaveRun } from '../redis/not-sent.ts'
 import type { SchemaGuard } from '../schema.ts'
+import type { Commander } from '../scripts/script.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 /**
@@ -24,6 +26,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ])
 
 export interface EnqueueingOptions {
+  readonly redis: Commander
   readonly redisUrl: string
   readonly queues: QueueTable
   readonly schema: SchemaGuard
@@ -41,8 +44,18 @@ export interface EnqueueingOptions {
   readonly onRefused: (refused: { readonly queue: string; readonly code: string }) => void
 }
 
-export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
-  const { redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused } = options
+export interface Enqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
+  /**
+   * Checks whether these tasks could be enqueued now, without storing them. Takes one round trip for each queue that has limits, which
+   * every queue has unless Redis does not report its memory. An API key's rate in a queue is not checked.
+   *
+   * @throws BullpenError like `enqueue`. If a single task is the reason, the error's pointer begins with that task's index.
+   */
+  admitMembers(tasks: readonly NewTask[]): Promise<void>
+}
+
+export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
+  const { redis, redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused } = options
   const withCommandTimeout = commandTimeout(redisUrl)
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
@@ -82,22 +95,23 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
 
   /** Counts the records of the tasks' idempotency keys that these adds store, or may have stored. */
   function countRecords(tasks: readonly NewTask[], adding: Promise<readonly Enqueued[]>): void {
-    if (records === undefined || tasks.every(({ idempotency }) => idempotency === undefined)) return
-    const expected = tasks.map((task) => records.expect(task))
-    const settle = (isStored: (i: number) => boolean): void => {
-      for (const [i, each] of expected.entries()) each(isStored(i))
+    if (records === undefined) return
+    for (const [i, task] of tasks.entries()) {
+      if (task.idempotency !== undefined) {
+        settleRecord(
+          records.expect(task),
+          adding.then((all) => all[i]),
+        )
+      }
     }
-    adding.then(
-      (all) => settle((i) => all[i]?.replayed === undefined),
-      (error: unknown) => settle(() => mayHaveRun(error)),
-    )
   }
 
-  /** Returns the string that is stored for a task, and its size. @throws BullpenError `payload_too_large`. */
-  function storedAs(task: NewTask): { readonly data: string; readonly bytes: number } {
-    const data = JSON.stringify(storedEnvelope(task, codec))
-    const bytes = Buffer.byteLength(data)
-    if (bytes <= sizeLimit) return { data, bytes }
+  /** Returns the strings that are stored for a task, and their size. @throws BullpenError `payload_too_large`. */
+  function storedAs(task: NewTask): StoredStrings & { readonly bytes: number } {
+    const data = envelopeText(task, codec)
+    const followUps = followUpLines(task.followUps, codec)
+    const bytes = Buffer.byteLength(data) + Buffer.byteLength(followUps)
+    if (bytes <= sizeLimit) return { data, followUps, bytes }
     throw new BullpenError(
       'payload_too_large',
       `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
@@ -108,6 +122,7 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
   function admitted(task: NewTask): Admitted {
     const start = starts?.expect(task)
     return {
+      limits: limitsOf(task),
       expectedStartAt: start?.at,
       onNotStored: start?.withdraw,
       noRoom: task.idempotency === undefined ? undefined : records?.refusal(task.queue),
@@ -116,24 +131,19 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
 
   const enqueue: Broker['enqueue'] = async (task) => {
     const { addJob } = queues.of(task.queue)
-    const { data, bytes } = storedAs(task)
+    const stored = storedAs(task)
     try {
-      const admitting = admit(task.queue, bytes, 1)
+      const admitting = admit(task.queue, stored.bytes, 1)
       if (admitting !== undefined) await withCommandTimeout(admitting)
     } catch (error) {
       noteRefused(task.queue, error)
       throw error
     }
-    const limits = limitsOf(task)
     const about = admitted(task)
-    const adding = addJob(limits === task.limits ? task : { ...task, limits }, data, about)
-    if (task.idempotency !== undefined)
-      countRecords(
-        [task],
-        adding.then((enqueued) => [enqueued]),
-      )
+    const adding = addJob(task, stored, about)
+    if (task.idempotency !== undefined && records !== undefined) settleRecord(records.expect(task), adding)
     if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
-    return withSingleTimeout(adding)
+    return await withSingleTimeout(adding)
   }
 
   return {
@@ -150,23 +160,47 @@ export function createEnqueueing(options: EnqueueingOptions): Pick<Broker, 'enqu
       const queue = queueOfAll(tasks)
       if (queue === undefined) return []
       const { addAllJobs } = queues.of(queue)
-      const stored = mapTasks(tasks, (task) => ({ task, ...storedAs(task) }))
-      const allBytes = stored.reduce((sum, { bytes }) => sum + bytes, 0)
+      const all = mapTasks(tasks, (task) => ({ task, stored: storedAs(task) }))
+      const allBytes = all.reduce((sum, { stored }) => sum + stored.bytes, 0)
       try {
         await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks.length)))
       } catch (error) {
         for (const task of tasks) noteRefused(task.queue, error)
         throw error
       }
-      const jobs = stored.map(({ task, data }) => ({
-        task: { ...task, limits: limitsOf(task) },
-        data,
-        admitted: admitted(task),
-      }))
+      const jobs = all.map(({ task, stored }) => ({ task, stored, admitted: admitted(task) }))
       const adding = addAllJobs(jobs)
       countRecords(tasks, adding)
       if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
       return withSingleTimeout(adding)
     },
+
+    async admitMembers(tasks) {
+      const stored = mapTasks(tasks, (task) => ({ task, ...storedAs(task) }))
+      for (const [queue, ofQueue] of Map.groupBy(stored, ({ task }) => task.queue)) {
+        const { keys } = queues.of(queue)
+        const bytes = ofQueue.reduce((sum, each) => sum + taskBytes(each.bytes), 0)
+        try {
+          await withCommandTimeout(Promise.resolve(admit(queue, bytes, ofQueue.length)))
+        } catch (error) {
+          for (const { task } of ofQueue) noteRefused(task.queue, error)
+          throw error
+        }
+        const [first] = ofQueue
+        const limits = first && limitsOf(first.task)
+        if (limits !== undefined)
+          await withCommandTimeout(
+            assertRoom(redis, keys, { queue, limits, bytes, tasks: ofQueue.map(({ task }) => task) }),
+          )
+      }
+    },
   }
+}
+
+/** Reports whether an add has stored, or may have stored, a record. */
+function settleRecord(settle: (isStored: boolean) => void, adding: Promise<Enqueued | undefined>): void {
+  adding.then(
+    (enqueued) => settle(enqueued?.replayed === undefined),
+    (error: unknown) => settle(mayHaveRun(error)),
+  )
 }

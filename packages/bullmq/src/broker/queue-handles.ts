@@ -7,6 +7,7 @@ import { type AddAllJobs, allJobsAdder } from '../internals/composition/add-all-
 import { type AddJob, jobAdder } from '../internals/composition/add-job.ts'
 import { backendFactory } from '../internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../keys.ts'
+import { openStreamFollower, type StreamFollower } from '../redis/stream-follower.ts'
 import type { Commander } from '../scripts/script.ts'
 import { type CompletionListener, openCompletionListener } from '../waiting/completion-listener.ts'
 
@@ -21,6 +22,8 @@ export interface QueueHandles {
 
 export interface QueueTable {
   readonly all: readonly QueueHandles[]
+  /** Follows the queues' streams. */
+  readonly follower: StreamFollower
   /** Returns a queue's handles. @throws BullpenError `queue_not_found`. */
   of(queue: string): QueueHandles
   /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
@@ -39,10 +42,13 @@ export interface QueueTableOptions {
 
 /** Opens a broker's queues without waiting for Redis or writing to it. */
 export function openQueueTable(options: QueueTableOptions): QueueTable {
-  const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options)]))
+  const { redis, redisUrl, log } = options
+  const follower = openStreamFollower({ redis, connect: () => blockingConnection(redisUrl, log), log })
+  const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options, follower)]))
   const all = [...handles.values()]
   return {
     all,
+    follower,
     of(queue) {
       const found = handles.get(queue)
       if (found !== undefined) return found
@@ -54,6 +60,7 @@ export function openQueueTable(options: QueueTableOptions): QueueTable {
     ofTask: (id) => handles.get(readTaskId(id)?.queue ?? ''),
     async close() {
       for (const { completions } of all) completions.close()
+      follower.close()
       await Promise.allSettled(all.map(({ queue }) => queue.close()))
     },
   }
@@ -78,8 +85,8 @@ export function openQueue(
   return queue
 }
 
-function openQueueHandles(name: string, options: QueueTableOptions): QueueHandles {
-  const { redis, redisUrl, namespace, log } = options
+function openQueueHandles(name: string, options: QueueTableOptions, follower: StreamFollower): QueueHandles {
+  const { redis, namespace } = options
   const keys = queueKeys(namespace, name)
   const queue = openQueue(name, options)
   return {
@@ -88,6 +95,6 @@ function openQueueHandles(name: string, options: QueueTableOptions): QueueHandle
     addJob: jobAdder(redis, queue.getBackend()),
     addAllJobs: allJobsAdder(redis, queue.getBackend()),
     keys,
-    completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
+    completions: openCompletionListener({ redis, events: keys.events, follower }),
   }
 }

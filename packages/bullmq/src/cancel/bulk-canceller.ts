@@ -16,7 +16,7 @@ import type { QueueKeys } from '../keys.ts'
 import { beginPass } from '../scripts/cancel/begin-pass.ts'
 import { cancelPage } from '../scripts/cancel/cancel-page.ts'
 import { forgetRules } from '../scripts/cancel/forget-rules.ts'
-import { endOf } from '../scripts/includes/end-without-run.ts'
+import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -165,6 +165,6 @@ async function forget(
 }
 
 /** Returns a rule in the form that the scripts read. */
-function forScript({ id, task, tag, before, at, reason, by }: CancelRule): object {
-  return { id, task, tag, before, at, ...endOf(reason, { process: BULK_CANCELLER, by }) }
+function forScript({ id, task, tag, group, before, at, reason, by }: CancelRule): object {
+  return { id, task, tag, group, before, at, ...endOf(reason, { process: BULK_CANCELLER, by }) }
 }

@@ -1,5 +1,5 @@
 // Cancels all tasks of a queue that match a filter. A task matches if it was enqueued at or before the filter's time and has the
-// filter's task name and tag. A filter without a task name or tag matches tasks with any. A rule with the reason `queue_shutdown`
+// filter's task name, tag and group. A filter without one of these matches tasks with any. A rule with the reason `queue_shutdown`
 // does not signal running attempts, because the queue's drain handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller has its response, no matching task can start.
@@ -47,6 +47,7 @@ const ruleSchema = z.object({
   queue: z.string(),
   task: z.string().optional(),
   tag: z.string().optional(),
+  group: z.string().optional(),
   before: z.number(),
   reason: z.enum(['cancelled', 'queue_shutdown']),
   by: z.string(),
@@ -77,10 +78,16 @@ export async function storeRule(
   keys: QueueKeys,
   rule: Omit<CancelRule, 'at'>,
 ): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
-  const names = { ...keys, progress: keys.cancelProgress(rule.id) }
+  // A rule without a group does not use the key.
+  const names = {
+    ...keys,
+    progress: keys.cancelProgress(rule.id),
+    cancelledGroup: keys.cancelledGroup(rule.group ?? ''),
+  }
   const text = JSON.stringify(rule).slice(0, -1)
   const limit = MAX_RULES[rule.reason]
-  const args = { id: rule.id, rule: text, limit, trustedMs: KNOWN_TO_ALL_MS, channel: keys.cancelRulesChannel }
+  const { cancelRulesChannel: channel } = keys
+  const args = { id: rule.id, rule: text, limit, trustedMs: KNOWN_TO_ALL_MS, channel, group: rule.group ?? '' }
   const stored = await runScript(redis, storeRuleScript, names, args)
   if (stored === undefined) {
     throw new BullpenError(

@@ -1,5 +1,6 @@
 // Who cancelled a task is in its attempt record, wherever the task was.
 import { randomBytes } from 'node:crypto'
+import { TaskError } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -87,6 +88,61 @@ describe('a cancel by id', () => {
     await Promise.all([repeatCancels(redis, keys, options), repeatCancels(redis, keys, options)])
     expect(ended).toEqual([{ id, task: 'rig.long' }])
     expect(await redis.exists(keys.cancelling)).toBe(0)
+  })
+
+  it('is not repeated for a task that has died and was retried since the leader read the request', async () => {
+    const { broker, redisUrl, namespace, enqueue } = await setup({ leads: false })
+    const redis = new Redis(redisUrl)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys(namespace, 'rig')
+    const id = await enqueue(long)
+    await redis.hset(keys.cancelling, id, 'ann')
+    const retriedMeanwhile = new Proxy(redis, {
+      get(target, name) {
+        const method = Reflect.get(target, name)
+        if (name !== 'hscan') return typeof method === 'function' ? method.bind(target) : method
+        return async (key: string, cursor: string) => {
+          const page = await target.hscan(key, cursor)
+          // A retry removes the request, and returns the task to its queue.
+          await target.hdel(keys.cancelling, id)
+          return page
+        }
+      },
+    })
+    await repeatCancels(retriedMeanwhile, keys, { now: Date.now(), process: 'test', onEnded: () => {} })
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting' })
+  })
+
+  it('of an earlier run does not reach the task after its retry', async () => {
+    const released = Promise.withResolvers<void>()
+    const entered: string[] = []
+    let isFixed = false
+    const { broker, redisUrl, namespace, enqueue, startPool, settled } = await setup({
+      async handle({ id, signal, input }) {
+        if (!isFixed) throw new TaskError('gone', 'not there', { retryable: false })
+        entered.push(id)
+        const aborted = new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+        await Promise.race([released.promise, aborted])
+        return input
+      },
+    })
+    const redis = new Redis(redisUrl)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys(namespace, 'rig')
+    await startPool()
+    const id = await enqueue(long)
+    await eventually(async () => (await broker.find(id))?.status === 'dead')
+    isFixed = true
+    expect(await broker.retry(id, { request: 'request-1', by: 'ann' })).toBe('done')
+    const other = await enqueue(long)
+    await eventually(() => entered.length === 2)
+    // The message of a cancel that was published before the retry, and that was delayed on its way.
+    await redis.publish(keys.cancelChannel, `${id} 0 bob`)
+    // The pool handles its messages in order, so the end of the other task shows that the first message was handled.
+    expect(await broker.cancel(other, { stoppable: true })).toBe('cancelling')
+    expect(await settled(other)).toMatchObject({ status: 'cancelled' })
+    released.resolve()
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2 })
   })
 
   it('without a name records none', async () => {

@@ -3,7 +3,7 @@
 // The protocol:
 //   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
 //      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
-//      (scripts/includes/end-without-run.ts). A task that has already ended is not changed. The caller
+//      (scripts/includes/ended-tasks/end-without-run.ts). A task that has already ended is not changed. The caller
 //      receives the reply `cancelled` or `already_ended`, or `not_found` if there is no such task.
 //   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
 //      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply
@@ -17,17 +17,22 @@
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.
 //
+// A task that is dead in spite of a cancel can be retried by request at once. The cancel must not end the retried task: the retry
+// removes the stored request, a repeated request that is no longer stored does nothing, and the published message names the run of
+// the task by the time of its last retry, which the consumers compare with the task that they have.
+//
 // A short task can't be stopped once it is running. Its `stoppable` is therefore false, no request is stored, and the caller
 // receives the reply `not_cancellable`.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
+import type { CancelCause, FetchedTask } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import { retryDelay } from '../redis/redis-client.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 import { CANCEL_REPLY_KEPT_MS, type CancelReply, cancelTask } from '../scripts/cancel/cancel-task.ts'
 import { readCancelReply } from '../scripts/cancel/read-cancel-reply.ts'
-import { endOf } from '../scripts/includes/end-without-run.ts'
+import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -45,6 +50,8 @@ export interface CancelRequest {
   readonly by: string
   /** For the attempt record: the process that ends the task if no worker has it. */
   readonly process: string
+  /** Whether the leader repeats a stored request, so that nothing is done if the request is no longer stored. Defaults to false. */
+  readonly repeats?: boolean
 }
 
 /**
@@ -56,11 +63,22 @@ export function cancelById(redis: Commander, keys: QueueKeys, request: CancelReq
   return runScript(redis, cancelTask, names, args)
 }
 
-function cancelCommand(keys: QueueKeys, { request, id, stoppable, now, by, process }: CancelRequest) {
+function cancelCommand(keys: QueueKeys, cancel: CancelRequest) {
+  const { request, id, stoppable, now, by, process, repeats = false } = cancel
   const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
   return {
     names: { ...keys, job: keys.job(id), lock: keys.lock(id), cancelReply: keys.cancelReply(request) },
-    args: { base: keys.base, id, now, stoppable: stoppable ? 1 : 0, channel: keys.cancelChannel, by, request, ...end },
+    args: {
+      base: keys.base,
+      id,
+      now,
+      stoppable: stoppable ? 1 : 0,
+      channel: keys.cancelChannel,
+      by,
+      request,
+      repeats: repeats ? 1 : 0,
+      ...end,
+    },
   }
 }
 
@@ -108,7 +126,8 @@ export async function repeatCancels(
   { now, process, onEnded, isOver = () => false }: RepeatOptions,
 ): Promise<void> {
   const repeat = async (request: Pick<CancelRequest, 'id' | 'by'>): Promise<void> => {
-    const { names, args } = cancelCommand(keys, { ...request, request: randomUUID(), stoppable: true, now, process })
+    const ids = { ...request, request: randomUUID() }
+    const { names, args } = cancelCommand(keys, { ...ids, stoppable: true, now, process, repeats: true })
     const { answer, task } = await runUntilAnswered(redis, cancelTask, names, args)
     if (answer === 'cancelled') onEnded({ id: request.id, task })
   }
@@ -129,9 +148,9 @@ export async function repeatCancels(
 export interface CancelSubscriber {
   /**
    * If a cancellation of this task arrived before the task and within the last ten seconds, returns who requested it ('' if
-   * unknown). Otherwise, returns undefined. Each cancellation is returned only once.
+   * unknown). Otherwise, or if the task was retried by request since, returns undefined. Each cancellation is returned only once.
    */
-  cancelledBy(id: string): string | undefined
+  cancelledBy(task: Pick<FetchedTask, 'id' | 'envelope'>): string | undefined
   close(): void
 }
 
@@ -140,21 +159,26 @@ export interface CancelSubscriberOptions {
   readonly keys: QueueKeys
   /**
    * Cancels a running task. Returns false if the task is not running here. `by` is who requested the cancellation, or '' if
-   * unknown.
+   * unknown. `retriedAt` identifies the run of the task, as in {@link ConsumerHost.cancel}.
    */
-  readonly cancel: (id: TaskId, by: string) => boolean
+  readonly cancel: (id: TaskId, by: string, retriedAt: number) => boolean
   /** Called when there may be a new cancel rule. */
   readonly onRulesChanged: () => void
   readonly log: Log
+}
+
+/** Returns the cause of a cancellation. `by` is the published name of the requester, or '' if unknown. */
+export function causeOf(by: string): CancelCause {
+  return { reason: 'cancelled', by: by === '' ? undefined : by }
 }
 
 export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSubscriber {
   const { redisUrl, keys, cancel, onRulesChanged, log } = options
   const notRunningHere = createRememberedCancels()
   const onCancel = (message: string): void => {
-    const [id = '', ...words] = message.split(' ')
-    const by = words.join(' ')
-    if (!cancel(id as TaskId, by)) notRunningHere.add(id, by, performance.now())
+    const [id = '', retried, ...words] = message.split(' ')
+    const [retriedAt, by] = [Number(retried), words.join(' ')]
+    if (!cancel(id as TaskId, by, retriedAt)) notRunningHere.add(id, { by, retriedAt }, performance.now())
   }
   const subscriber = openSubscriber({
     redisUrl,
@@ -168,7 +192,7 @@ export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSu
     log,
   })
   return {
-    cancelledBy: (id) => notRunningHere.take(id, performance.now()),
+    cancelledBy: (task) => notRunningHere.take(task, performance.now()),
     close: subscriber.close,
   }
 }

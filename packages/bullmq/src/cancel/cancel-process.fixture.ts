@@ -2,8 +2,7 @@
 import { writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'
 
@@ -19,37 +18,20 @@ if (process.argv[1] === import.meta.filename) {
     writeSync(1, `${name} ${id}\n`)
     await sleep(5)
   }
-  const pool = createPool({
+  const pool = realTimePool({
     queue: 'swarm',
     concurrency: 4,
-    maxStuckHandlers: 10,
-    graceMs: 500,
+    catalogue: defineCatalogue(hit, other),
+    handlers: {
+      'swarm.hit': defineHandler(hit, import.meta.url, begin),
+      'swarm.other': defineHandler(other, import.meta.url, begin),
+    },
     consumer: (runTask, host) =>
       openConsumer(
         { queue: 'swarm', namespace, redisUrl, concurrency: 4, retention: { completed: { ageMs: 60_000 } }, log },
         runTask,
         host,
       ),
-    host: {
-      registry: createRegistry(
-        defineCatalogue(hit, other),
-        {
-          'swarm.hit': defineHandler(hit, import.meta.url, begin),
-          'swarm.other': defineHandler(other, import.meta.url, begin),
-        },
-        { timeouts: DEFAULT_TIMEOUTS },
-      ),
-      context: attemptContext(),
-      clock: systemClock,
-      random: Math.random,
-      sink: () => {},
-      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
-      sha256,
-      maxOutputBytes: 1_000,
-      worker: `test:${process.pid}`,
-      resources: {},
-      logFor: () => log,
-    },
   })
   // The process stops between two turns of its event loop. The check of the cancel rules and the start of the handler are in one
   // turn, so no task has passed the check without being started.

@@ -6,6 +6,7 @@ import { Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
+import { workersEvents } from '../events/workers-events.ts'
 import { backoffStrategy } from '../internals/worker/backoff-strategy.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { commit } from '../processor.ts'
@@ -37,7 +38,13 @@ async function fetched() {
   const processor = async (job: Job, token = '') => {
     result ??= cancelled(job)
     const onSettled = (_: AttemptResult, refusal?: string): void => void settled.push(refusal ?? 'confirmed')
-    return commit(result, job, token, { settled: onSettled, codec: undefined, attempts }, 'rule')
+    return commit(
+      result,
+      job,
+      token,
+      { settled: onSettled, codec: undefined, attempts, events: workersEvents() },
+      'rule',
+    )
   }
   const queue = attach(new Queue('q', options))
   const settings = { backoffStrategy }

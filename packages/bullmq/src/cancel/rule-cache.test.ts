@@ -23,7 +23,7 @@ const task: FetchedTask = {
   maxAttempts: 1,
   readyAt: undefined,
   progress: async () => {},
-  steps: { read: async () => new Map(), keep: async (_, result) => result },
+  steps: { read: async () => new Map(), keep: async (_, result) => result, register: async () => 'stored' },
 }
 
 /** A rule cache on a fake Redis that answers until it is silenced. */

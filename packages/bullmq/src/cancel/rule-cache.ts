@@ -6,7 +6,15 @@
 // reads the rules together with its next task (`prepare`), which takes no extra round trip.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type CancelRule, covers, type FetchedTask, retriedAtOf, stopsRunning, tagsOf } from '@bullpen/engine/internal'
+import {
+  type CancelRule,
+  covers,
+  type FetchedTask,
+  groupIn,
+  retriedAtOf,
+  stopsRunning,
+  tagsOf,
+} from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
@@ -68,7 +76,13 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   const matching = (task: FetchedTask): CancelRule | undefined => {
     if (rules.length === 0) return undefined
     const { envelope, enqueuedAt } = task
-    const candidate = { task: task.task, tags: tagsOf(envelope), enqueuedAt, retriedAt: retriedAtOf(envelope) }
+    const candidate = {
+      task: task.task,
+      tags: tagsOf(envelope),
+      group: groupIn(envelope),
+      enqueuedAt,
+      retriedAt: retriedAtOf(envelope),
+    }
     return rules.find((rule) => covers(rule, candidate))
   }
 

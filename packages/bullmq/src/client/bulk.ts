@@ -46,6 +46,7 @@ export function bulkPreparer({ broker, plan, store, blocked }: BulkDependencies)
 
   /** If the queue is full, the task's policy decides what happens. `outcome` is undefined for a task that has not been sent yet. */
   async function resultOf(
+    index: number,
     planned: PlannedTask,
     outcome: PromiseSettledResult<Enqueued> | undefined,
     signal: AbortSignal | undefined,
@@ -59,7 +60,8 @@ export function bulkPreparer({ broker, plan, store, blocked }: BulkDependencies)
       const stored = whenFull === 'drop' ? undefined : await store(planned, signal)
       return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
     } catch (error) {
-      return rejected(error, planned)
+      const isReused = error instanceof BullpenError && error.code === 'idempotency_key_reused'
+      return rejected(isReused ? errorAt(error, `/tasks/${index}`) : error, planned)
     }
   }
 
@@ -70,7 +72,7 @@ export function bulkPreparer({ broker, plan, store, blocked }: BulkDependencies)
       const sent: Sent[] = []
       const settling: Promise<void>[] = []
       const settle = async (index: number, planned: PlannedTask, outcome?: PromiseSettledResult<Enqueued>) => {
-        results.set(index, await resultOf(planned, outcome, signal))
+        results.set(index, await resultOf(index, planned, outcome, signal))
       }
       for (const [index, planned] of all.entries()) {
         const earlier = results.get(index)

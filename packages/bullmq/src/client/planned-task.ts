@@ -2,7 +2,7 @@
 import type { Catalogue, Enqueued, EnqueueRequest, TaskId, WhenFull } from '@bullpen/contract'
 import { createTaskId, type EnqueuedTask, ID_RANDOM_BYTES, isStored, optionalTime } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { checkProduced, newTask } from '@bullpen/engine/internal'
+import { checkProduced, inputJson, newTask, planFollowUps } from '@bullpen/engine/internal'
 import { createRandomPool, idempotencyOf } from '@bullpen/engine/node'
 
 export interface PlannedTask {
@@ -51,6 +51,7 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
     checkProduced(definition, input, call)
     const { queue, queueSettings } = definition
     const { limits } = queueSettings
+    const followUps = planFollowUps(call, { catalogue, correlationId })
     const longest = queueSettings.idempotencyLifeS ?? idempotencyLifeS
     const idempotency =
       given === undefined
@@ -58,7 +59,7 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
         : idempotencyOf({
             key: given.key,
             caller: KEY_SCOPE,
-            request: JSON.stringify(request),
+            request: inputJson(request),
             life: Math.min(given.life ?? longest, longest),
           })
     let id: TaskId | undefined
@@ -71,11 +72,11 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
         // Later tries use the same id.
         const isRepeat = id !== undefined
         id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
-        const origin = { id, enqueuedAt, caller: 'only', limits, correlationId } as const
+        const origin = { id, enqueuedAt, caller: 'only', idempotency, limits, correlationId, followUps } as const
         const created = newTask(definition, input, call, origin)
         const task = isRepeat ? { ...created, isRepeat } : created
         isScheduled = task.delayMs !== undefined
-        return idempotency === undefined ? task : { ...task, idempotency }
+        return task
       },
       resultOf(enqueued) {
         const { action, replayed, expectedStartAt } = enqueued

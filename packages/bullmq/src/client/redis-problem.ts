@@ -1,6 +1,6 @@
 // Converts a broker's errors to a client's errors.
 import { BullpenError } from '@bullpen/contract'
-import { ProblemError } from '@bullpen/contract/internal'
+import { ProblemError, QUEUE_FULL_RETRY_AFTER_MS } from '@bullpen/contract/internal'
 import { wasNotSent } from '../redis/not-sent.ts'
 
 /**
@@ -16,5 +16,6 @@ export function problemOf(error: unknown, taskId: string | undefined): unknown {
     outcome: isUnknown ? 'unknown' : 'refused',
     detail: message,
     taskId: isUnknown ? taskId : owner,
+    retryAfterMs: code === 'queue_full' ? QUEUE_FULL_RETRY_AFTER_MS : undefined,
   })
 }

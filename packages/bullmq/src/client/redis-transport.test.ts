@@ -1,8 +1,15 @@
 // Tests the transport over Redis: what is stored if replies are lost, and what the errors say about it. The client that uses the
 // transport has tests in packages/client.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { defineCatalogue, defineQueue, defineTask, type EnqueueRequest, type TaskId } from '@bullpen/contract'
-import { type EnqueuedTask, ProblemError, type TaskTransport, type Try } from '@bullpen/contract/internal'
+import {
+  createGroupId,
+  type EnqueuedTask,
+  ID_RANDOM_BYTES,
+  ProblemError,
+  type TaskTransport,
+  type Try,
+} from '@bullpen/contract/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -14,7 +21,8 @@ import { type RedisOptions, redis } from './redis-transport.ts'
 const schemas = { input: z.object({ n: z.int().min(0) }), output: z.void() }
 const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
 const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
-const catalogue = defineCatalogue(long, short)
+const any = defineTask({ name: 'rig.any', queue: 'rig', input: z.unknown(), output: z.void() })
+const catalogue = defineCatalogue(long, short, any)
 const LONG: EnqueueRequest = { task: 'rig.long', input: { n: 1 } }
 
 /** Opens a transport through `url`, and a broker that looks at what it has stored. */
@@ -139,7 +147,9 @@ describe('an enqueue over Redis into a full queue', () => {
   it('is rejected, dropped, or waits for room, as its policy says', async () => {
     const { transport } = await open({ catalogue: limited })
     const { id } = await untilDone(enqueue(transport))
-    expect(await errorOf(transport, LONG)).toMatchObject({ code: 'queue_full', outcome: 'refused', taskId: undefined })
+    expect(await errorOf(transport, LONG)).toMatchObject({
+      ...{ code: 'queue_full', outcome: 'refused', taskId: undefined, retryAfterMs: 1_000 },
+    })
     const dropping = transport.enqueue({ ...LONG, whenFull: 'drop' }, { idempotencyKey: undefined, waitMs: 0 })
     expect(await dropping(undefined)).toEqual({ action: 'dropped' })
     expect(await errorOf(transport, { ...LONG, whenFull: { block: '30ms' } })).toMatchObject({ code: 'queue_full' })
@@ -260,6 +270,27 @@ describe('the error of an enqueue over Redis', () => {
     expect(await eventually(() => broker.totals('rig').catch(() => undefined))).toMatchObject({ accepted: 0 })
   })
 
+  it('says that an input which JSON cannot represent was refused, as over HTTP', async () => {
+    const { transport } = await open()
+    const input: { n: number; self?: object } = { n: 1 }
+    input.self = input
+    const request = { task: 'rig.any', input }
+    const detail = 'the input cannot be written as JSON: Converting circular structure to JSON'
+    const refused = { name: 'ProblemError', code: 'invalid_input', outcome: 'refused', detail }
+    expect(await errorOf(transport, request)).toMatchObject(refused)
+    expect(() => enqueue(transport, request, 'k')).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+    const bulk = transport.enqueueBulk([LONG, request], { idempotencyKey: undefined, atomic: false, waitMs: 0 })
+    expect(await bulk(undefined)).toMatchObject([{ action: 'created' }, { error: { code: 'invalid_input' } }])
+    const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+    await transport.groups.create({ id })(undefined)
+    const add = transport.groups.add(id, { tasks: [request] }, 'k')
+    await expect(add(undefined)).rejects.toMatchObject({
+      name: 'ProblemError',
+      code: 'invalid_input',
+      outcome: 'refused',
+    })
+  })
+
   it('says that a task which is too large was refused', async () => {
     const { transport } = await open({ sizeLimit: 10 })
     expect(await errorOf(transport, LONG)).toMatchObject({ code: 'payload_too_large', outcome: 'refused' })
@@ -343,4 +374,17 @@ it('a wrong URL is refused when the transport is opened', () => {
   expect(() => redis('localhost:6379', { catalogue })).toThrow(
     expect.objectContaining({ code: 'invalid_configuration' }),
   )
+})
+
+it.each([
+  [{ onError: 'stop' }, '/onError'],
+  [{ timeout: '1h' }, '/timeout'],
+  [{ totalTimeout: '40d' }, '/totalTimeout'],
+  [{ by: '' }, '/by'],
+])('a group with the settings %j is refused, as the API refuses it', async (settings, pointer) => {
+  const { transport, broker } = await open()
+  const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+  const create = transport.groups.create({ ...(settings as object), id })
+  await expect(create(undefined)).rejects.toMatchObject({ code: 'invalid_request', errors: [{ pointer }] })
+  expect(await broker.groups.find(id)).toBeUndefined()
 })

@@ -1,6 +1,7 @@
 // Implements a client's transport over Redis. The client enqueues tasks in its own process, with the same script as the API.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  BullpenError,
   type Catalogue,
   type Dropped,
   type Duration,
@@ -9,23 +10,39 @@ import {
   milliseconds,
 } from '@bullpen/contract'
 import {
+  DEFAULT_KEPT_EVENTS,
   type EnqueuedTask,
   ProblemError,
+  streamedEvent,
   type TaskTransport,
   type TransportEnqueue,
+  type TransportEvent,
   taskId,
   taskLinks,
   taskView,
 } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
-import { createBlockedCallers, outcomeNow, stoppable, taskNotFound } from '@bullpen/engine/internal'
+import {
+  createBlockedCallers,
+  createEventFeeds,
+  openTaskStream,
+  outcomeNow,
+  planFollowUps,
+  queuesWithEvents,
+  stoppable,
+  type TaskItem,
+  taskNotFound,
+} from '@bullpen/engine/internal'
 import { settlesWithin, systemClock } from '@bullpen/engine/node'
 import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { afterTime, unlessAborted } from './aborts.ts'
 import { bulkPreparer } from './bulk.ts'
+import { eventStreamTry } from './event-stream-try.ts'
+import { groupTransport } from './group-transport.ts'
 import { type GivenKey, type PlannedTask, taskPlanner } from './planned-task.ts'
 import { problemOf } from './redis-problem.ts'
+import { runTransport } from './run-transport.ts'
 import { taskStorer } from './store-task.ts'
 
 export interface RedisOptions {
@@ -104,6 +121,14 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   })
   const plan = taskPlanner({ catalogue, now, correlationId: options.correlationId, idempotencyLifeS })
   const blocked = createBlockedCallers(systemClock)
+  const feeds = createEventFeeds({
+    stream: (queue) => broker.events(queue),
+    limit(queue) {
+      const { events } = catalogue.queue(queue)
+      return events === false ? DEFAULT_KEPT_EVENTS.count : events.count
+    },
+    after: systemClock.after,
+  })
   const store = taskStorer(broker, blocked)
   const prepareBulk = bulkPreparer({ broker, plan, store, blocked })
   let isClosed = false
@@ -176,6 +201,23 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
       return (signal) => once(() => show(signal), signal)
     },
 
+    events: (text) =>
+      eventStreamTry({
+        once,
+        async open(after, signal) {
+          const id = taskId(text)
+          const check = ({ task }: { readonly task: string }): void => {
+            if (!catalogue.has(task) || catalogue.get(task).events) return
+            throw new BullpenError(
+              'no_events',
+              `the tasks of ${task} have no events; set \`events: true\` in the definition`,
+            )
+          }
+          return openTaskStream({ feeds, broker }, { id, after, signal, check })
+        },
+        toEvent: streamItem,
+      }),
+
     cancel(text, { waitMs, by }) {
       const cancel = async (signal: AbortSignal | undefined) => {
         const id = taskId(text)
@@ -193,11 +235,33 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
       return (signal) => once(() => cancel(signal), signal)
     },
 
+    groups: groupTransport({
+      ...{ broker, feeds, plan, once },
+      queues: queuesWithEvents(catalogue),
+      planFollowUps: (settings) => planFollowUps(settings, { catalogue, correlationId: options.correlationId }),
+    }),
+
+    runs: runTransport({ broker, catalogue, correlationId: options.correlationId, now, once }),
+
     async close() {
       isClosed = true
+      feeds.close()
       skew.close()
       await broker.close()
     },
+  }
+}
+
+function streamItem(item: TaskItem): TransportEvent['event'] {
+  switch (item.kind) {
+    case 'event':
+      return streamedEvent(item.event.id, item.queue, item.event.taskId, item.event.body)
+    case 'position':
+      return undefined
+    case 'gap':
+      return { type: 'gap', id: item.from }
+    case 'snapshot':
+      return { type: 'snapshot', id: item.cursor, task: taskView(item.task) }
   }
 }
 

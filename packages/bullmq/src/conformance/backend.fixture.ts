@@ -48,7 +48,7 @@ export async function openBullmqOn(
   return {
     broker,
     consumer:
-      ({ concurrency, worker }) =>
+      ({ concurrency, worker, candidates }) =>
       (runTask, pool) => {
         const common = {
           queue,
@@ -56,8 +56,10 @@ export async function openBullmqOn(
           redisUrl,
           concurrency,
           worker,
+          candidates,
           codec,
           retention,
+          onFollowed: () => broker.forward(queue),
           log: silent,
         }
         const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, runTask, pool)

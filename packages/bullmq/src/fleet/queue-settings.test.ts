@@ -23,7 +23,8 @@ describe('the settings of a queue', () => {
   it('are read as they were set, also in the reply to a heartbeat', async () => {
     const { fleet } = await fleetRig()
     const unlimited = { concurrency: undefined, rate: undefined, maxTasks: undefined }
-    const none = { paused: false, drain: undefined, ...unlimited, maxBytes: undefined, maxAgeMs: undefined }
+    const open = { paused: false, outboxFull: false, drain: undefined }
+    const none = { ...open, ...unlimited, maxBytes: undefined, maxAgeMs: undefined }
     expect(await fleet.queueSettings('cpu')).toEqual(none)
     let sent = 0
     const command = (order: CommandSpec) => fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
@@ -35,6 +36,7 @@ describe('the settings of a queue', () => {
     const { at } = await command({ action: 'drain', queue: 'cpu', mode: 'soft_timeout', timeout: '9s' })
     const all = {
       paused: true,
+      outboxFull: false,
       drain: { mode: 'soft_timeout', timeoutMs: 9_000, since: at, command: 'c6' },
       concurrency: 3,
       rate: { max: 20, perMs: 1_000 },
@@ -242,5 +244,28 @@ describe('the remaining tasks of a queue', () => {
     await eventually(async () => (await fleet.remaining('rig')) === 3)
     gate.resolve()
     await eventually(async () => (await fleet.remaining('rig')) === 2)
+  })
+
+  it('include a quarantined task for which no worker has a place, and not once it is cancelled', async () => {
+    const gate = Promise.withResolvers<void>()
+    const entered: string[] = []
+    const handle = async ({ id, input }: { readonly id: string; readonly input: { readonly n: number } }) => {
+      entered.push(id)
+      await gate.promise
+      return input
+    }
+    const { enqueue, startPool, fleet, broker, redis, keys, settled } = await worked({ handle, concurrency: 2 })
+    const ids = [await enqueue(long), await enqueue(long)]
+    // Tasks that have died twice run strictly alone.
+    for (const id of ids) await redis.hset(keys.job(id), { deaths: 2, stc: 2 })
+    await startPool()
+    await eventually(async () => (await broker.counts('rig')).scheduled === 1)
+    expect(await fleet.remaining('rig')).toBe(2)
+    const waits = ids.find((id) => !entered.includes(id)) ?? ids[0]
+    await eventually(async () => (await broker.cancel(waits as (typeof ids)[0], { stoppable: true })) !== 'cancelling')
+    expect(await fleet.remaining('rig')).toBe(1)
+    gate.resolve()
+    await Promise.all(ids.map(settled))
+    expect(await fleet.remaining('rig')).toBe(0)
   })
 })

@@ -8,6 +8,7 @@ import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
@@ -128,7 +129,8 @@ export function decodeSettings([meta, settings]: readonly unknown[]): QueueSetti
   const { maxTasks, maxBytes, maxAgeMs } = decodeLimits(limits)
   const hasRate = max != null && max !== THROTTLE_MARK
   return {
-    paused: paused != null,
+    paused: paused != null && paused !== CLOSED_BY_OUTBOX,
+    outboxFull: paused === CLOSED_BY_OUTBOX,
     drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,

@@ -1,6 +1,6 @@
 // Reads the entries of BullMQ's event stream.
 
-/** Returns the id of the job that has ended, or undefined for an event of another kind. `fields` alternate with their values. */
+/** Returns the id of the job that has ended or was deleted, or undefined for an event of another kind. `fields` alternate with their values. */
 export function endedJob(fields: readonly string[]): string | undefined {
   let event: string | undefined
   let id: string | undefined
@@ -8,5 +8,5 @@ export function endedJob(fields: readonly string[]): string | undefined {
     if (fields[i] === 'event') event = fields[i + 1]
     if (fields[i] === 'jobId') id = fields[i + 1]
   }
-  return event === 'completed' || event === 'failed' ? id : undefined
+  return event === 'completed' || event === 'failed' || event === 'removed' ? id : undefined
 }

@@ -8,19 +8,35 @@
 //   in a child process, or waits in a worker. If the worker dies in the meantime, the task has not caused that death.
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
+import { EVENTS_FIELD } from '../scripts/includes/add-events.ts'
+import { DELAYED_SCORE_STEP } from './status/places.ts'
 
-/** Counts a death of the lost task `id`, unless it was quarantined and did not run in the worker's process. */
-export const COUNT_DEATH = `local starts, deaths, alone = unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone'))
+/**
+ * Counts a death of the lost task `id`, unless it was quarantined and did not run in the worker's process. The same command reads
+ * what the attempt's event needs.
+ */
+export const COUNT_DEATH = `local starts, deaths, alone, attempts, events, name, tags, group =
+    unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone', 'atm', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
   if not deaths or alone == starts then call('HINCRBY', base .. id, 'deaths', 1) end`
 
 /** Stores `survival`: 'lived' ends the quarantine, and 'died' is one more death. `job` is the key of the job. */
 export const storeSurvival = (job: string): string =>
   `if survival == 'lived' then call('HDEL', ${job}, 'deaths', 'alone') elseif survival == 'died' then call('HINCRBY', ${job}, 'deaths', 1) end`
 
-/** Uncounts the start of a task that a worker has no place for, and marks the task, so that it returns to the head of the queue. */
+/** How long the set `postponed` is kept after the last task was added, in ms. A task waits in the delayed set for at most 5 s. */
+const KEEP_POSTPONED_MS = 60_000
+
+/**
+ * Uncounts the start of a task that a worker has no place for, and marks the task, so that it returns to the head of the queue. Also
+ * adds the task to the set `postponed`, from which a light drain learns that it must wait for the task
+ * (../scripts/queue/count-remaining.ts). Tasks that were due before are removed from this set.
+ */
 export const POSTPONE = `if returns == '1' then
     call('HINCRBY', KEYS[5], 'ats', -1)
     call('HSET', KEYS[5], 'waits', 1)
+    call('ZREMRANGEBYSCORE', base .. 'postponed', '-inf', ARGV[2] * ${DELAYED_SCORE_STEP})
+    call('ZADD', base .. 'postponed', call('ZSCORE', KEYS[4], ARGV[3]), ARGV[3])
+    call('PEXPIRE', base .. 'postponed', ${KEEP_POSTPONED_MS})
   end`
 
 /**

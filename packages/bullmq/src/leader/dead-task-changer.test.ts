@@ -79,8 +79,7 @@ it('one of several kinds of dead tasks is retried, each task once, while the que
   }
   for (const each of others.flat()) expect(await broker.find(each)).not.toHaveProperty('retries')
   expect(await broker.countDead(QUEUE)).toMatchObject([{ count: PER_KIND }, { count: PER_KIND }])
-  const { bytes, ...totals } = await broker.totals(QUEUE)
-  expect({ bytes, ...totals }).toEqual({
+  expect(await broker.totals(QUEUE)).toMatchObject({
     ...{ bytes: 0, accepted: KINDS.length * PER_KIND + later.length, removed: 0, drift: 0, unaccounted: 0 },
   })
 }, 120_000)

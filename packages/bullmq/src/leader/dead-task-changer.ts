@@ -7,11 +7,10 @@ import type { Term } from '../cancel/bulk-canceller.ts'
 import type { QueueKeys } from '../keys.ts'
 import { parseDeadRequest, rangeOf, searchedSet } from '../queries/dead-tasks.ts'
 import { changeDeadPage } from '../scripts/dead/change-dead-page.ts'
+import { KEEP_PROGRESS_MS } from '../scripts/dead/stored-progress.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** How long the progress of a request that is done is kept, in ms. Commands to the fleet are kept for the same time. */
-const KEEP_PROGRESS_MS = 604_800_000
 /** The longest pause while the rates permit no task, in ms, so that the leader soon notices a new request and the end of its term. */
 const MAX_PAUSE_MS = 200
 
@@ -22,11 +21,12 @@ export async function changeDeadTasks(redis: Commander, keys: QueueKeys, term: T
     if (requests.length === 0) return
     const sentAt = performance.now()
     let waitMs = Number.POSITIVE_INFINITY
-    for (const { id, action, by, rate, filter, at } of requests) {
+    for (const { id, action, by, rate, filter, at, afterCompensation } of requests) {
       const endedUntil = Math.min(filter.endedUntil ?? at, at)
       const names = { ...keys, progress: keys.deadProgress(id), set: searchedSet(keys, filter) }
       const range = rangeOf(keys, { ...filter, endedUntil })
-      const args = { fencing: term.fencing, id, action, by, rate, keepMs: KEEP_PROGRESS_MS, ...range }
+      const flag = { afterCompensation: afterCompensation === true ? '1' : '' }
+      const args = { fencing: term.fencing, id, action, by, rate, keepMs: KEEP_PROGRESS_MS, ...range, ...flag }
       const page = await runScript(redis, changeDeadPage, names, args)
       if (page === undefined || term.isOver()) return
       waitMs = Math.min(waitMs, page.waitMs)

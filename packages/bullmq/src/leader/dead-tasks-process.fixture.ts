@@ -2,8 +2,7 @@
 // process prints a line for each task that it starts.
 import { writeSync } from 'node:fs'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
 import { openConsumer } from '../consumer.ts'
@@ -30,26 +29,13 @@ if (process.argv[1] === import.meta.filename) {
     }
     return null
   })
-  const pool = createPool({
+  const pool = realTimePool({
     queue: QUEUE,
     concurrency: 4,
-    maxStuckHandlers: 10,
-    graceMs: 500,
+    catalogue: defineCatalogue(task),
+    handlers: { 'graves.task': handler },
     consumer: (runTask, host) =>
       openConsumer({ ...common, queue: QUEUE, concurrency: 4, retention: {} }, runTask, host),
-    host: {
-      registry: createRegistry(defineCatalogue(task), { 'graves.task': handler }, { timeouts: DEFAULT_TIMEOUTS }),
-      context: attemptContext(),
-      clock: systemClock,
-      random: Math.random,
-      sink: () => {},
-      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
-      sha256,
-      maxOutputBytes: 1_000,
-      worker: `test:${process.pid}`,
-      resources: {},
-      logFor: () => silent,
-    },
   })
   await pool.start()
 }

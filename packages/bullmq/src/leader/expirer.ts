@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { QueueKeys } from '../keys.ts'
-import { endOf } from '../scripts/includes/end-without-run.ts'
+import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'

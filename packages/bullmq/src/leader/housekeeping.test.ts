@@ -32,6 +32,8 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     namespace,
     now: Date.now,
     process: 'test',
+    forwarder: { forwardLeft: async () => {} },
+    visitGroups: async () => {},
     onExpired: ({ id }) => ended.push(id),
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),
@@ -224,4 +226,15 @@ describe('a backlog', () => {
     expect(await visit(1, () => true)).toBe(150)
     expect(await visit(2, () => false)).toBe(0)
   })
+})
+
+it('the leader drops events that are older than the queue keeps them', async () => {
+  const { redis, broker, keys, housekeeping, add } = await queue()
+  for (let n = 0; n < 300; n++) await redis.xadd(keys.taskEvents, `${1_000 + n}-0`, 'id', 'x', 'event', '{}')
+  await add({ events: 1_000 })
+  const visit = () => housekeeping.visit({ name: QUEUE, eventsAgeMs: 60_000 }, { fencing: 1, isOver: () => false })
+  await visit()
+  await visit()
+  expect(await redis.xlen(keys.taskEvents)).toBe(1)
+  expect(await broker.events(QUEUE).bounds()).toMatchObject({ isComplete: false })
 })

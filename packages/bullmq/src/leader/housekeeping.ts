@@ -4,16 +4,18 @@
 // its own queue or on another. For example, lost tasks are found within a round even while a backlog is being expired.
 //
 // Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: any process may repeat a
-// cancellation, and the script that repairs an entry compares the entry again first. If the leader is lost, these duties may
+// cancellation or forward an entry of an outbox, and the script that repairs an entry compares the entry again first. If the leader is lost, these duties may
 // therefore be delayed. If there are briefly two leaders, no harm is done.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
+import type { VisitGroups } from '../groups/group-visits.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
+import { type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
@@ -49,15 +51,22 @@ export interface HousekeepingOptions {
   readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
   /** Examines the schedules of a queue if that is due, and reports those that are in trouble. */
   readonly watchSchedules: (queue: string, term: Term) => Promise<void>
+  /** Looks at the groups that are due. */
+  readonly visitGroups: VisitGroups
+  /** Forwards what follows from the ends of tasks. */
+  readonly forwarder: Pick<Forwarder, 'forwardLeft'>
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
   readonly onFailed: (failure: HousekeepingFailure) => void
   /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
   readonly compareEveryMs?: number
 }
 
+/** The duty that concerns the groups of the namespace, and no queue. */
+const GROUPS = 'groups'
+
 export interface HousekeepingFailure {
   readonly queue: string
-  readonly duty: Duty | 'survey'
+  readonly duty: Duty | 'survey' | typeof GROUPS
   readonly error: unknown
 }
 
@@ -67,6 +76,8 @@ export interface Housekeeping {
    * on the queue, resolves to that leader's fencing number, and otherwise to undefined. Never rejects.
    */
   visit(queue: RegisteredQueue, term: Term): Promise<number | undefined>
+  /** Looks at the groups of the namespace that are due, unless that is already in progress. */
+  visitGroups(term: Term): void
   /** Resolves when no duty is in progress. Never rejects. Duties stop after their current page once their term is over. */
   settled(): Promise<void>
 }
@@ -152,6 +163,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         }
       },
       removeUniqueKeys: () => keyRemover(queue)(term),
+      forwardOutbox: () => options.forwarder.forwardLeft(queueOutbox(redis, keys), isOver),
       changeDead: () => changeDeadTasks(redis, keys, term),
       reportFingerprints: () => reportFingerprints(redis, keys, (found) => onNewFingerprint(queue, found)),
       async repairIndex() {
@@ -171,8 +183,16 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   const survey = async (registered: RegisteredQueue, { fencing }: Term): Promise<Survey | undefined> => {
-    const { name: queue, retention } = registered
-    const args = { fencing, now: now(), mark: THROTTLE_MARK, retention: encodeRetention(retention), compareEveryMs }
+    const { name: queue, retention, eventsAgeMs } = registered
+    const at = now()
+    const args = {
+      fencing,
+      now: at,
+      mark: THROTTLE_MARK,
+      retention: encodeRetention(retention),
+      compareEveryMs,
+      eventsSince: eventsAgeMs === undefined ? '' : Math.floor(at - eventsAgeMs),
+    }
     try {
       return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
     } catch (error) {
@@ -188,6 +208,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       if (found.fencing > term.fencing) return found.fencing
       for (const duty of found.duties) start(queue, duty, term)
       return undefined
+    },
+    visitGroups({ isOver }) {
+      if (underWay.has(GROUPS)) return
+      const done = options
+        .visitGroups(isOver)
+        .catch((error: unknown) => onFailed({ queue: GROUPS, duty: GROUPS, error }))
+        .finally(() => underWay.delete(GROUPS))
+      underWay.set(GROUPS, done)
     },
     async settled() {
       await Promise.all(underWay.values())

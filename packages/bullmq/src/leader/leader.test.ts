@@ -182,7 +182,7 @@ function candidate(
     namespace: name,
     checkSchema,
     measured: Promise.resolve(),
-    housekeeping: { visit, settled },
+    housekeeping: { visit, settled, visitGroups() {} },
     times: SLOW,
     log,
   })

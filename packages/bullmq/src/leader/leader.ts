@@ -174,6 +174,8 @@ export function openLeader(options: LeaderOptions): Leader {
   const beginRound = (): void => {
     if (leadership.state !== 'leader') return
     roundTimer = setTimeout(beginRound, times.roundMs).unref()
+    const { fencing } = leadership
+    housekeeping.visitGroups({ fencing, isOver: () => !leadsUnder(fencing) })
     registeredQueues(redis, namespace)
       .then((queues) => {
         registry = new Map(queues.map((queue) => [queue.name, queue]))

@@ -14,6 +14,11 @@ export interface RegisteredQueue {
    * remove any of the queue's tasks.
    */
   readonly retention?: Retention | undefined
+  /**
+   * How long the queue's events are kept, in ms. Undefined if no consumer has stored it, in which case events are dropped only
+   * because of their number.
+   */
+  readonly eventsAgeMs?: number | undefined
 }
 
 export interface Registering {
@@ -35,25 +40,35 @@ export async function registerQueues(
   { replaces }: Registering,
 ): Promise<boolean> {
   const args = { schemaVersion: SCHEMA_VERSION, replaces: replaces ? '1' : '' }
-  const registered = queues.flatMap(({ name, retention }) => [name, encodeRetention(retention)])
+  const registered = queues.flatMap((queue) => [queue.name, encodeRegistered(queue)])
   return runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)
 }
 
 /** Returns all registered queues. Takes one round trip. */
 export async function registeredQueues(redis: Commander, namespace: string): Promise<readonly RegisteredQueue[]> {
   const stored = await redis.hgetall(leaderKeys(namespace).registry)
-  return Object.entries(stored).map(([name, text]) => ({ name, retention: decodeRetention(text) }))
+  return Object.entries(stored).map(([name, text]) => ({ name, ...decodeRegistered(text) }))
 }
 
-/** Encodes a retention for scripts and for the registry: as JSON, or as '' if there is none. */
+/** Encodes what the registry stores of a queue: as JSON, or as '' if there is nothing to store. */
+function encodeRegistered({ retention, eventsAgeMs }: RegisteredQueue): string {
+  if (retention === undefined) return ''
+  return JSON.stringify(eventsAgeMs === undefined ? retention : { ...retention, events: { ageMs: eventsAgeMs } })
+}
+
+/** Encodes a retention for scripts: as JSON, or as '' if there is none. */
 export function encodeRetention(retention: Retention | undefined): string {
   return retention === undefined ? '' : JSON.stringify(retention)
 }
 
-/** Returns undefined for a retention that this version of Bullpen can't read, so that no task is removed because of it. */
-function decodeRetention(text: string): Retention | undefined {
-  return retentionSchema.safeParse(parseJson(text)).data
+/** If this version of Bullpen can't read the retention, leaves it out, so that no task is removed because of it. */
+function decodeRegistered(text: string): Pick<RegisteredQueue, 'retention' | 'eventsAgeMs'> {
+  const { data } = registeredSchema.safeParse(parseJson(text))
+  if (data === undefined) return {}
+  const { events, ...retention } = data
+  return { retention: retentionSchema.safeParse(retention).data, eventsAgeMs: events?.ageMs }
 }
 
 const limit = z.number().nonnegative().optional()
 const retentionSchema = z.partialRecord(z.enum(FINAL_STATUSES), z.object({ ageMs: limit, count: limit }))
+const registeredSchema = z.looseObject({ events: z.object({ ageMs: limit }).optional() })

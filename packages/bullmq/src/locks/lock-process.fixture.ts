@@ -2,8 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'
 
@@ -56,11 +55,12 @@ if (process.argv[1] === import.meta.filename) {
       return { fencingToken, pid }
     }),
   }
-  const pool = createPool({
+  const pool = realTimePool({
     queue: 'lock',
     concurrency: 2,
-    maxStuckHandlers: 10,
-    graceMs: 500,
+    catalogue,
+    handlers,
+    logFor: () => log,
     consumer: (runTask, host) =>
       openConsumer(
         {
@@ -76,19 +76,6 @@ if (process.argv[1] === import.meta.filename) {
         runTask,
         host,
       ),
-    host: {
-      registry: createRegistry(catalogue, handlers, { timeouts: DEFAULT_TIMEOUTS }),
-      context: attemptContext(),
-      clock: systemClock,
-      random: Math.random,
-      sink: () => {},
-      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
-      sha256,
-      maxOutputBytes: 1_000,
-      worker: `test:${pid}`,
-      resources: {},
-      logFor: () => log,
-    },
   })
   process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
   // On a busy machine, loading takes longer than a handler may block, so a test starts the pool when it needs the pool.

@@ -17,14 +17,22 @@ export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Rec
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (reads) => {
     reads.hmget(keys.totals, 'accepted', 'removed', 'drift', 'bytes')
+    reads.xlen(keys.outbox).firstEntry(keys.outbox)
     addSizes(reads, keys)
   })
-  const [totals, ...sizes] = answers
+  const [totals, entries, oldest, ...sizes] = answers
   const [accepted = 0, removed = 0, drift = 0, bytes = 0] = (totals as (string | null)[]).map((total) =>
     Number(total ?? 0),
   )
   const tasks = Object.values(countsOf(sizes)).reduce((sum, count) => sum + count, 0)
-  return { bytes, accepted, removed, drift, unaccounted: accepted - removed - tasks }
+  const outbox = { entries: Number(entries), oldestAt: timeOf(oldest) }
+  return { bytes, accepted, removed, drift, unaccounted: accepted - removed - tasks, outbox }
+}
+
+/** Returns the time of the first entry of a stream, in ms since 1970, or undefined if there is none. */
+function timeOf(entries: unknown): number | undefined {
+  const [first] = entries as readonly (readonly [id: string])[]
+  return first && Number.parseInt(first[0], 10)
 }
 
 function addSizes(reads: Reads, keys: QueueKeys): void {
@@ -43,8 +51,8 @@ function countsOf(sizes: readonly unknown[]): Record<TaskStatus, number> {
 }
 
 /**
- * Counts the tasks that are waiting, active, or due by Redis's clock. A light drain of the fleet waits for them. Takes one round
- * trip.
+ * Counts the tasks that are waiting, active, or due by Redis's clock, the quarantined tasks that wait for a place, and the entries of
+ * the outbox. A light drain of the fleet waits for all of them. Takes one round trip.
  */
 export async function countRemaining(redis: Commander, keys: QueueKeys): Promise<number> {
   return runScript(redis, remainingTasks, keys, { scoreStep: DELAYED_SCORE_STEP })

@@ -1,4 +1,5 @@
-// Searches a queue's dead tasks, page by page, counts them by fingerprint or by filter, and reads the requests that change them.
+// Searches a queue's dead tasks, page by page, counts them by fingerprint or by filter, and reads and stops the requests that change
+// them.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import { ATTEMPT_END_STATES, DEAD_TASK_ACTIONS } from '@bullpen/contract/internal'
 import {
@@ -15,8 +16,10 @@ import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countFingerprints } from '../scripts/dead/count-fingerprints.ts'
 import { countMatchingDead } from '../scripts/dead/count-matching-dead.ts'
-import { listDeadRequests, type StoredProgress } from '../scripts/dead/list-dead-requests.ts'
+import { listDeadRequests } from '../scripts/dead/list-dead-requests.ts'
 import { searchDead } from '../scripts/dead/search-dead.ts'
+import { stopDeadRequest } from '../scripts/dead/stop-dead-request.ts'
+import type { StoredProgress } from '../scripts/dead/stored-progress.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { IdPage } from './listing.ts'
 
@@ -128,6 +131,7 @@ const requestSchema = z.object({
   }),
   rate: z.number(),
   by: z.string(),
+  afterCompensation: z.boolean().optional(),
   counted: z.object({ matching: z.number(), exact: z.boolean() }),
   at: z.number(),
 })
@@ -143,8 +147,25 @@ export async function readDeadProgress(
   keys: QueueKeys,
   id: string,
 ): Promise<DeadProgress | undefined> {
-  const [text, changed, doneAt] = await redis.hmget(keys.deadProgress(id), 'request', 'changed', 'doneAt')
-  return text ? progressOf({ request: text, changed: changed ?? '0', doneAt: doneAt ?? undefined }) : undefined
+  const fields = ['request', 'changed', 'doneAt', 'stoppedBy'] as const
+  const [request, changed, doneAt, stoppedBy] = await redis.hmget(keys.deadProgress(id), ...fields)
+  if (!request) return undefined
+  return progressOf({
+    request,
+    changed: changed ?? '0',
+    doneAt: doneAt ?? undefined,
+    stoppedBy: stoppedBy ?? undefined,
+  })
+}
+
+/** Stops a request, and returns its progress, in one round trip. */
+export async function stopRequest(
+  redis: Commander,
+  keys: QueueKeys,
+  { id, by }: { readonly id: string; readonly by: string },
+): Promise<DeadProgress | undefined> {
+  const stored = await runScript(redis, stopDeadRequest, { ...keys, progress: keys.deadProgress(id) }, { id, by })
+  return stored && progressOf(stored)
 }
 
 /** Reads the newest requests of a queue and their progress, newest first, in one round trip. */
@@ -158,7 +179,12 @@ export async function readDeadRequests(
   return found.flatMap((stored) => progressOf(stored) ?? [])
 }
 
-function progressOf({ request: text, changed, doneAt }: StoredProgress): DeadProgress | undefined {
+function progressOf({ request: text, changed, doneAt, stoppedBy }: StoredProgress): DeadProgress | undefined {
   const request = parseDeadRequest(text)
-  return request && { request, changed: Number(changed), doneAt: doneAt === undefined ? undefined : Number(doneAt) }
+  if (request === undefined) return undefined
+  const ended = {
+    doneAt: doneAt === undefined ? undefined : Number(doneAt),
+    ...(stoppedBy !== undefined && { stoppedBy }),
+  }
+  return { request, changed: Number(changed), ...ended }
 }

@@ -15,7 +15,7 @@ function bareQueue(redisUrl = inject('redisUrl')) {
   const redis = new Redis(redisUrl)
   const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')
   onTestFinished(async () => {
-    await redis.del(keys.cancelled, keys.wait)
+    await redis.del(keys.cancelled, keys.scheduled, keys.wait)
     redis.disconnect()
   })
   return { redis, keys }
@@ -27,35 +27,40 @@ const scoredId = fc.record({
   score: fc.constantFrom(0, 1.5, 1_763_791_657_000, 8_999_999_999_999_999),
 })
 
-it('pages of a sorted set list each task that stays once, though others leave, arrive and move between the pages', async () => {
-  const { redis, keys } = bareQueue()
-  const begin = fc.uniqueArray(scoredId, { selector: ({ id }) => id, minLength: 1, maxLength: 40 })
-  const changes = fc.record({ shownLeave: fc.boolean(), touched: fc.array(scoredId, { maxLength: 5 }) })
-  const program = fc.tuple(begin, fc.integer({ min: 1, max: 7 }), fc.infiniteStream(changes))
-  await fc.assert(
-    fc.asyncProperty(program, async ([tasks, limit, stream]) => {
-      await redis.del(keys.cancelled)
-      for (const { id, score } of tasks) await redis.zadd(keys.cancelled, score, id)
-      const staying = new Set(tasks.map(({ id }) => id))
-      const listed: string[] = []
-      let page: IdPage | undefined
-      do {
-        const query = { ...QUERY, status: 'cancelled', limit, cursor: page?.next } as const
-        page = await listIds(redis, keys, query)
-        listed.push(...page.ids)
-        const { shownLeave, touched } = stream.next().value as { shownLeave: boolean; touched: typeof tasks }
-        const leaving = shownLeave ? page.ids.slice(-1) : []
-        for (const id of leaving) await redis.zrem(keys.cancelled, id)
-        for (const { id, score } of touched) await redis.zadd(keys.cancelled, score, id)
-        for (const id of [...leaving, ...touched.map((task) => task.id)]) staying.delete(id)
-      } while (page.next !== undefined && listed.length < 200)
-      const shown = listed.filter((id) => staying.has(id))
-      const order = await redis.zrange(keys.cancelled, '0', '-1')
-      expect(shown).toEqual(order.filter((id) => staying.has(id)))
-    }),
-    { numRuns: 100 },
-  )
-})
+it.each(['cancelled', 'scheduled'] as const)(
+  'pages of %s tasks list each task that stays once, though others leave, arrive and move between the pages',
+  async (status) => {
+    const { redis, keys } = bareQueue()
+    const begin = fc.uniqueArray(scoredId, { selector: ({ id }) => id, minLength: 1, maxLength: 40 })
+    const changes = fc.record({ shownLeave: fc.boolean(), touched: fc.array(scoredId, { maxLength: 5 }) })
+    const program = fc.tuple(begin, fc.integer({ min: 1, max: 7 }), fc.infiniteStream(changes))
+    await fc.assert(
+      fc.asyncProperty(program, async ([tasks, limit, stream]) => {
+        await redis.del(keys[status])
+        for (const { id, score } of tasks) await redis.zadd(keys[status], score, id)
+        const staying = new Set(tasks.map(({ id }) => id))
+        const listed: string[] = []
+        let page: IdPage | undefined
+        do {
+          const query = { ...QUERY, status, limit, cursor: page?.next } as const
+          page = await listIds(redis, keys, query)
+          listed.push(...page.ids)
+          const { shownLeave, touched } = stream.next().value as { shownLeave: boolean; touched: typeof tasks }
+          const leaving = shownLeave ? page.ids.slice(-1) : []
+          for (const id of leaving) await redis.zrem(keys[status], id)
+          for (const { id, score } of touched) await redis.zadd(keys[status], score, id)
+          for (const id of [...leaving, ...touched.map((task) => task.id)]) staying.delete(id)
+        } while (page.next !== undefined && listed.length < 200)
+        const shown = listed.filter((id) => staying.has(id))
+        // Ended tasks are listed from the newest to the oldest.
+        const order = await redis.zrange(keys[status], '0', '-1')
+        const listedOrder = status === 'cancelled' ? order.toReversed() : order
+        expect(shown).toEqual(listedOrder.filter((id) => staying.has(id)))
+      }),
+      { numRuns: 100 },
+    )
+  },
+)
 
 it('pages of a list list each task that stays once, though tasks are taken, returned and added between the pages', async () => {
   const { redis, keys } = bareQueue()

@@ -1,5 +1,6 @@
-// Lists a queue's tasks with a given status, page by page, in the order of the places that hold them.
-import { BullpenError, type TaskId } from '@bullpen/contract'
+// Lists a queue's tasks with a given status, page by page: tasks that have not ended in the order of the places that hold them, and
+// ended tasks from the newest to the oldest.
+import { BullpenError, isFinal, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
@@ -55,8 +56,10 @@ export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuer
   const ids: string[] = []
   for (; cursor.place < places.length && ids.length < query.limit; cursor = { place: cursor.place + 1 }) {
     const name = places[cursor.place] as PlaceName
-    const readPage = PLACES[name].type === 'list' ? readListPage : readSortedSetPage
-    const page = await readPage(redis, keys[name], query.limit - ids.length, cursor.at)
+    const [limit, descends] = [query.limit - ids.length, isFinal(query.status)]
+    const page = await (PLACES[name].type === 'list'
+      ? readListPage(redis, keys[name], limit, cursor.at)
+      : readSortedSetPage(redis, keys[name], limit, { position: cursor.at, descends }))
     ids.push(...page.ids)
     if (page.next !== undefined)
       return { ids: ids as TaskId[], next: encodeCursor(query, { ...cursor, at: page.next }) }
@@ -86,15 +89,19 @@ async function readListPage(
   return { ids, next: hasMore ? { last, passed: passed + ids.length } : undefined }
 }
 
-/** Reads one page of a sorted set, which continues after the last task shown, in the order of the scores and the ids. */
+/**
+ * Reads one page of a sorted set, which continues after the last task shown, in the order of the scores and the ids, or in the reverse
+ * order if `descends` is true.
+ */
 async function readSortedSetPage(
   redis: Commander,
   set: string,
   limit: number,
-  position: Position | undefined,
+  { position, descends }: { readonly position: Position | undefined; readonly descends: boolean },
 ): Promise<PlacePage> {
   const at = position !== undefined && 'score' in position ? position : { last: '', score: '' }
-  const found = await runScript(redis, sortedSetPage, { set }, { ...at, limit: limit + 1 })
+  const args = { ...at, limit: limit + 1, descends: descends ? 1 : 0 }
+  const found = await runScript(redis, sortedSetPage, { set }, args)
   const page = found.slice(0, limit)
   const last = page.at(-1)
   const hasMore = found.length > limit && last !== undefined

@@ -13,6 +13,9 @@ export interface Reads {
   hmget(key: string, ...fields: readonly string[]): Reads
   hvals(key: string): Reads
   llen(key: string): Reads
+  xlen(key: string): Reads
+  /** Adds a read whose result is a list with the first entry of a stream. */
+  firstEntry(key: string): Reads
   zcard(key: string): Reads
   /** Adds a read whose result is the number of members with a score of more than `above`. */
   zcountAbove(key: string, above: number): Reads
@@ -30,6 +33,8 @@ function collect(commands: Command[]): Reads {
     hmget: (key, ...fields) => add('HMGET', key, ...fields),
     hvals: (key) => add('HVALS', key),
     llen: (key) => add('LLEN', key),
+    xlen: (key) => add('XLEN', key),
+    firstEntry: (key) => add('XRANGE', key, '-', '+', 'COUNT', '1'),
     zcard: (key) => add('ZCARD', key),
     zcountAbove: (key, above) => add('ZCOUNT', key, `(${above}`, '+inf'),
     zscore: (key, member) => add('ZSCORE', key, member),

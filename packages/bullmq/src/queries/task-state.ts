@@ -4,12 +4,13 @@ import {
   type AttemptRecord,
   isFinal,
   type Progress,
+  type TaskGroup,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
-import { MAX_ATTEMPT_RECORDS, MAX_LOSSES } from '@bullpen/engine/internal'
+import { decodeLines, envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
+import { MAX_ATTEMPT_RECORDS, MAX_LOSSES, parseIdentity } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
@@ -84,6 +85,10 @@ export function decodeState(
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
     ...(status === 'dead' && fingerprintOf(fields)),
     ...retriesIn(fields),
+    ...(stored?.followUpOf !== undefined && { followUpOf: stored.followUpOf as TaskId }),
+    ...followUpsIn(fields),
+    ...(stored?.group !== undefined && { group: stored.group as TaskGroup }),
+    ...compensationsIn(fields),
     ...(stored?.retryOf !== undefined && { retryOf: stored.retryOf as TaskId }),
   }
 }
@@ -99,6 +104,22 @@ function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskReco
   if (!found.success) return {}
   return {
     retries: found.data.map(({ at, by, copy }) => ({ at, by, ...(copy !== undefined && { copy: copy as TaskId }) })),
+  }
+}
+
+function followUpsIn({ followUps }: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps'> {
+  const found = decodeLines(followUps ?? '').map(({ on, template: { task, queue } }) => ({ on, task, queue }))
+  return found.length === 0 ? {} : { followUps: found }
+}
+
+function compensationsIn({
+  compensations,
+  compensated,
+}: Readonly<Record<string, string>>): Pick<TaskRecord, 'compensations' | 'compensatedAt'> {
+  const identities = compensations?.split('\n').map((line) => line.slice(0, line.indexOf(' ')))
+  return {
+    ...(identities !== undefined && { compensations: identities.map(parseIdentity) }),
+    ...(compensated !== undefined && { compensatedAt: Number(compensated) }),
   }
 }
 

@@ -1,7 +1,7 @@
 // Several leaders at once, lost replies, and a store that forgets: each tick still enqueues one task.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { defineSchedule, defineTask, type Log } from '@bullpen/contract'
-import { runDueSchedules } from '@bullpen/engine/internal'
+import { runDueSchedules, settingsOf } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -141,7 +141,7 @@ test('a schedule whose input the leader cannot decode does not stop the others',
   expect(await ticks()).toHaveLength(1)
 })
 
-test('with a codec, the input of a schedule is not readable in Redis', async () => {
+test('with a codec, the inputs of a schedule and of its follow-ups are not readable in Redis', async () => {
   const { redis, keys, broker } = await setup()
   const codec = {
     encode: (json: string) => Buffer.from(json).toString('base64'),
@@ -152,9 +152,23 @@ test('with a codec, the input of a schedule is not readable in Redis', async () 
   onTestFinished(() => store.close())
   const [found] = await store.all()
   if (found === undefined) throw new Error('the schedule is not stored')
-  const record = { ...found.record, template: { ...found.record.template, input: { secret: 'x1y2' } } }
+  const after = defineTask({ name: 'test.after', queue: QUEUE, input: z.object({ secret: z.string() }) })
+  const followed = defineTask({
+    ...{ name: 'test.followed', queue: QUEUE, input: z.object({ secret: z.string() }) },
+    onEnd: (followUp) => [followUp(after, ({ input }) => ({ secret: `${input.secret}z3` }))],
+  })
+  const input = { secret: 'x1y2' }
+  const { template } = settingsOf(defineSchedule({ name: 'tick', task: followed, input, every: '1s' }))
+  const record = { ...found.record, template }
   await store.write({ queue: QUEUE, name: 'tick', expected: found.token, token: 'coded', record, wakeAt: undefined })
   expect(await redis.hget(keys.schedules, 'tick')).not.toContain('x1y2')
-  expect((await store.all())[0]?.record.template.input).toEqual({ secret: 'x1y2' })
-  await expect(broker.schedules.list()).rejects.toThrow('codec')
+  const read = (await store.all())[0]?.record.template
+  expect(read?.input).toEqual(input)
+  expect(read?.followUps).toMatchObject([{ on: 'end', task: { task: 'test.after', input: { secret: 'x1y2z3' } } }])
+  const [unread] = await broker.schedules.list()
+  expect(unread?.record.unreadableInput?.reason).toContain('codec')
+  expect(unread?.record.template).not.toHaveProperty('followUps')
+  // A process that cannot decode them leaves them as they are.
+  await broker.schedules.pause('tick', 'ann')
+  expect((await store.all())[0]?.record).toMatchObject({ template: { input, followUps: [{ on: 'end' }] }, paused: {} })
 })

@@ -1,7 +1,13 @@
 // Stores schedules in Redis, each under the hash tag of its task's queue, so that one script can enqueue a tick's task and move the
 // schedule past the tick, even in a Redis Cluster.
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
-import { type ScheduleStore, type ScheduleWrite, type StoredSchedule, storedEnvelope } from '@bullpen/engine/internal'
+import {
+  envelopeText,
+  followUpLines,
+  type ScheduleStore,
+  type ScheduleWrite,
+  type StoredSchedule,
+} from '@bullpen/engine/internal'
 import type { Queue, RedisQueueBackend } from 'bullmq'
 import { openQueue } from '../broker/queue-handles.ts'
 import { collectAdds } from '../internals/composition/add-all-jobs.ts'
@@ -41,18 +47,12 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     return queue.getBackend()
   }
 
-  /** `onUnreadable` is called for each schedule whose input this process cannot decode. Such a schedule is left out. */
-  const read = async (queue: string, within: number | '', onUnreadable: (error: unknown) => void) => {
+  const read = async (queue: string, within: number | '') => {
     const keys = queueKeys(namespace, queue)
     const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
     const found = texts.flatMap(({ token, record: text }) => {
-      try {
-        const record = decodeRecord(text, codec)
-        return record === undefined ? [] : [{ token, record }]
-      } catch (error) {
-        onUnreadable(error)
-        return []
-      }
+      const record = decodeRecord(text, codec)
+      return record === undefined ? [] : [{ token, record }]
     })
     const records = found.map(({ record }) => record)
     const statuses = await call(() => lastStatuses(redis, keys, records))
@@ -83,20 +83,21 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     async all() {
       const registered = await call(() => registeredQueues(redis, namespace))
       const names = new Set([...queues, ...registered.map(({ name }) => name)])
-      const found = [...names].map((queue) =>
-        read(queue, '', (error) => {
-          // Another catalogue in the namespace may have another codec.
-          if (queues.includes(queue)) throw error
-        }),
-      )
+      const found = [...names].map((queue) => read(queue, ''))
       return (await Promise.all(found)).flatMap(({ schedules }) => schedules)
     },
     async due(queue, withinMs) {
-      let unreadable: unknown
-      const found = await read(queue, withinMs, (error) => {
-        unreadable ??= error
-      })
-      return { ...found, unreadable }
+      const { now, schedules } = await read(queue, withinMs)
+      const [unreadable] = schedules.flatMap(({ record: { name, unreadableInput } }) =>
+        unreadableInput === undefined
+          ? []
+          : [new Error(`the input of schedule '${name}' cannot be decoded: ${unreadableInput.reason}`)],
+      )
+      return {
+        now,
+        schedules: schedules.filter(({ record }) => record.unreadableInput === undefined),
+        ...(unreadable !== undefined && { unreadable }),
+      }
     },
     write,
     troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
@@ -108,9 +109,9 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
 
 /** Returns what BullMQ would send to add this task. A schedule's task is not subject to the queue's limits. */
 function addOf(backend: RedisQueueBackend, task: NewTask, codec: PayloadCodec | undefined) {
-  const data = JSON.stringify(storedEnvelope(task, codec))
-  const admitted = { expectedStartAt: undefined, onNotStored: undefined, noRoom: undefined }
-  const [add] = collectAdds(backend, { task, data, admitted })
+  const stored = { data: envelopeText(task, codec), followUps: followUpLines(task.followUps, codec) }
+  const admitted = { limits: undefined, expectedStartAt: undefined, onNotStored: undefined, noRoom: undefined }
+  const [add] = collectAdds(backend, { task, stored, admitted })
   if (add === undefined) throw new Error('BullMQ has sent no script to add the task')
   return add
 }

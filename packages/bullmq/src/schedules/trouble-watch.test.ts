@@ -85,7 +85,7 @@ test('each trouble is logged once when it begins and once when it is over, also 
     ]),
   )
   await eventually(async () => (await first.schedules.troubles(QUEUE)).overlapping === 1)
-  expect(await first.schedules.troubles(QUEUE)).toEqual({ failing: 0, overlapping: 1, missed: 1 })
+  expect(await first.schedules.troubles(QUEUE)).toEqual({ failing: 0, overlapping: 1, missed: 1, unreadable: 0 })
   await first.close()
 
   const second = open()
@@ -118,6 +118,7 @@ test('a leader that another one has replaced stores nothing, and a queue is exam
   const options = {
     redis,
     namespace,
+    codec: undefined,
     now: Date.now,
     onBegun: (_: string, name: string) => void begun.push(name),
     onEnded() {},

@@ -2,6 +2,7 @@
 // which schedules are in trouble, so that every process can count them.
 import type { ScheduleTrouble } from '@bullpen/contract'
 import { SCHEDULE_TROUBLES } from '@bullpen/contract/internal'
+import type { PayloadCodec } from '@bullpen/engine'
 import {
   countTroubles,
   type ReportedTrouble,
@@ -18,11 +19,13 @@ import { type QueueKeys, queueKeys } from '../keys.ts'
 import { reportTroublesScript } from '../scripts/schedules/report-troubles.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { lastStatuses } from './run-statuses.ts'
-import { parseRecord } from './stored-record.ts'
+import { parseStored } from './stored-record.ts'
 
 export interface TroubleWatchOptions {
   readonly redis: Commander
   readonly namespace: string
+  /** Decodes the schedules' inputs. A schedule whose input cannot be decoded is in trouble. */
+  readonly codec: PayloadCodec | undefined
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number
   /** How often the schedules of a queue are examined, in ms. Defaults to 30,000. */
@@ -46,7 +49,7 @@ const reportedSchema = z.array(z.object({ kind: z.enum(SCHEDULE_TROUBLES), since
  * next leader reports the trouble again.
  */
 export function createTroubleWatch(options: TroubleWatchOptions): (queue: string, term: Term) => Promise<void> {
-  const { redis, namespace, now, everyMs = WATCH_EVERY_MS, onBegun, onEnded } = options
+  const { redis, namespace, codec, now, everyMs = WATCH_EVERY_MS, onBegun, onEnded } = options
   const examinedAt = new Map<string, number>()
 
   const report = async (
@@ -69,7 +72,7 @@ export function createTroubleWatch(options: TroubleWatchOptions): (queue: string
     const keys = queueKeys(namespace, queue)
     const left = await readReported(redis, keys)
     const seen = new Set<string>()
-    for await (const records of pagesOf(redis, keys)) {
+    for await (const records of pagesOf(redis, keys, codec)) {
       const statuses = await lastStatuses(redis, keys, records)
       for (const record of records) {
         if (isOver()) return
@@ -104,12 +107,16 @@ async function readReported(redis: Commander, keys: QueueKeys): Promise<Map<stri
   )
 }
 
-async function* pagesOf(redis: Commander, keys: QueueKeys): AsyncGenerator<readonly ScheduleRecord[]> {
+async function* pagesOf(
+  redis: Commander,
+  keys: QueueKeys,
+  codec: PayloadCodec | undefined,
+): AsyncGenerator<readonly ScheduleRecord[]> {
   let cursor = '0'
   do {
     const [next, entries] = await redis.hscan(keys.schedules, cursor, 'COUNT', PAGE_SIZE)
     // The names and the values alternate.
-    yield entries.flatMap((text, i) => (i % 2 === 1 ? (parseRecord(text) ?? []) : []))
+    yield entries.flatMap((text, i) => (i % 2 === 1 ? (parseStored(text, codec) ?? []) : []))
     cursor = next
   } while (cursor !== '0')
 }

@@ -37,9 +37,13 @@ it('every script, also each composed one, begins with #!lua', () => {
 it('only a script that adds something new is refused by a full Redis', () => {
   expect(namesWith('#!lua').toSorted()).toEqual([
     'add-all',
+    'add-members',
     ...['addDelayedJob', 'addJobScheduler', 'addLog', 'addParentJob', 'addPrioritizedJob', 'addStandardJob'],
     'claim-namespace',
+    'create-group',
+    'emit-items',
     'run-schedule',
+    'start-run',
   ])
 })
 
@@ -49,6 +53,8 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       // fetch, and end or requeue an attempt
       ...['moveToActive', 'moveToFinished', 'moveToDelayed', 'moveToWaitingChildren', 'retryJob'],
       ...['moveJobFromActiveToWait', 'moveStalledJobsToWait', 'saveStacktrace', 'updateProgress', 'keep-step'],
+      // what a running task stores
+      ...['register-task', 'write-events'],
       // renew and release locks
       ...['renew-locks', 'extendLock', 'extendLocks', 'releaseLock'],
       // cancel and expire

@@ -86,6 +86,19 @@ export async function runScript<Key extends string, Arg extends string, Answer>(
   return script.answer(await commandOf(redis, script)(flatten(script, keys, args, more)))
 }
 
+/**
+ * Works like {@link runScript}, but always sends the script's text. If only its hash were sent and Redis did not know the script, the
+ * call would be sent again, behind the calls that followed it.
+ */
+export async function runScriptInOrder<Key extends string, Arg extends string, Answer>(
+  redis: Commander,
+  script: Script<Key, Arg, Answer>,
+  keys: Values<Key, string>,
+  args: Values<Arg, string | number>,
+): Promise<Answer> {
+  return script.answer(await redis.eval(script.lua, script.numberOfKeys, ...flatten(script, keys, args, [])))
+}
+
 /** Runs a script on one of BullMQ's clients, which may use a library other than ioredis. */
 export async function runScriptOnClient<Key extends string, Arg extends string, Answer>(
   client: RedisClient,

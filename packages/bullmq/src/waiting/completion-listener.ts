@@ -1,97 +1,101 @@
-// Wakes callers that are waiting for a task to end. Follows the queue's event stream while any caller is waiting.
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log } from '@bullpen/contract'
+// Wakes callers that are waiting for a task to end. Follows BullMQ's event stream of the queue while any caller is waiting.
 import { endedJob } from '../internals/event-stream.ts'
+import { newestId, type StreamFollower, type StreamListener } from '../redis/stream-follower.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** How long one read of the stream may block, in ms. */
-const BLOCK_MS = 5_000
+/** How long a queue is followed after its last caller has gone, in ms, because the next caller usually arrives soon. */
+const KEPT_MS = 5_000
+
 /**
- * How often a waiting caller is woken without an event, in ms. Even if the stream was trimmed or the connection was lost, the
- * caller is therefore woken, although late.
+ * How often a waiting caller looks at its task without an event, in ms, because a program without Bullpen can delete tasks without
+ * adding an event.
  */
-export const RECHECK_MS = 1_000
-/** The maximum number of entries per read. */
-const PAGE_SIZE = 1_000
-const RETRY_MS = 200
+const RECHECK_MS = 10_000
 
 type Wake = () => void
 
 export interface Wait {
-  /** Once this promise resolves, no later event is missed. The promise stays pending while Redis is unreachable. */
+  /** Once this promise resolves, no later event is missed. Rejects if Redis can't be read. */
   readonly following: Promise<void>
   stop(): void
 }
 
 export interface CompletionListener {
-  /** Calls `wake` when the task's event arrives, and once per second in case the event was missed, until `stop` is called. */
+  /**
+   * Calls `wake` when the task has ended, until `stop` is called. Also calls `wake` if the task may have ended unnoticed: after the
+   * connection was lost, if Redis has dropped entries of the stream before they were read, and every 10 s.
+   */
   wait(id: string, wake: Wake): Wait
   close(): void
 }
 
-/**
- * Opens a listener. `connect` is called to open a connection that may block in a command, which is closed when no caller is
- * waiting.
- */
-export function openCompletionListener(events: string, connect: () => Commander, log: Log): CompletionListener {
+export interface CompletionListenerOptions {
+  readonly redis: Commander
+  /** The key of BullMQ's event stream. */
+  readonly events: string
+  readonly follower: StreamFollower
+}
+
+export function openCompletionListener({ redis, events, follower }: CompletionListenerOptions): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
-  let reader: { readonly redis: Commander; readonly following: Promise<void> } | undefined
+  let current: Following | undefined
+  let stopping: NodeJS.Timeout | undefined
 
-  const startReader = (): { redis: Commander; following: Promise<void> } => {
-    const redis = connect()
-    const following = newestEvent(redis, events)
-      .then((from) => {
-        void read(redis, from)
-      })
-      // Without the stream, the once-per-second recheck wakes the callers.
-      .catch((err: unknown) => log.warn({ err }, 'event stream could not be read; waiting callers are notified late'))
-    return { redis, following }
+  const wakeAll = (): void => {
+    for (const wakes of waiting.values()) for (const wake of wakes) wake()
   }
-
-  const read = async (redis: Commander, from: string): Promise<void> => {
-    let last = from
-    while (reader?.redis === redis) {
-      try {
-        const answer = await redis.xread('COUNT', PAGE_SIZE, 'BLOCK', BLOCK_MS, 'STREAMS', events, last)
-        for (const [entry, fields] of answer?.[0]?.[1] ?? []) {
-          last = entry
-          const id = endedJob(fields)
-          if (id !== undefined) for (const wake of waiting.get(id) ?? []) wake()
-        }
-      } catch (err) {
-        if (reader?.redis !== redis) return
-        log.debug({ err }, 'reading the event stream failed')
-        await sleep(RETRY_MS)
-      }
+  const onEntries: StreamListener['onEntries'] = (entries) => {
+    for (const [, fields] of entries) {
+      const id = endedJob(fields)
+      if (id !== undefined) for (const wake of waiting.get(id) ?? []) wake()
     }
   }
 
-  const stopReader = (): void => {
-    const stopped = reader
-    reader = undefined
-    stopped?.redis.disconnect()
+  const start = (): Following => {
+    const own: Following = { started: Promise.resolve(), stop: () => {} }
+    own.started = newestId(redis, events).then(
+      (from) => {
+        if (current === own) own.stop = follower.follow(events, from, { onEntries, onMissed: wakeAll })
+      },
+      (error: unknown) => {
+        // The next caller tries again.
+        if (current === own) current = undefined
+        throw error
+      },
+    )
+    return own
+  }
+
+  const stop = (): void => {
+    clearTimeout(stopping)
+    stopping = undefined
+    const stopped = current
+    current = undefined
+    stopped?.stop()
   }
 
   return {
     wait(id, wake) {
+      clearTimeout(stopping)
+      stopping = undefined
       const wakes = waiting.get(id) ?? new Set()
       waiting.set(id, wakes.add(wake))
       const recheck = setInterval(wake, RECHECK_MS)
-      reader ??= startReader()
-      const stop = (): void => {
+      current ??= start()
+      const stopWaiting = (): void => {
         clearInterval(recheck)
         wakes.delete(wake)
         if (wakes.size === 0 && waiting.get(id) === wakes) waiting.delete(id)
-        if (waiting.size === 0) stopReader()
+        if (waiting.size === 0) stopping ??= setTimeout(stop, KEPT_MS).unref()
       }
-      return { following: reader.following, stop }
+      return { following: current.started, stop: stopWaiting }
     },
-    close: stopReader,
+    close: stop,
   }
 }
 
-/** Returns the id to read after, so that no event after this call is missed. */
-async function newestEvent(redis: Commander, events: string): Promise<string> {
-  const [newest] = await redis.xrevrange(events, '+', '-', 'COUNT', 1)
-  return newest?.[0] ?? '0-0'
+interface Following {
+  /** Resolves once no later event is missed. */
+  started: Promise<void>
+  stop: () => void
 }

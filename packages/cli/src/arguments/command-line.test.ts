@@ -2,7 +2,15 @@
 import { expect, test } from 'vitest'
 import { readConnection } from '../connection.ts'
 import { parseCommandLine } from './command-line.ts'
-import { parseChoice, parseCount, parseDuration, parseLimit, parseMeta, parseStatus } from './option-values.ts'
+import {
+  parseChoice,
+  parseCount,
+  parseDuration,
+  parseDurationWithin,
+  parseLimit,
+  parseMeta,
+  parseStatus,
+} from './option-values.ts'
 import { UsageError } from './usage-error.ts'
 
 const usageError = (message: string | RegExp) =>
@@ -49,6 +57,11 @@ test('--help and --version need no command and no arguments', () => {
 
 test.each([
   ['a duration without a unit', () => parseDuration('--delay', '30'), '--delay is "30"'],
+  [
+    'a total timeout beyond the maximum',
+    () => parseDurationWithin('--total-timeout', '999d', { min: '1s', max: '30d' }),
+    `--total-timeout is "999d"; expected a duration from '1s' to '30d'`,
+  ],
   ['a wait beyond the maximum', () => parseDuration('--wait', '31s', '30s'), "--wait is '31s'; the maximum is 30s"],
   ['a limit that is a word', () => parseLimit('--timeout', 'never'), '--timeout is "never"'],
   ['a label without =', () => parseMeta(['a']), "--meta is 'a'; expected KEY=VALUE"],

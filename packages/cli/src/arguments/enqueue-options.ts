@@ -1,7 +1,8 @@
 // Parses the options of a task that is enqueued.
-import type { CallBackoff, CallRetry, Duration, UniqueOptions } from '@bullpen/contract'
+import type { CallBackoff, CallRetry, Duration, FollowUp, UniqueOptions } from '@bullpen/contract'
 import { BACKOFF_TYPES, MAX_ATTEMPTS, MAX_FACTOR, ON_CONFLICT } from '@bullpen/contract/internal'
 import type { CommandLine } from './command-line.ts'
+import { parseJsonInput } from './json-input.ts'
 import {
   parseChoice,
   parseCount,
@@ -23,6 +24,7 @@ export function parseEnqueueOptions(values: Values) {
   return withoutUndefined({
     meta: parseMeta(values.meta),
     tags: values.tag,
+    ...parseFollowUps(values),
     delay: parseDuration('--delay', values.delay),
     runAt: parseTime('--run-at', values['run-at']),
     priority: parsePriority(values.priority),
@@ -35,6 +37,23 @@ export function parseEnqueueOptions(values: Values) {
     queueTimeout: parseLimit('--queue-timeout', values['queue-timeout']),
     totalTimeout: parseLimit('--total-timeout', values['total-timeout']),
   })
+}
+
+/** Returns the follow-ups that were given. @throws UsageError. */
+export function parseFollowUps(values: Values) {
+  return withoutUndefined({
+    onSuccess: values['on-success']?.map((text) => parseFollowUp('--on-success', text)),
+    onFailure: values['on-failure']?.map((text) => parseFollowUp('--on-failure', text)),
+    onEnd: values['on-end']?.map((text) => parseFollowUp('--on-end', text)),
+  })
+}
+
+/** Parses a follow-up such as `receipt.send={"order":7}`. The input defaults to `{}`. */
+function parseFollowUp(option: string, text: string): FollowUp {
+  const [task = '', ...rest] = text.split('=')
+  if (task === '')
+    throw new UsageError(`${option} is ${JSON.stringify(text)}; expected TASK={JSON}, such as mail.send={"n":5}`)
+  return { task, input: rest.length === 0 ? {} : parseJsonInput(option, rest.join('=')) }
 }
 
 function retryIn(values: Values): CallRetry | undefined {

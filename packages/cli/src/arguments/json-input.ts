@@ -5,13 +5,20 @@ import { isSystemError } from '../bulk/source.ts'
 import { unsendable } from './json-value.ts'
 import { UsageError } from './usage-error.ts'
 
+const EXPECTED = 'expected JSON, such as {"n":5}'
+
+/** The argument or the option that contains the input, as error messages name it. */
+type InputSource = 'INPUT' | '--input'
+
 /**
- * Parses `text`, or all of `stdin` if `text` is `-`. Returns `{}` if `text` is undefined. @throws UsageError if it cannot be read or
- * sent as JSON.
+ * Parses `text`, which was given as `source`, or all of `stdin` if `text` is `-`. Returns `{}` if `text` is undefined.
+ *
+ * @throws UsageError if it cannot be read or sent as JSON.
  */
-export async function readInput(text: string | undefined, stdin: Readable): Promise<unknown> {
+export async function readInput(source: InputSource, text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
-  return text === '-' ? parse('standard input', decodeUtf8(await readAll(stdin))) : parse('INPUT', text)
+  if (text === '-') return parseJsonInput('standard input', decodeUtf8(await readAll(stdin)), EXPECTED)
+  return parseJsonInput(source, text, `${EXPECTED}, or - to read it from standard input`)
 }
 
 async function readAll(stdin: Readable): Promise<Uint8Array> {
@@ -22,21 +29,22 @@ async function readAll(stdin: Readable): Promise<Uint8Array> {
   }
 }
 
-function parse(source: string, text: string): unknown {
-  const value = parseJson(source, text)
+/** Parses JSON. `source` names its place in messages. @throws UsageError if the text is not JSON or cannot be sent. */
+export function parseJsonInput(source: string, text: string, expected: string = EXPECTED): unknown {
+  const value = parseJson(source, text, expected)
   const problem = unsendable(value)
   if (problem !== undefined) throw new UsageError(`${source} ${problem}`)
   return value
 }
 
-function parseJson(source: string, text: string): unknown {
-  if (text.trim() === '') throw new UsageError(`${source} is empty; expected JSON, such as {"n":5}`)
+function parseJson(source: string, text: string, expected: string): unknown {
+  if (text.trim() === '') throw new UsageError(`${source} is empty; ${expected}`)
   try {
     return JSON.parse(text)
   } catch (error) {
     // Node's message contains either the position or the text around it.
     const reason = (error as SyntaxError).message.replace(/ is not valid JSON$/, '')
-    throw new UsageError(`${source} is not valid JSON: ${reason}`)
+    throw new UsageError(`${source} is not valid JSON: ${reason}; ${expected}`)
   }
 }
 

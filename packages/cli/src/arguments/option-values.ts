@@ -10,9 +10,11 @@ import {
 } from '@bullpen/contract'
 import {
   bytes,
+  type DurationRange,
   KEY_RELEASES,
   limitMs,
   MAX_PRIORITY,
+  millisecondsWithin,
   suggestion,
   TASK_STATUSES,
   whenFullSchema,
@@ -25,6 +27,12 @@ export function parseDuration(option: string, text: string | undefined, longest?
   if (longest !== undefined && ms > milliseconds(longest)) {
     throw new UsageError(`${option} is '${text}'; the maximum is ${longest}`)
   }
+  return text as Duration
+}
+
+export function parseDurationWithin(option: string, text: string | undefined, range: DurationRange) {
+  if (text === undefined) return undefined
+  asUsageError(() => millisecondsWithin(text, option, range))
   return text as Duration
 }
 
@@ -55,7 +63,7 @@ export function parseWhenFull(text: string | undefined): WhenFull | undefined {
 export function parseTime(option: string, text: string | undefined): string | undefined {
   // Date.parse also accepts times without an offset, which would depend on the time zone of this machine.
   if (text === undefined || (/T.*(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text)))) return text
-  throw new UsageError(`${option} is '${text}'; expected a time with an offset, such as 2030-01-31T09:00:00Z`)
+  throw new UsageError(`${option} is '${text}'; expected a time with an offset, such as 2030-12-31T09:00:00Z`)
 }
 
 export function parsePriority(text: string | undefined): number | undefined {

@@ -20,11 +20,29 @@ export const OPTIONS = {
     value: 'TAG',
     help: 'attach a tag, which can be used to cancel tasks; can be repeated up to 10 times',
   },
+  'on-success': {
+    type: 'string',
+    multiple: true,
+    value: 'TASK={JSON}',
+    help: 'enqueue TASK with this input when the task is completed; can be repeated',
+  },
+  'on-failure': {
+    type: 'string',
+    multiple: true,
+    value: 'TASK={JSON}',
+    help: 'the same, when the task is dead or expired',
+  },
+  'on-end': {
+    type: 'string',
+    multiple: true,
+    value: 'TASK={JSON}',
+    help: 'the same, when the task is completed, dead, cancelled or expired',
+  },
   delay: { type: 'string', value: 'DURATION', help: 'wait at least this long before starting the task' },
   'run-at': {
     type: 'string',
     value: 'TIME',
-    help: 'start the task at this time, such as 2030-01-31T09:00:00Z, instead of now',
+    help: 'start the task at this time, such as 2030-12-31T09:00:00Z, instead of now',
   },
   priority: {
     type: 'string',
@@ -119,6 +137,10 @@ export const OPTIONS = {
     value: 'INPUT',
     help: "the JSON that replaces the task's input, or - to read it from standard input",
   },
+  'after-compensation': {
+    type: 'boolean',
+    help: 'retry even if compensations have undone steps of the task',
+  },
   'to-queue': {
     type: 'string',
     value: 'QUEUE',
@@ -153,6 +175,20 @@ export const OPTIONS = {
     value: 'TEXT',
     help: 'include only tasks whose error message contains this text, regardless of the case of A to Z',
   },
+  'on-error': {
+    type: 'string',
+    value: 'POLICY',
+    help: 'what happens when a member is dead or has expired: cancel the others, or continue (default)',
+  },
+  keep: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'how long the group is kept after its end, from 1d to 30d (default: 1d)',
+  },
+  group: { type: 'string', value: 'ID', help: 'the id of a group' },
+  open: { type: 'boolean', help: 'do not seal the group, so that members can be added later' },
+  seal: { type: 'boolean', help: 'seal the group, so that no further members can be added' },
+  from: { type: 'string', value: 'N', help: 'the number of the first member to show (default: 0)' },
   limit: { type: 'string', value: 'N', help: 'show at most N tasks (default: 50)' },
   all: { type: 'boolean', help: 'show all tasks, page by page' },
   cron: {
@@ -187,7 +223,10 @@ export const OPTIONS = {
     value: 'N',
     help: 'show the next N ticks, up to 100 (default: 1, or 5 for a single schedule)',
   },
-  trouble: { type: 'boolean', help: 'list only the schedules that are failing, overlapping or missing ticks' },
+  trouble: {
+    type: 'boolean',
+    help: 'list only the schedules that are failing, overlapping, missing ticks or unreadable',
+  },
   worker: { type: 'string', value: 'WORKER', help: 'the worker, or a unique prefix of its name' },
   slots: { type: 'boolean', help: 'also show every slot and the task that it is running' },
   mode: {
@@ -196,6 +235,8 @@ export const OPTIONS = {
     help: 'the drain mode: light, soft, soft_timeout or hard (default: soft_timeout)',
   },
   'dry-run': { type: 'boolean', help: 'show what would happen, and do not change anything' },
+  orphans: { type: 'boolean', help: 'find keys in Redis that belong to nothing (required)' },
+  delete: { type: 'boolean', help: 'delete those of the keys that have no owner' },
   yes: { type: 'boolean', help: 'do not ask for confirmation (required if standard input is not a terminal)' },
   hard: { type: 'boolean', help: 'interrupt the task that the slot is running' },
   concurrency: {
@@ -252,6 +293,21 @@ export const OPTIONS = {
 } as const satisfies Readonly<Record<string, Option>>
 
 export type OptionName = keyof typeof OPTIONS
+
+/** The options for a task's attempts: their number, the backoff between them, and the timeouts. */
+export const ATTEMPT_OPTIONS = [
+  'max-attempts',
+  'backoff',
+  'initial-delay',
+  'max-delay',
+  'factor',
+  'delays',
+  'backoff-jitter',
+  'timeout',
+  'heartbeat-timeout',
+  'queue-timeout',
+  'total-timeout',
+] as const satisfies readonly OptionName[]
 
 /** The options that every command accepts. */
 export const COMMON_OPTIONS: readonly OptionName[] = ['api', 'key', 'json', 'help', 'version']

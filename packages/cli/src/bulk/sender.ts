@@ -82,10 +82,12 @@ export function createSender(options: SenderOptions): Send {
         maxLines = Math.min(2 * maxLines, MAX_BULK_TASKS)
       }
       if (error === undefined) continue
-      const pause = Math.max(delay, error.retryAfterMs ?? 0)
-      if (endedAt + pause > giveUpAt) throw error
+      const leftMs = giveUpAt - endedAt
+      const requestedMs = error.retryAfterMs ?? 0
+      if (leftMs <= 0 || requestedMs > leftMs) throw error
       onWait(error)
-      await sleep(pause)
+      // The last try begins when the time is over.
+      await sleep(Math.ceil(Math.min(Math.max(delay, requestedMs), leftMs)))
       delay = Math.min(2 * delay, MAX_DELAY_MS)
     }
   }

@@ -4,7 +4,7 @@ import { readInput } from '../arguments/json-input.ts'
 import { parseDuration } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { acceptedLine } from '../output/task-text.ts'
+import { acceptedLine } from '../output/tasks/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 import { commandOf } from './command-table.ts'
 import { enqueueBulk } from './enqueue-bulk.ts'
@@ -21,7 +21,7 @@ export async function enqueue(context: CommandContext): Promise<ExitCode> {
   const idempotencyKey = values['idempotency-key']
   const options = { ...parseEnqueueOptions(values), ...(idempotencyKey !== undefined && { idempotencyKey }) }
   const client = connect()
-  const input = await readInput(text, stdin)
+  const input = await readInput('INPUT', text, stdin)
   const { whenFull } = options
   // The client returns a dropped task only if the call itself specifies `drop`. Otherwise, it throws an error.
   const accepted = await (whenFull === 'drop'

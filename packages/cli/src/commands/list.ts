@@ -4,7 +4,7 @@ import { parseCount, parseStatus, requireValue } from '../arguments/option-value
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { count, plain } from '../output/format.ts'
-import { listLine } from '../output/task-text.ts'
+import { listLine } from '../output/tasks/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 
 export async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {

@@ -1,7 +1,7 @@
 // bullpen show: shows a task, either now or once it has ended.
 import { parseDuration } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { taskLines } from '../output/task-text.ts'
+import { taskLines } from '../output/tasks/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 import { MAX_WAIT, waitForTask } from './wait-for-task.ts'
 

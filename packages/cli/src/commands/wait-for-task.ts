@@ -3,7 +3,7 @@ import { type Client, ResultTimeoutError } from '@bullpen/client'
 import type { Duration, TaskView } from '@bullpen/contract'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
-import { taskLines } from '../output/task-text.ts'
+import { taskLines } from '../output/tasks/task-text.ts'
 
 /** The longest wait. Node's timers overflow after 24 days. */
 export const MAX_WAIT: Duration = '1d'

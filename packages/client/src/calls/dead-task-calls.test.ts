@@ -101,6 +101,15 @@ test('deadTaskRequests lists the requests of all queues or of one', async () => 
   expect(seen.map(({ url }) => url)).toEqual(['/v1/dead-tasks/requests', '/v1/dead-tasks/requests?queue=cpu&limit=5'])
 })
 
+test('stopDeadRequest repeats a lost request, and returns the final progress', async () => {
+  const stopped = { ...REQUEST, status: 'stopped', changed: 3, stoppedBy: 'ann (key 1)' }
+  const { client, seen } = await api(['break', [200, stopped]])
+  expect(await client.stopDeadRequest('cpu-1', { by: 'ann' })).toEqual(stopped)
+  expect(seen.map(({ method, url, body }) => [`${method} ${url}`, body])).toEqual(
+    Array(2).fill(['POST /v1/dead-tasks/requests/cpu-1/stop', { by: 'ann' }]),
+  )
+})
+
 test('a request by filter whose response is lost is not repeated, and a preview is', async () => {
   const lost = await api(['break', [202, REQUEST]])
   await expect(lost.client.retryDead({ queue: 'cpu' })).rejects.toMatchObject({ outcome: 'unknown' })

@@ -24,11 +24,9 @@ import {
 import { randomId } from '../random-id.ts'
 import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
+import { type PageOptions, pagesOf } from './pages.ts'
 
-interface SearchOptions extends DeadTaskFilter, Abortable {
-  /** The number of tasks per request, from 1 to 200. Defaults to 50. */
-  readonly pageSize?: number
-}
+interface SearchOptions extends DeadTaskFilter, PageOptions {}
 
 export interface DeadTaskCalls {
   /** Lists the dead tasks that match every field, newest first. Each page is requested when the iteration reaches it. */
@@ -47,6 +45,11 @@ export interface DeadTaskCalls {
   previewDead(filter: DeadTaskFilter, options?: Abortable): Promise<DeadTaskPreview>
   /** Returns the progress of a request, which is available for seven days after the request is done. */
   deadTaskRequest(id: string, options?: Abortable): Promise<DeadTaskRequest>
+  /**
+   * Stops a request. Once the call has resolved, no further task is changed, and the tasks that were already changed stay so. Returns
+   * the final progress, whose status is `done` if the call came too late.
+   */
+  stopDeadRequest(id: string, options?: Abortable & { readonly by?: string }): Promise<DeadTaskRequest>
   /**
    * Lists the requests of {@link retryDead} and {@link deleteDead} in one queue or in all of them, newest first: who sent them, and
    * how many tasks were changed. A request is listed for seven days after it is done, if it is among the newest 1,000 of its queue.
@@ -78,16 +81,9 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
 
   return {
     async *deadTasks({ pageSize, signal, ...filter }) {
-      let cursor: string | undefined
-      do {
-        const query = new URLSearchParams({ ...filter })
-        if (pageSize !== undefined) query.set('limit', String(pageSize))
-        if (cursor !== undefined) query.set('cursor', cursor)
-        const request = { method: 'GET', path: `v1/dead-tasks?${query}`, isExpected: isTaskPage } as const
-        const page = await send('look-up', request, signal)
-        yield* page.tasks
-        cursor = page.next
-      } while (cursor !== undefined)
+      const page = { ...(pageSize !== undefined && { pageSize }), ...(signal !== undefined && { signal }) }
+      const listing = { path: 'v1/dead-tasks', query: new URLSearchParams({ ...filter }), isExpected: isTaskPage }
+      for await (const { tasks } of pagesOf(send, listing, page)) yield* tasks
     },
 
     async countDead({ queue, signal } = {}) {
@@ -121,6 +117,12 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
     async deadTaskRequest(id, { signal } = {}) {
       const path = `v1/dead-tasks/requests/${encodeURIComponent(id)}`
       return send('look-up', { method: 'GET', path, isExpected: isDeadRequest }, signal)
+    },
+
+    async stopDeadRequest(id, { by, signal } = {}) {
+      const path = `v1/dead-tasks/requests/${encodeURIComponent(id)}/stop`
+      const body = JSON.stringify({ by })
+      return send('idempotent', { method: 'POST', path, body, isExpected: isDeadRequest }, signal)
     },
 
     async deadTaskRequests({ queue, limit, signal } = {}) {

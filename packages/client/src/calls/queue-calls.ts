@@ -3,12 +3,11 @@ import type { Cancellation, CancelPreview, CancelRequest, TaskStatus, TaskView }
 import { isCancellation, isCancelPreview, isTaskPage } from '../http/responses.ts'
 import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
+import { type PageOptions, pagesOf } from './pages.ts'
 
-interface ListOptions extends Abortable {
+interface ListOptions extends PageOptions {
   readonly queue: string
   readonly status: TaskStatus
-  /** The number of tasks per request, from 1 to 200. Defaults to 50. */
-  readonly pageSize?: number
 }
 
 export interface QueueCalls {
@@ -23,7 +22,10 @@ export interface QueueCalls {
   previewCancel(filter: CancelRequest, options?: Abortable): Promise<CancelPreview>
   /** Returns the progress of a {@link cancelMany}, which is available for 24 hours after the cancellation is completed. */
   cancellation(id: string, options?: Abortable): Promise<Cancellation>
-  /** Lists a queue's tasks that have the given status. Each page is requested when the iteration reaches it. */
+  /**
+   * Lists a queue's tasks that have the given status. Tasks that have ended are listed newest first. Each page is requested when the
+   * iteration reaches it.
+   */
   list(options: ListOptions): AsyncGenerator<TaskView, void, void>
 }
 
@@ -45,17 +47,9 @@ export function queueCalls(send: SendRequest): QueueCalls {
       return send('look-up', { method: 'GET', path, isExpected: isCancellation }, signal)
     },
 
-    async *list({ queue, status, pageSize, signal }) {
-      let cursor: string | undefined
-      do {
-        const query = new URLSearchParams({ queue, status })
-        if (pageSize !== undefined) query.set('limit', String(pageSize))
-        if (cursor !== undefined) query.set('cursor', cursor)
-        const request = { method: 'GET', path: `v1/tasks?${query}`, isExpected: isTaskPage } as const
-        const page = await send('look-up', request, signal)
-        yield* page.tasks
-        cursor = page.next
-      } while (cursor !== undefined)
+    async *list({ queue, status, ...page }) {
+      const listing = { path: 'v1/tasks', query: new URLSearchParams({ queue, status }), isExpected: isTaskPage }
+      for await (const { tasks } of pagesOf(send, listing, page)) yield* tasks
     },
   }
 }

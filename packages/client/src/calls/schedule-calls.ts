@@ -23,6 +23,7 @@ import {
 import type { Check } from '../http/shape.ts'
 import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
+import { type PageOptions, pagesOf } from './pages.ts'
 
 interface ChangeOptions extends Abortable {
   /** The name of the person or program that sends the request, for the API's log and the schedule's `changedBy`. */
@@ -34,10 +35,12 @@ export type ScheduleSettings = { readonly name: string } & CadenceOptions & Sche
 
 export interface ScheduleCalls {
   /**
-   * Returns the schedules in the order of their names. `next` is the number of next ticks to return for each schedule, from 0 to 100,
-   * and defaults to 1. With `trouble`, returns only the schedules that are failing, overlapping or missing ticks.
+   * Lists the schedules in the order of their names. Each page is requested when the iteration reaches it. `next` is the number of next ticks to return for each schedule, from 0 to 100,
+   * and defaults to 1. With `trouble`, returns only the schedules that are failing, overlapping, missing ticks or unreadable.
    */
-  list(options?: Abortable & { readonly next?: number; readonly trouble?: boolean }): Promise<readonly ScheduleView[]>
+  list(
+    options?: PageOptions & { readonly next?: number; readonly trouble?: boolean },
+  ): AsyncGenerator<ScheduleView, void, void>
   /**
    * Returns a schedule. `next` is the number of next ticks to return, from 0 to 100, and defaults to 5.
    *
@@ -92,12 +95,12 @@ export function scheduleCalls(send: SendRequest): ScheduleCalls {
     post('v1/schedules', { ...request, ...options }, isScheduleStored)
 
   return {
-    async list({ signal, next, trouble } = {}) {
+    async *list({ next, trouble, ...page } = {}) {
       const query = new URLSearchParams()
       if (next !== undefined) query.set('next', String(next))
       if (trouble !== undefined) query.set('trouble', String(trouble))
-      const text = query.toString()
-      return (await get(`v1/schedules${text === '' ? '' : `?${text}`}`, isScheduleList, signal)).schedules
+      const listing = { path: 'v1/schedules', query, isExpected: isScheduleList }
+      for await (const { schedules } of pagesOf(send, listing, page)) yield* schedules
     },
     show: (name, { signal, next } = {}) =>
       get(`${pathOf(name)}${next === undefined ? '' : `?next=${next}`}`, isSchedule, signal),

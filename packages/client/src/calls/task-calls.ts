@@ -10,14 +10,29 @@ import {
   type TaskView,
   type WhenFull,
 } from '@bullpen/contract'
-import { type EnqueuedTask, MAX_WAIT_S, ProblemError, type TaskTransport } from '@bullpen/contract/internal'
+import {
+  type EnqueuedTask,
+  MAX_WAIT_S,
+  ProblemError,
+  QUEUE_FULL_RETRY_AFTER_MS,
+  type TaskTransport,
+} from '@bullpen/contract/internal'
 import { assertDefinition, assertText } from '../arguments.ts'
+import { type FollowedEvent, followStream } from '../events/followed-stream.ts'
 import { checkedIdempotency, type IdempotencyOptions } from '../idempotency-key.ts'
 import type { Repeat } from '../repetition.ts'
 import { ResultTimeoutError } from '../result-timeout-error.ts'
 import { roomWaitMs, UNKNOWN_POLICY } from '../room-wait.ts'
 import { TaskEndedError } from '../task-ended-error.ts'
-import type { Abortable, CancelOptions, DroppedTask, TaskHandle, TaskOf, WaitOptions } from '../task-handle.ts'
+import type {
+  Abortable,
+  CancelOptions,
+  DroppedTask,
+  TaskHandle,
+  TaskOf,
+  TaskStreamEvent,
+  WaitOptions,
+} from '../task-handle.ts'
 import { pauseFor, timeLimit } from '../time-limit.ts'
 
 export interface EnqueueOptions extends ProducerOptions, IdempotencyOptions, Abortable {}
@@ -62,6 +77,8 @@ export interface TaskCalls {
   waitUntilFinished(id: string, options?: WaitOptions): Promise<TaskView>
   /** Waits like {@link waitUntilFinished} and returns the task's output. @throws TaskEndedError if the task did not complete. */
   result<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<OutputOf<D>>
+  /** Streams what happens to a task until it has ended, like {@link TaskHandle.events}. */
+  taskEvents(id: string, options?: Abortable): AsyncGenerator<TaskStreamEvent, void, void>
   /**
    * Cancels a task. A task that has not started will never run. A long task that is running receives an abort signal. A short
    * task that is running continues. This call is idempotent.
@@ -120,6 +137,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
       result: (options) => output(id, options),
       waitUntilFinished: async (options) => (await client.waitUntilFinished(id, options)) as TaskOf<TaskDefinition>,
       describe: async (options) => (await client.task(id, options)) as TaskOf<TaskDefinition>,
+      events: (options) => client.taskEvents(id, options),
       cancel: (options) => client.cancel(id, options),
     }
   }
@@ -141,7 +159,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     if (enqueued.action !== 'dropped') return handleOf(enqueued)
     if (call.whenFull === 'drop') return enqueued
     const detail = `the queue of ${task} is full, and its policy is to drop tasks; to accept this, pass whenFull: 'drop'`
-    throw new ProblemError({ code: 'queue_full', outcome: 'refused', detail })
+    throw new ProblemError({ code: 'queue_full', outcome: 'refused', detail, retryAfterMs: QUEUE_FULL_RETRY_AFTER_MS })
   }
 
   const client: TaskCalls = {
@@ -163,6 +181,15 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     async result(definition, id, options) {
       assertText('result', 'a task id', id)
       return (await output(id, options, definition)) as OutputOf<typeof definition>
+    },
+
+    taskEvents(id, { signal } = {}) {
+      assertText('taskEvents', 'a task id', id)
+      // A snapshot of an ended task is the last event, because the event of the end is no longer kept.
+      const isLast = (event: FollowedEvent): boolean =>
+        event.type === 'snapshot' && 'task' in event ? isFinal(event.task.status) : event.type === 'ended'
+      const events = followStream(transport.events(id), { signal, retryForMs, isLast })
+      return events as AsyncGenerator<TaskStreamEvent, void, void>
     },
 
     async cancel(id, { wait, by, signal } = {}) {
@@ -191,7 +218,7 @@ function readArguments<Options>(method: string, args: TaskArguments<Options>) {
 /** Returns the task unchanged. @throws TypeError if the task belongs to a different definition. */
 function checked(definition: TaskDefinition | undefined, view: TaskView): TaskView {
   if (definition !== undefined && view.task !== definition.name) {
-    throw new TypeError(`task ${view.id} is a ${view.task} task, not a ${definition.name} task`)
+    throw new TypeError(`task ${view.id} belongs to the definition ${view.task}, not to ${definition.name}`)
   }
   return view
 }

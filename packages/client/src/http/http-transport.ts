@@ -1,10 +1,14 @@
 // The transport over Bullpen's HTTP API, for Node and browsers.
 import { BullpenError, type Duration, milliseconds } from '@bullpen/contract'
-import { ProblemError, type TaskTransport, type TransportEnqueue } from '@bullpen/contract/internal'
+import type { TaskTransport, TransportEnqueue, TransportEvent } from '@bullpen/contract/internal'
+import { requestEvents } from './event-request.ts'
+import { groupTransport } from './group-transport.ts'
 import { idempotencyHeader } from './idempotency-header.ts'
 import { errorOf } from './problem-response.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
+import { toJson, waitQuery } from './request-parts.ts'
 import { isBulkResponseFor, isCancelled, isEnqueueResponse, isTask } from './responses.ts'
+import { runTransport } from './run-transport.ts'
 
 export interface HttpOptions {
   /**
@@ -24,6 +28,8 @@ export interface HttpOptions {
 export interface HttpTransport extends TaskTransport {
   /** Sends any request once and returns the parsed response. @throws ProblemError, or the signal's reason if the signal aborts. */
   send<T>(request: HttpRequest<T>, signal: AbortSignal | undefined): Promise<T>
+  /** Reads one stream of events, after this id if it is given. @throws like {@link TaskTransport.events}. */
+  stream(path: string, after: string | undefined, signal: AbortSignal | undefined): AsyncIterable<TransportEvent>
 }
 
 /**
@@ -55,6 +61,7 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
 
   const transport: HttpTransport = {
     send: (request, signal) => sendRequest(settings, request, signal),
+    stream: (path, after, signal) => requestEvents(settings, path, after, signal),
 
     enqueue(task, options) {
       const request = {
@@ -95,11 +102,19 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
       return (signal) => transport.send({ method: 'GET', path, waitMs, isExpected: isTask }, signal)
     },
 
+    events: (id) => (after, signal) => transport.stream(`v1/tasks/${encodeURIComponent(id)}/events`, after, signal),
+
     cancel(id, { waitMs, by }) {
       const path = `v1/tasks/${encodeURIComponent(id)}/cancel${waitQuery(waitMs)}`
       const body = by === undefined ? undefined : JSON.stringify({ by })
       return (signal) => transport.send({ method: 'POST', path, body, waitMs, isExpected: isCancelled }, signal)
     },
+
+    groups: groupTransport(
+      (request, signal) => transport.send(request, signal),
+      (path, after, signal) => transport.stream(path, after, signal),
+    ),
+    runs: runTransport((request, signal) => transport.send(request, signal)),
 
     // The connections belong to `fetch`.
     async close() {},
@@ -115,22 +130,6 @@ function checkApiKey(apiKey: unknown): void {
       ? 'the API key is missing'
       : 'the API key contains a space, a line break or a character outside ASCII'
   throw new BullpenError('invalid_configuration', `${found}; pass the key as the second argument of http()`)
-}
-
-/** @throws ProblemError `invalid_input` if JSON cannot represent the value. */
-function toJson(value: object): string {
-  try {
-    return JSON.stringify(value)
-  } catch (cause) {
-    // If an object contains itself, the other lines of the message show where.
-    const [reason] = String((cause as Error).message).split('\n')
-    const detail = `the input cannot be written as JSON: ${reason}`
-    throw new ProblemError({ code: 'invalid_input', outcome: 'refused', detail, cause })
-  }
-}
-
-function waitQuery(waitMs: number): string {
-  return waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
 }
 
 function parseUrl(given: string | URL): URL {

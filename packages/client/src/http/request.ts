@@ -85,7 +85,8 @@ const NEVER_SENT: readonly unknown[] = [
   'UND_ERR_CONNECT_TIMEOUT',
 ]
 
-function unreachable(request: string, error: unknown): ProblemError {
+/** Creates the error for a request that got no response, or whose response broke off. */
+export function unreachable(request: string, error: unknown): ProblemError {
   // Fetch's own message is only "fetch failed". On Node, its cause describes what happened.
   const reason: unknown = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const { message, code } = reason as { readonly message?: string; readonly code?: unknown }

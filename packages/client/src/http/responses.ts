@@ -17,6 +17,9 @@ import type {
   Dropped,
   FingerprintCounts,
   FleetView,
+  Orphan,
+  OrphanPage,
+  OrphansDeleted,
   PoolPage,
   PoolView,
   QueuePage,
@@ -132,6 +135,13 @@ export const isTask = shape<TaskView>({
     }),
   ),
   fingerprint: optional(text),
+  followUpOf: optional(text),
+  followUps: optional(
+    listOf(shape<NonNullable<TaskView['followUps']>[number]>({ on: word(), task: text, queue: text })),
+  ),
+  group: optional(shape<NonNullable<TaskView['group']>>({ id: text, member: whole })),
+  compensations: optional(listOf(shape<NonNullable<TaskView['compensations']>[number]>({ task: text, key: text }))),
+  compensatedAt: optional(time),
   retryOf: optional(text),
   retries: optional(
     listOf(shape<NonNullable<TaskView['retries']>[number]>({ at: time, by: text, copy: optional(text) })),
@@ -165,6 +175,7 @@ export const isDeadRequest = someOf<DeadTaskRequest>({
   changed: whole,
   requestedAt: time,
   doneAt: optional(time),
+  stoppedBy: optional(text),
 })
 export const isDeadRequestPage = shape<DeadTaskRequestPage>({ requests: listOf(isDeadRequest) })
 export const isDeleted = shape<Deleted>({ id: text })
@@ -193,6 +204,25 @@ export const isFleet = shape<FleetView>({
   queues: listOf(someOf<FleetView['queues'][number]>({ queue: text, paused: bool })),
   workers: listOf(someOf<FleetView['workers'][number]>({ worker: text })),
 })
+
+export const isOrphanPage = shape<OrphanPage>({
+  orphans: listOf(
+    someOf<Orphan>({
+      key: text,
+      entry: optional(text),
+      reason: word(),
+      queue: optional(text),
+      kind: optional(text),
+      owner: optional(text),
+      keys: optional(whole),
+      certain: bool,
+    }),
+  ),
+  examined: whole,
+  next: optional(text),
+})
+const orphanRefs = listOf(shape<OrphansDeleted['deleted'][number]>({ key: text, entry: optional(text) }))
+export const isOrphansDeleted = shape<OrphansDeleted>({ deleted: orphanRefs, kept: orphanRefs })
 
 export const isQueuePage = shape<QueuePage>({
   now: time,

@@ -1,7 +1,7 @@
 // Defines which JSON values are a Bullpen API's responses about schedules: those with the fields that distinguish them.
 import type { Accepted, ScheduleDeleted, ScheduleStored, ScheduleSync, ScheduleView } from '@bullpen/contract'
 import type { ScheduleList } from '@bullpen/contract/internal'
-import { bool, listOf, oneOf, someOf, text, time, whole, word } from './shape.ts'
+import { bool, listOf, oneOf, optional, someOf, text, time, whole, word } from './shape.ts'
 
 export const isSchedule = someOf<ScheduleView>({
   name: text,
@@ -16,7 +16,7 @@ export const isSchedule = someOf<ScheduleView>({
   trouble: listOf(someOf<ScheduleView['trouble'][number]>({ kind: word(), since: time, detail: text })),
 })
 
-export const isScheduleList = someOf<ScheduleList>({ schedules: listOf(isSchedule) })
+export const isScheduleList = someOf<ScheduleList>({ schedules: listOf(isSchedule), next: optional(text) })
 
 export const isScheduleStored = someOf<ScheduleStored>({
   action: word(),

@@ -1,9 +1,21 @@
 // Defines the port between a client and the transport that carries its calls, which is the HTTP API or Redis. A transport tries
 // each call once. The client decides whether to repeat a call, and waits for results.
-import type { Cancelled } from '../http/cancel.ts'
-import type { Accepted, Dropped, EnqueueRequest } from '../http/enqueue.ts'
-import type { BulkAccepted } from '../http/enqueue-bulk.ts'
-import type { TaskView } from '../http/task-view.ts'
+
+import type { AddToGroupRequest, CreateGroupRequest, GroupResults, GroupView, MembersAdded } from '../http/groups.ts'
+import type { RunErrors, RunView, StartRunRequest } from '../http/pipelines.ts'
+import type { Cancelled } from '../http/tasks/cancel.ts'
+import type { Accepted, Dropped, EnqueueRequest } from '../http/tasks/enqueue.ts'
+import type { BulkAccepted } from '../http/tasks/enqueue-bulk.ts'
+import type {
+  Disconnected,
+  EventGap,
+  GroupEnded,
+  GroupSnapshot,
+  QueueSnapshot,
+  StreamedEvent,
+  TaskSnapshot,
+} from '../http/tasks/streamed-events.ts'
+import type { TaskView } from '../http/tasks/task-view.ts'
 import type { ProblemError } from './problem-error.ts'
 
 /** What an enqueue returns. */
@@ -40,6 +52,28 @@ export interface TransportCancel {
   readonly by: string | undefined
 }
 
+/** One event of a stream, with the id after which the stream is resumed. Without an event, only that id has changed. */
+export interface TransportEvent {
+  readonly id: string | undefined
+  readonly event:
+    | StreamedEvent
+    | TaskSnapshot
+    | QueueSnapshot
+    | GroupSnapshot
+    | GroupEnded
+    | EventGap
+    | Disconnected
+    | undefined
+  /** How long the client should wait before it connects again, in ms. */
+  readonly retryMs?: number | undefined
+}
+
+/**
+ * Streams events once: all of those after this id, or those of a new stream. Ends when the other side ends the stream. Throws
+ * ProblemError if the stream fails, and the signal's reason if the signal aborts.
+ */
+export type EventTry = (after: string | undefined, signal: AbortSignal | undefined) => AsyncIterable<TransportEvent>
+
 /** Every function rejects with ProblemError if the call fails. */
 export interface TaskTransport {
   /**
@@ -55,8 +89,39 @@ export interface TaskTransport {
   enqueueBulk(requests: readonly EnqueueRequest[], options: TransportBulk): Try<readonly BulkEnqueued[]>
   /** Returns the task as soon as it has ended or `waitMs` have elapsed. `waitMs` is at most 30,000. */
   task(id: string, waitMs: number): Try<TaskView>
+  /** Prepares a stream of a task's events, which ends when the task has ended. */
+  events(id: string): EventTry
   /** Cancels a task. Repeating the call has no further effect. */
   cancel(id: string, options: TransportCancel): Try<Cancelled>
+  readonly groups: GroupTransport
+  readonly runs: RunTransport
   /** Closes the transport's connections. Idempotent. */
   close(): Promise<void>
+}
+
+/** The calls about the runs of pipelines. Each may be repeated without a further effect. */
+export interface RunTransport {
+  /** Starts a pipeline. `request.id` identifies the run. */
+  start(request: StartRunRequest & { readonly id: string }): Try<RunView>
+  cancel(id: string, by: string | undefined): Try<RunView>
+  /** Returns the run as soon as it has ended or `waitMs` have elapsed. `waitMs` is at most 30,000. */
+  show(id: string, waitMs: number): Try<RunView>
+  /** Returns up to 200 errors, beginning with the one at `from`. */
+  errors(id: string, from: number): Try<RunErrors>
+}
+
+/** The calls about groups. Each may be repeated without a further effect. */
+export interface GroupTransport {
+  /** Creates a group. `request.id` identifies it. */
+  create(request: CreateGroupRequest & { readonly id: string }): Try<GroupView>
+  /** Adds members. However often the returned function is called with the same key, they are added once. */
+  add(id: string, request: AddToGroupRequest, idempotencyKey: string): Try<MembersAdded>
+  seal(id: string): Try<GroupView>
+  cancel(id: string, by: string | undefined): Try<GroupView>
+  /** Returns the group as soon as it has ended or `waitMs` have elapsed. `waitMs` is at most 30,000. */
+  show(id: string, waitMs: number): Try<GroupView>
+  /** Returns up to 200 members, beginning with the number `from`. */
+  results(id: string, from: number): Try<GroupResults>
+  /** Prepares a stream of the events of a group's members, which ends when the group has ended. */
+  events(id: string): EventTry
 }

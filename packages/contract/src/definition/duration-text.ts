@@ -2,11 +2,18 @@
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import { bytes } from './bytes.ts'
-import { limitMs, milliseconds } from './duration.ts'
+import { type DurationRange, limitMs, milliseconds, millisecondsWithin } from './duration.ts'
 
 const DURATION = "a duration with a unit, such as '5s'"
 
 export const durationText = textThat(DURATION, (text) => milliseconds(text))
+
+/** Returns the schema of a duration within a range. */
+export function durationWithin(range: DurationRange): z.ZodString {
+  return textThat(`a duration from '${range.min}' to '${range.max}'`, (text) =>
+    millisecondsWithin(text, 'duration', range),
+  )
+}
 
 /** A duration, or `'none'` for no limit. */
 export const limitText = z.union([z.literal('none'), textThat(DURATION, (text) => limitMs(text, 'duration'))], {

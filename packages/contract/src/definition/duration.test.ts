@@ -48,6 +48,8 @@ describe('an invalid duration is rejected with the setting and a hint', () => {
   test.each([
     ['30', "expected a duration with a unit, such as '30s' or '30ms'"],
     ['1.5', "such as '1.5s' or '1.5ms'"],
+    ['1m30s', "expected a single number with a unit, such as '90s'"],
+    ['1h 30m', "expected a positive duration such as '30s'"],
     ['-5s', "expected a positive duration such as '30s'"],
     ['0s', "the shortest is '1ms'"],
     ['0.4ms', "the shortest is '1ms'"],
@@ -66,7 +68,7 @@ describe('an invalid duration is rejected with the setting and a hint', () => {
     ['0x10s', "such as '30s'"],
     ['Infinitys', "such as '30s'"],
     ['30s\n', "such as '30s'"],
-    ['1h30m', "such as '30s'"],
+    ['1h30m', "expected a single number with a unit, such as '90m'"],
   ])('%j', (text, hint) => {
     const wrong = { code: 'invalid_duration', message: expect.stringMatching(/^timeout of a\.b is /) }
     expect(() => milliseconds(text, 'timeout of a.b')).toThrow(expect.objectContaining(wrong))

@@ -29,14 +29,30 @@ export function limitMs(limit: string | undefined, setting: string): number | 'n
   return parse(limit, setting, { zero, example: "such as '30s', or 'none' for no limit" })
 }
 
+/** The shortest and the longest duration that a setting accepts. */
+export interface DurationRange {
+  readonly min: Duration
+  readonly max: Duration
+}
+
+/** Like {@link milliseconds}, but for settings with a range of their own. @throws BullpenError `invalid_duration`. */
+export function millisecondsWithin(duration: string, setting: string, { min, max }: DurationRange): number {
+  const expected = `expected a duration from '${min}' to '${max}'`
+  const ms = parse(duration, setting, { zero: expected, tooLong: expected, example: "such as '30s'" })
+  if (ms >= milliseconds(min) && ms <= milliseconds(max)) return ms
+  throw invalidDuration(duration, setting, expected)
+}
+
 interface Hints {
   /** What to write instead of zero, for the error message. */
   readonly zero: string
+  /** What to write instead of more than 365 days. By default, the message names that maximum. */
+  readonly tooLong?: string
   readonly example: string
 }
 
 // Plain JavaScript may pass any value, although the compiler accepts only strings.
-function parse(given: unknown, setting: string, { zero, example }: Hints): number {
+function parse(given: unknown, setting: string, { zero, tooLong = "the longest is '365d'", example }: Hints): number {
   const match = typeof given === 'string' ? FORM.exec(given) : null
   const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * MS[match[2] as Unit])
   if (ms >= 1 && ms <= MAX_MS) return ms
@@ -44,11 +60,29 @@ function parse(given: unknown, setting: string, { zero, example }: Hints): numbe
     ms === 0 || isZero(given)
       ? zero
       : ms > MAX_MS
-        ? "the longest is '365d'"
+        ? tooLong
         : isNumber(given)
           ? `expected a duration with a unit, such as '${given}s' or '${given}ms'`
-          : `expected a positive duration ${example}`
-  throw new BullpenError('invalid_duration', `${setting} is ${JSON.stringify(given)}; ${hint}`)
+          : hasSeveralUnits(given)
+            ? `expected a single number with a unit, such as '${sumOf(given)}'`
+            : `expected a positive duration ${example}`
+  throw invalidDuration(given, setting, hint)
+}
+
+function invalidDuration(given: unknown, setting: string, hint: string): BullpenError {
+  return new BullpenError('invalid_duration', `${setting} is ${JSON.stringify(given)}; ${hint}`)
+}
+
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g
+
+/** Returns whether the text is a sequence of durations, such as `'1m30s'`. */
+function hasSeveralUnits(given: unknown): given is string {
+  return typeof given === 'string' && new RegExp(`^(?:${PART.source})+$`).test(given)
+}
+
+function sumOf(text: string): Duration {
+  const sum = [...text.matchAll(PART)].reduce((ms, [, count, unit]) => ms + Number(count) * MS[unit as Unit], 0)
+  return formatDuration(Math.round(Math.min(Math.max(sum, 1), MAX_MS)))
 }
 
 function isZero(given: unknown): boolean {

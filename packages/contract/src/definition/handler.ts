@@ -1,22 +1,36 @@
 // Defines what handlers receive and return, and how the compiler checks them against a catalogue.
 import { BullpenError } from '../errors/errors.ts'
-import type { CallOptions } from '../http/enqueue.ts'
+import type { CallOptions } from '../http/tasks/enqueue.ts'
 import type { Enqueued } from '../task/enqueued.ts'
 import type { TaskId } from '../task/task-id.ts'
+import type { TaskGroup } from '../task/task-record.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
 import type { Duration } from './duration.ts'
+import type { FollowUps } from './follow-ups/follow-up.ts'
 import type { HandlerLog } from './log.ts'
 import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
 
 /** The resources that a worker opens for its handlers when it starts, such as database pools, HTTP clients and settings. */
 export type Resources = object
 
-export interface ChildOptions extends CallOptions {
+export interface ChildOptions extends CallOptions, FollowUps {
   /**
    * A string of at most 256 characters that distinguishes children of the same definition. Use the same child key in every
    * attempt. Defaults to ''.
    */
   readonly childKey?: string
+}
+
+/**
+ * The options of a follow-up or a compensation that a handler registers. `delay` starts when the task has ended, or when the compensation
+ * before it has.
+ */
+export interface RegisteredOptions extends Omit<CallOptions, 'runAt' | 'unique'> {
+  /**
+   * Distinguishes registrations of the same definition: 1 to 64 of the characters `A-Z a-z 0-9 . _ : / @ -`. Use the same key in every
+   * attempt. Defaults to ''.
+   */
+  readonly key?: string
 }
 
 /**
@@ -38,6 +52,8 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly startedAt: Date
   /** Identifies the request that enqueued the task. Every log line includes it. Undefined if the caller did not pass one. */
   readonly correlationId: string | undefined
+  /** The group whose member this task is, and the member's number. Undefined if the task is not a member of a group. */
+  readonly group: TaskGroup | undefined
   /**
    * Aborts when this attempt must end: on a timeout, a cancellation or a drain. For a short task, this is {@link poolSignal}.
    */
@@ -71,7 +87,8 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.childKey`, so if a later
    * attempt enqueues the same child, a second task is not created and the action is `existing`. The child gets the same
    * correlation id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to
-   * Redis. If another task has the child's unique key, the child may not be stored; a later attempt then tries again.
+   * Redis. If another task has the child's unique key, the child may not be stored; a later attempt then tries again. The child may
+   * have follow-ups, whose definitions must be in the worker's catalogue, too.
    *
    * @throws BullpenError `invalid_input`, `invalid_request`, `unique_key_taken`, `unknown_task` if the definition is not in the worker's catalogue,
    * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has
@@ -101,6 +118,54 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * result was not stored.
    */
   once<T extends StepResult>(step: string, run: (key: string) => T | Promise<T>): Promise<T>
+  /**
+   * Adds a follow-up task, which is enqueued exactly once when this attempt completes the task. It is stored in the script that completes
+   * the task, so the call takes no round trip, and nothing follows if the attempt fails or is interrupted. A follow-up with the same
+   * definition and key replaces the earlier one. An attempt may add 16 follow-ups, which together take at most 64 KiB.
+   *
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
+   * `payload_too_large` if there are too many follow-ups, or `wrong_state` if the attempt has ended. In a thread or child process, the
+   * call does not throw, and the attempt fails instead.
+   */
+  onSuccess<Next extends TaskDefinition>(definition: Next, input: InputOf<Next>, options?: RegisteredOptions): void
+  /**
+   * Registers a follow-up task, which is enqueued exactly once when this task is dead or expired, whichever process ends it. When the
+   * promise has resolved, the registration is stored with the task, also for later attempts. A registration with the same definition
+   * and key, in this attempt or a later one, replaces the earlier one. If the task is dead, retried and then dead again, the
+   * follow-up is enqueued again. Together with the follow-ups of the call, a task may have 16 follow-ups, which take at most 64 KiB.
+   * The call also counts as a heartbeat, is atomic, and takes one round trip to Redis.
+   *
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
+   * `payload_too_large` if there are too many follow-ups, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may
+   * already own the task.
+   */
+  onFailure<Next extends TaskDefinition>(
+    definition: Next,
+    input: InputOf<Next>,
+    options?: RegisteredOptions,
+  ): Promise<void>
+  /** Works like {@link onFailure}, for a follow-up that is enqueued when this task is completed, dead, cancelled or expired. */
+  onEnd<Next extends TaskDefinition>(definition: Next, input: InputOf<Next>, options?: RegisteredOptions): Promise<void>
+  /**
+   * Registers a task that undoes a step. Call it before the step: when the promise has resolved, the registration is stored. If this
+   * task then ends in any other way than completed (dead, cancelled or expired, by whichever process, even if this one is killed),
+   * or is deleted before its end, the compensation is enqueued exactly once. Several compensations run one after
+   * another, in the reverse order of their registration. Each one is enqueued when the one before it has ended. If this task is
+   * completed, its compensations are dropped.
+   *
+   * A registration with the same definition and key, in this attempt or a later one, replaces the earlier one. A task may have 16
+   * compensations, which together take at most 64 KiB. The call also counts as a heartbeat, is atomic, and takes one round trip to
+   * Redis.
+   *
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
+   * `payload_too_large` if there are too many compensations, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt
+   * may already own the task. If the call rejects, do not take the step.
+   */
+  compensate<Undo extends TaskDefinition>(
+    definition: Undo,
+    input: InputOf<Undo>,
+    options?: RegisteredOptions,
+  ): Promise<void>
 }
 
 export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {

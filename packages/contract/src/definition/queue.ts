@@ -2,6 +2,7 @@
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
+import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
 import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
@@ -42,6 +43,11 @@ export interface QueueOptions {
   readonly limits?: QueueLimitOptions
   /** What happens to a task that exceeds a limit, unless its request specifies another policy. Defaults to `'reject'`. */
   readonly whenFull?: WhenFull
+  /**
+   * How many events of the queue's tasks are kept, and for how long. With `false`, none of the queue's tasks has events. By default,
+   * the last 10,000 events are kept for an hour, and each definition decides whether its tasks have events.
+   */
+  readonly events?: EventOptions | false
 }
 
 export interface QueueDefinition {
@@ -53,6 +59,8 @@ export interface QueueDefinition {
   /** Undefined if the queue has no limits. */
   readonly limits: QueueLimits | undefined
   readonly whenFull: WhenFull
+  /** False if none of the queue's tasks has events. */
+  readonly events: KeptEvents | false
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -65,6 +73,7 @@ const SETTINGS: readonly string[] = [
   'retention',
   'limits',
   'whenFull',
+  'events',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -103,7 +112,8 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   const idempotencyLifeS = lifeMs === undefined ? undefined : Math.round(lifeMs / 1_000)
   const limits = options.limits === undefined ? undefined : queueLimits(options.limits, fail)
   const whenFull = checkedWhenFull(options.whenFull ?? 'reject', fail)
-  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits, whenFull })
+  const events = options.events === undefined ? DEFAULT_KEPT_EVENTS : keptEvents(options.events, fail)
+  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events })
   definitions.add(definition)
   return definition
 }
@@ -117,6 +127,7 @@ export function defaultQueue(name: string): QueueDefinition {
     retention: NO_RETENTION,
     limits: undefined,
     whenFull: 'reject',
+    events: DEFAULT_KEPT_EVENTS,
   }
 }
 

@@ -5,6 +5,7 @@ import type { Classifier } from '../errors/failure.ts'
 import type { Isolation, TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
 import { formatDuration, type Limit, limitMs } from './duration.ts'
+import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
@@ -15,7 +16,8 @@ import { contradictionIn } from './timeouts.ts'
 /** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */
 export type TaskName = `${string}.${string}`
 
-interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> {
+interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>
+  extends FollowUpSettings<Input, Output> {
   readonly name: Name
   /** The version of this contract, which is stored with every task. Defaults to 1. */
   readonly version?: number
@@ -45,6 +47,12 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * failed fetches, HTTP statuses and lost database connections. An error that neither of them recognises is a panic.
    */
   readonly classify?: Classifier
+  /**
+   * Whether the tasks have events, which the API streams: enqueued, started, progress, log lines, retries and the end. Defaults to
+   * true for a long task and to false for a short one, and to false if the queue's `events` setting is false. Each event costs
+   * Redis a few microseconds.
+   */
+  readonly events?: boolean
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -131,6 +139,10 @@ export interface TaskDefinition<
   readonly retry: RetryPolicy
   readonly priority: number
   readonly classify: Classifier | undefined
+  /** Whether the tasks have events. */
+  readonly events: boolean
+  /** The follow-ups of every task. Undefined if there are none. */
+  readonly followUps: FollowUpRules | undefined
   readonly isolation: Isolation
   readonly onInterrupt: OnInterrupt
   readonly memoryLimitBytes: number | undefined
@@ -171,6 +183,8 @@ const SETTINGS: readonly string[] = [
   'retry',
   'priority',
   'classify',
+  'events',
+  ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
 const MAX_NAME_LENGTH = 80
@@ -223,6 +237,9 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   if (options.classify !== undefined && typeof options.classify !== 'function') {
     fail(`classify is ${JSON.stringify(options.classify)}; expected a function of the thrown error`)
   }
+  const events = options.events ?? (kind === 'long' && queue.events !== false)
+  if (typeof events !== 'boolean') fail(`events is ${JSON.stringify(events)}; expected true or false`)
+  if (events && queue.events === false) fail(`events is true, but the events of queue '${queue.name}' are turned off`)
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, fail)
   const { isolation = 'inline', onInterrupt = 'requeue' } = long
@@ -265,6 +282,8 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     retry: Object.freeze(retry),
     priority,
     classify: options.classify,
+    events,
+    followUps: followUpRules(options, fail),
     isolation,
     onInterrupt,
     memoryLimitBytes,

@@ -4,6 +4,9 @@ import { formatDuration } from '../definition/duration.ts'
 import type { QueueLimitName } from '../definition/limits/queue-limits.ts'
 import { BullpenError } from './errors.ts'
 
+/** How long a caller should wait before it repeats a call that a full queue has rejected, in ms. */
+export const QUEUE_FULL_RETRY_AFTER_MS = 1_000
+
 export interface ReachedLimit {
   readonly queue: string
   readonly limit: QueueLimitName
@@ -16,6 +19,8 @@ export interface ReachedLimit {
    * never refused. A number of bytes can be below `max`, but the refused task would exceed it.
    */
   readonly found: number
+  /** How many tasks an atomic request wants to store together, and undefined if the task does not belong to an atomic request. */
+  readonly wanted?: number | undefined
 }
 
 /**
@@ -26,21 +31,23 @@ export class QueueFullError extends BullpenError {
   readonly reached: ReachedLimit
 
   constructor(reached: ReachedLimit) {
-    const { queue, limit, apiKeyName, max, found } = reached
-    const place = apiKeyName === undefined ? 'is full' : `is full for API key '${apiKeyName}'`
+    const { queue, limit, apiKeyName, max, found, wanted = 1 } = reached
+    const state = wanted === 1 ? 'is full' : `has no room for the request's ${wanted} tasks`
+    const place = apiKeyName === undefined ? state : `${state} for API key '${apiKeyName}'`
+    const stored = wanted === 1 ? 'the task was not stored' : 'no task was stored'
     super(
       'queue_full',
-      `queue '${queue}' ${place}: ${REASONS[limit](found, max)}; the task was not stored, so try again later`,
+      `queue '${queue}' ${place}: ${REASONS[limit](found, max, wanted)}; ${stored}, so try again later`,
     )
     this.reached = reached
   }
 }
 
-const REASONS: Readonly<Record<QueueLimitName, (found: number, max: number) => string>> = {
+const REASONS: Readonly<Record<QueueLimitName, (found: number, max: number, wanted: number) => string>> = {
   maxTasks: (found, max) =>
     `${found} ${found === 1 ? 'task is' : 'tasks are'} waiting or scheduled, and maxTasks is ${max}`,
-  maxBytes: (found, max) =>
-    `its unfinished tasks take ${found} bytes, and this task would exceed maxBytes, which is ${formatBytes(max)}`,
+  maxBytes: (found, max, wanted) =>
+    `its unfinished tasks take ${found} bytes, and ${wanted === 1 ? 'this task' : 'these tasks'} would exceed maxBytes, which is ${formatBytes(max)}`,
   maxUnfinishedTasks: (found, max) =>
     `${found} of its tasks ${found === 1 ? 'has' : 'have'} not ended, and maxUnfinishedTasks is ${max}`,
   maxAge: (found, max) =>

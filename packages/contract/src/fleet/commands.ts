@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
+import { requesterName } from '../http/requester.ts'
 import { apiKeyNameText, queueText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
@@ -49,10 +50,7 @@ const commandFields = {
     .describe(
       'Makes the command idempotent: a request with the same id repeats the same command. By default, the API generates an id.',
     ),
-  by: z
-    .string()
-    .min(1)
-    .max(100)
+  by: requesterName
     .optional()
     .describe("Who is sending the command, for the audit log. The API adds the API key's fingerprint."),
 }

@@ -90,6 +90,10 @@ export const queueViewSchema = z
       .enum(['open', 'closed'])
       .describe("`closed` means that the queue's fleet is draining and new tasks are rejected."),
     paused: z.boolean(),
+    outboxFull: z
+      .literal(true)
+      .optional()
+      .describe('Present if the workers fetch no tasks because the outbox of the queue is full.'),
     drain: z.object({ mode: z.enum(DRAIN_MODES), since: time, command: z.string() }).optional(),
     concurrency: z.int().optional().describe('How many tasks may run at once across all workers. Absent if unlimited.'),
     rate: z.object({ max: z.int(), perMs: z.int() }).optional(),

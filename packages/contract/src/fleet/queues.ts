@@ -25,6 +25,10 @@ export const queueStatsSchema = queueViewSchema
       .array(fingerprintCountSchema)
       .describe('The five most frequent kinds of error among the dead tasks, the most frequent one first.'),
     bytes: z.int().describe('How many bytes the tasks that have not ended take.'),
+    outbox: z
+      .object({ entries: z.int(), oldestAt: time })
+      .optional()
+      .describe('What follows from the ends of tasks and has not been forwarded yet. Absent if there is nothing.'),
     oldestWaiting: z
       .object({ id: z.string(), task: z.string(), enqueuedAt: time })
       .optional()

@@ -2,14 +2,12 @@
 import { z } from 'zod'
 import { COMMAND_ID } from '../fleet/commands.ts'
 import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
-import { tagSchema } from './enqueue.ts'
 import { cursorSchema, limitSchema } from './queries.ts'
-import { linksSchema } from './task-view.ts'
+import { requesterName } from './requester.ts'
+import { tagSchema } from './tasks/enqueue.ts'
+import { linksSchema } from './tasks/task-view.ts'
 
-const by = z
-  .string()
-  .min(1)
-  .max(100)
+const by = requesterName
   .optional()
   .describe("Who sends the request, for the audit log. The API adds the API key's fingerprint.")
 
@@ -36,6 +34,12 @@ export const retryOneSchema = z
       .describe(
         "Enqueues a copy of the task in this queue, with a new id, instead of running the task again. The dead task stays dead. Its `retries` contain the copy's id, and the copy's `retryOf` is the dead task's id.",
       ),
+    afterCompensation: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether to retry even if compensations have undone steps of the task. Defaults to false, because a step whose result is stored is not run again.',
+      ),
   })
   .meta({ id: 'RetryOne' })
 
@@ -48,6 +52,8 @@ export interface RetryOneRequest {
   readonly input?: unknown
   /** Enqueues a copy of the task in this queue, with a new id, instead of running the task again. The dead task stays dead. */
   readonly queue?: string
+  /** Whether to retry the task even if its compensations were released. Defaults to false: such a task is refused. */
+  readonly afterCompensation?: boolean
 }
 
 export const retriedSchema = z
@@ -171,6 +177,12 @@ export const changeDeadSchema = z
       .optional()
       .describe(`How many tasks to change per second. Defaults to ${DEAD_TASK_RATE.default}.`),
     by,
+    afterCompensation: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether a retry includes tasks whose compensations were released. Defaults to false: they are left as they are. A delete always includes them.',
+      ),
   })
   .meta({ id: 'ChangeDeadTasks' })
 
@@ -180,6 +192,8 @@ export interface ChangeDeadRequest extends DeadTaskFilter {
   readonly rate?: number
   /** Who sends the request, for the tasks' `retries` and the audit log. */
   readonly by?: string
+  /** Whether a retry includes tasks whose compensations were released. Defaults to false. */
+  readonly afterCompensation?: boolean
 }
 
 export const changeDeadQuerySchema = z.strictObject({
@@ -195,7 +209,7 @@ const matching = z.int().describe('How many dead tasks matched when the request 
 const exact = z
   .boolean()
   .describe(
-    'False if the queue has so many dead tasks that not all of them were examined. `matching` is then a lower bound.',
+    'False if the queue has more dead tasks than one request examines. In that case, `matching` is a lower bound.',
   )
 
 export const deadPreviewSchema = z
@@ -212,12 +226,13 @@ export const deadRequestSchema = z
     ...filterFields,
     rate: z.int().describe('The maximum number of tasks that are changed per second.'),
     by: z.string().describe('Who sent the request.'),
-    status: z.enum(['pending', 'done']),
+    status: z.enum(['pending', 'done', 'stopped']),
     matching,
     exact,
     changed: z.int().describe('How many tasks have been retried or deleted so far.'),
     requestedAt: time.describe('When the request was stored. Only tasks that had died by then are changed.'),
-    doneAt: time.optional(),
+    doneAt: time.optional().describe('When the last matching task was changed, or when the request was stopped.'),
+    stoppedBy: z.string().optional().describe('Who stopped the request.'),
     links: z.object({ self: z.string() }),
   })
   .meta({
@@ -226,6 +241,9 @@ export const deadRequestSchema = z
   })
 
 export type DeadTaskRequest = z.infer<typeof deadRequestSchema>
+
+/** The body of POST /v1/dead-tasks/requests/{id}/stop, which is optional. */
+export const stopDeadSchema = z.strictObject({ by }).meta({ id: 'StopDeadTaskRequest' })
 
 /** The query parameters of GET /v1/dead-tasks/requests. */
 export const deadRequestsQuerySchema = z.strictObject({

@@ -5,7 +5,9 @@ import { durationText } from '../definition/duration-text.ts'
 import type { ScheduledTaskOptions, SchedulePolicies } from '../schedule/schedule-definition.ts'
 import { MAX_CATCH_UP, OVERLAPS } from '../schedule/schedule-policies.ts'
 import { TASK_STATUSES } from '../task/states.ts'
-import { scheduledTaskFields } from './enqueue.ts'
+import { cursorSchema, limitSchema } from './queries.ts'
+import { requesterName } from './requester.ts'
+import { scheduledTaskFields } from './tasks/enqueue.ts'
 
 /** A schedule's name. The tag `schedule:<name>` of its tasks must fit into 64 characters. */
 export const SCHEDULE_NAME = /^[a-z][a-z0-9._-]{0,53}$/
@@ -84,10 +86,7 @@ export interface ScheduleRequest extends SchedulePolicies, ScheduledTaskOptions 
   readonly offset?: Duration
 }
 
-const by = z
-  .string()
-  .min(1)
-  .max(100)
+const by = requesterName
   .optional()
   .describe(
     "Who sends the request, for the log and the schedule's `changedBy`. The API adds the API key's fingerprint.",
@@ -101,7 +100,7 @@ export const scheduleChangeSchema = z.strictObject({ by }).meta({ id: 'ScheduleC
 
 export const SCHEDULE_SOURCES = ['catalogue', 'api'] as const
 export const SCHEDULE_ACTIONS = ['created', 'changed', 'unchanged', 'deleted'] as const
-export const SCHEDULE_TROUBLES = ['failing', 'overlapping', 'missed'] as const
+export const SCHEDULE_TROUBLES = ['failing', 'overlapping', 'missed', 'unreadable'] as const
 
 export type ScheduleSource = (typeof SCHEDULE_SOURCES)[number]
 export type ScheduleAction = (typeof SCHEDULE_ACTIONS)[number]
@@ -126,7 +125,11 @@ export const schedulesQuerySchema = z.strictObject({
     .default('false')
     .transform((text) => text === 'true')
     .pipe(z.boolean())
-    .describe('If `true`, returns only the schedules that are in trouble: failing, overlapping or missing ticks.'),
+    .describe(
+      'If `true`, returns only the schedules that are in trouble: failing, overlapping, missing ticks or unreadable.',
+    ),
+  limit: limitSchema,
+  cursor: cursorSchema.optional().describe("The previous page's `next`."),
 })
 
 export const scheduleQuerySchema = z.strictObject({ next: nextSchema.default(5) })
@@ -145,7 +148,10 @@ export const scheduleViewSchema = z
     name: z.string(),
     task: z.string(),
     queue: z.string(),
-    input: z.unknown(),
+    input: z
+      .unknown()
+      .optional()
+      .describe('Absent if the API cannot decode the input. `trouble` then contains the reason.'),
     ...settings,
     ...scheduledTaskFields,
     source: z
@@ -181,7 +187,7 @@ export const scheduleViewSchema = z
         }),
       )
       .describe(
-        '`failing`: the last run, or the last few, ended as dead or expired. `overlapping`: for at least an hour, every tick has found the previous run unfinished. `missed`: within the last day, a tick was missed for which no task was enqueued.',
+        '`failing`: the last run, or the last few, ended as dead or expired. `overlapping`: for at least an hour, every tick has found the previous run unfinished. `missed`: within the last day, a tick was missed for which no task was enqueued. `unreadable`: the API cannot decode the input.',
       ),
     links: z.object({ self: z.string() }),
   })
@@ -189,7 +195,12 @@ export const scheduleViewSchema = z
 
 export type ScheduleView = z.infer<typeof scheduleViewSchema>
 
-export const scheduleListSchema = z.object({ schedules: z.array(scheduleViewSchema) }).meta({ id: 'ScheduleList' })
+export const scheduleListSchema = z
+  .object({
+    schedules: z.array(scheduleViewSchema),
+    next: z.string().optional().describe('Pass it as `cursor` to get the next page. Absent on the last page.'),
+  })
+  .meta({ id: 'ScheduleList' })
 
 export type ScheduleList = z.infer<typeof scheduleListSchema>
 

@@ -29,8 +29,19 @@ export const envelopeSchema = z.object({
    * after the version of the envelope, so that a script in Redis can set it without parsing the input.
    */
   retriedAt: z.int().nonnegative().optional(),
+  /** The group whose member the task is, and the member's number. */
+  group: z.object({ id: z.string(), member: z.int().nonnegative() }).optional(),
+  /** The pipeline run to which the task belongs, its stage, and the position of its item (see the engine's run-state.ts). */
+  run: z.object({ id: z.string(), stage: z.int().nonnegative(), position: z.int().nonnegative() }).optional(),
   /** The id of the dead task in another queue from which the task was copied. */
   retryOf: z.string().optional(),
+  /** The id of the task because of whose end this task was enqueued. Stored here when the task is enqueued. */
+  followUpOf: z.string().optional(),
+  /**
+   * Set if the task was enqueued with follow-ups, so that the worker that ends the task forwards them at once. A task without this
+   * field may have follow-ups as well.
+   */
+  followed: z.literal(true).optional(),
   /** The version of the task's definition. */
   version: z.int().positive(),
   /** Stored before the input, so that a script in Redis can find the tags without parsing the input. */
@@ -42,8 +53,15 @@ export const envelopeSchema = z.object({
   input: z.unknown().optional(),
   /** Set if the input was encoded by a codec. */
   encoded: z.literal(true).optional(),
+  /**
+   * About how many events the stream of the task's queue keeps. Absent if the task has no events. The task's worker reads this
+   * field, so that the definition decides only when the task is enqueued.
+   */
+  events: z.int().positive().optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
+  /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Absent if it is none of them. */
+  depth: z.int().positive().optional(),
   concurrencyKey: z.string().optional(),
   /** The name of the API key whose request enqueued the task or its parent, so that child tasks can be counted for the same key. */
   apiKeyName: z.string().optional(),

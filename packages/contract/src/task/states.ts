@@ -41,6 +41,7 @@ export const END_REASONS = {
   RECOVER_ERR: [
     'unexpected_error',
     'invalid_output',
+    'invalid_follow_up',
     'escaped_error',
     'isolate_died',
     'out_of_memory',
@@ -93,11 +94,11 @@ export const POOL_STATES = [
   'NEW',
   /** The pool fetches and runs tasks until it is drained. */
   'BG_RUNNING',
-  /** The pool runs until a given set of tasks has ended. */
+  /** The pool runs until a given set of tasks, or a group, has ended. */
   'ONLINE_RUNNING',
-  /** Every task of the given set has ended. */
+  /** Every task of the given set, or the group, has ended. */
   'ONLINE_DONE',
-  /** The pool was drained before every task of the given set had ended. */
+  /** The pool was drained before every task of the given set, or the group, had ended. */
   'INCOMPLETE_DONE',
   'SHUTTING_DOWN',
   /** The pool is drained, and every task has finished or was requeued. */

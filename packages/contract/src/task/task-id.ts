@@ -13,6 +13,8 @@ export const QUEUE_NAME = /^[a-z][a-z0-9._-]{0,39}$/
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const UNIQUE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
 const TIME_DIGITS = 10
+/** All pairs of digits. Encoding ten bits at once takes less than half as long as encoding five. */
+const PAIRS = [...ALPHABET].flatMap((first) => [...ALPHABET].map((second) => first + second))
 
 /** How many random bytes an id needs. */
 export const ID_RANDOM_BYTES = 10
@@ -20,9 +22,7 @@ export const ID_RANDOM_BYTES = 10
 /** Creates an id. `now` is in milliseconds since 1970, and `random` contains at least {@link ID_RANDOM_BYTES} random bytes. */
 export function createTaskId(queue: string, now: number, random: Uint8Array): TaskId {
   let time = ''
-  for (let rest = now, digit = 0; digit < TIME_DIGITS; digit++, rest = Math.floor(rest / 32)) {
-    time = ALPHABET.charAt(rest % 32) + time
-  }
+  for (let rest = now; time.length < TIME_DIGITS; rest = Math.floor(rest / 1_024)) time = pairOf(rest % 1_024) + time
   return `${queue}-${time}${base32(random)}` as TaskId
 }
 
@@ -50,15 +50,23 @@ export function taskId(text: string): TaskId {
   return read.id
 }
 
-/** Encodes 80 bits as 16 characters. Every five bytes become eight characters. */
+/** Returns the two digits that encode the lowest ten bits. */
+function pairOf(bits: number): string {
+  return PAIRS[bits & 1_023] ?? ''
+}
+
+/** Encodes 80 bits as 16 digits. */
 function base32(bytes: Uint8Array): string {
   let text = ''
-  for (let start = 0; start < ID_RANDOM_BYTES; start += 5) {
-    let high = 0
-    for (let i = 0; i < 5; i++) high = high * 256 + (bytes[start + i] ?? 0)
-    let part = ''
-    for (let i = 0; i < 8; i++, high = Math.floor(high / 32)) part = ALPHABET.charAt(high % 32) + part
-    text += part
+  let bits = 0
+  // How many of the bits are not encoded yet.
+  let left = 0
+  for (let i = 0; i < ID_RANDOM_BYTES; i++) {
+    bits = (bits << 8) | (bytes[i] ?? 0)
+    left += 8
+    if (left < 10) continue
+    left -= 10
+    text += pairOf(bits >>> left)
   }
   return text
 }

@@ -1,5 +1,7 @@
 // Defines the task record, which is a task's current state as the broker returns it.
 import type { AttemptRecord } from './attempt-record.ts'
+import type { FollowUpKind } from './follow-up.ts'
+import type { GroupId } from './group-id.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
 
@@ -17,6 +19,20 @@ export interface TaskRetry {
   readonly by: string
   /** The task that was enqueued in another queue instead. Absent if the task itself was retried. */
   readonly copy?: TaskId
+}
+
+/** A follow-up task that has not been enqueued. */
+export interface FollowUpNote {
+  readonly on: FollowUpKind
+  readonly task: string
+  readonly queue: string
+}
+
+/** The group whose member a task is. */
+export interface TaskGroup {
+  readonly id: GroupId
+  /** The member's number, starting from 0. */
+  readonly member: number
 }
 
 /** Times are in milliseconds since 1970. */
@@ -53,6 +69,16 @@ export interface TaskRecord {
   readonly output: unknown
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
+  /** The task or the group because of whose end this task was enqueued. */
+  readonly followUpOf?: TaskId
+  /** The tasks that the end of this task will enqueue. Absent if there are none. */
+  readonly followUps?: readonly FollowUpNote[]
+  /** The group whose member the task is, and the member's number, starting from 0. */
+  readonly group?: TaskGroup
+  /** The registered compensations, in the order of their registration. Absent if there are none, or once the task has ended. */
+  readonly compensations?: readonly { readonly task: string; readonly key: string }[]
+  /** When the task's first compensation was released because the task had ended. Absent once the task was retried. */
+  readonly compensatedAt?: number
   /** The dead task in another queue from which this task was copied. */
   readonly retryOf?: TaskId
   /** Identifies the kind of error that made the task dead. Present only if the task is dead. */

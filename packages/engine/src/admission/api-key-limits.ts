@@ -9,7 +9,7 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import { formatEnqueueRate } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/new-task.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 
 /** Returns the rate at which the task's API key may enqueue tasks in the queue, or undefined if the rate is not limited. */
 export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | undefined {
@@ -19,7 +19,11 @@ export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | unde
 /**
  * Returns whether the name of the task's API key is stored with the task, so that its child tasks can be counted for the same key.
  */
-export function keepsApiKey({ apiKeyName, passesOnApiKey, limits }: NewTask): boolean {
+export function keepsApiKey({
+  apiKeyName,
+  passesOnApiKey,
+  limits,
+}: Pick<NewTask, 'apiKeyName' | 'passesOnApiKey' | 'limits'>): boolean {
   return apiKeyName !== undefined && (passesOnApiKey === true || limits?.perApiKey?.maxUnfinishedTasks !== undefined)
 }
 
@@ -36,10 +40,11 @@ export function countsApiKeys(catalogue: Catalogue): boolean {
  * tasks, but is never refused.
  */
 export function inheritedLimits({ queueSettings }: TaskDefinition): QueueLimits | undefined {
-  return queueSettings.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : COUNTED
+  return queueSettings.limits?.perApiKey?.maxUnfinishedTasks === undefined ? undefined : countedLimits
 }
 
-const COUNTED: QueueLimits = { perApiKey: { maxUnfinishedTasks: Number.POSITIVE_INFINITY } }
+/** The limits of a task that is counted for its API key, but never refused. */
+export const countedLimits: QueueLimits = { perApiKey: { maxUnfinishedTasks: Number.POSITIVE_INFINITY } }
 
 /** `wanted` is the number of tokens that the request needs. */
 interface ExceededRate extends ReachedRate {

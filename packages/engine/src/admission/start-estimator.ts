@@ -7,7 +7,7 @@
 // readings, the workers may be able to start more tasks than they did. These readings give only a lower bound for the rate, from
 // which only short waits are estimated.
 
-import type { NewTask } from '../ports/new-task.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 
 /** What was read about a queue. */
 export interface BacklogReading {

@@ -7,42 +7,27 @@ import {
   type HandlerLog,
   type Log,
   type Progress,
-  type RetryPolicy,
+  type RegisteredOptions,
   type TaskContext,
-  type TaskDefinition,
+  type TaskGroup,
   type TaskId,
 } from '@bullpen/contract'
-import { handlerLog, isStored } from '@bullpen/contract/internal'
+import { handlerLog } from '@bullpen/contract/internal'
+import { progressEvent } from '../events/event-bodies.ts'
+import { reportingLog } from '../events/reporting-log.ts'
 import { ATTEMPT_TRANSITIONS } from '../machines/attempt-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { Outcome } from '../ports/attempt-result.ts'
+import type { RunAccess } from '../ports/broker/runs.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
-import type { EventSink } from '../ports/event-sink.ts'
-import type { NewTask } from '../ports/new-task.ts'
-import type { StepLookup, StepStore } from '../ports/steps.ts'
-import { childTask, type Sha256 } from '../task/child-task.ts'
+import type { RegisteredKind, StepLookup, StepStore } from '../ports/steps.ts'
+import type { Sha256 } from '../task/child-task.ts'
 import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
+import { ChildTasks, type ChildTasksHost } from './child-tasks.ts'
+import type { DecodedTask } from './decode.ts'
+import { RegisteredTasks } from './registered-tasks.ts'
 import { Steps, stepKey } from './steps.ts'
-import type { Timeouts } from './timeouts.ts'
-
-/** A task whose stored envelope has been decoded and checked. */
-export interface DecodedTask {
-  readonly definition: TaskDefinition
-  /** The input as parsed by the definition's schema. */
-  readonly input: unknown
-  /** The input as the caller sent it. */
-  readonly rawInput: unknown
-  readonly meta: Readonly<Record<string, string>>
-  readonly correlationId: string | undefined
-  /** The name of the API key for which the task is counted. */
-  readonly apiKeyName: string | undefined
-  readonly timeouts: Timeouts
-  /** The definition's policy, with the caller's own backoff if there is one. */
-  readonly retry: RetryPolicy
-  /** When the total timeout expires, in ms since 1970. */
-  readonly totalTimeoutAt: number | 'none'
-}
 
 /** An isolate that runs the handler. */
 interface Isolate {
@@ -51,20 +36,16 @@ interface Isolate {
 }
 
 /** What an attempt needs from its pool or processor. */
-export interface AttemptHost {
-  readonly registry: { get(task: string): { readonly definition: TaskDefinition } | undefined }
-  readonly clock: Clock
-  readonly sink: EventSink
+export interface AttemptHost extends ChildTasksHost {
   /** Aborts when the pool's drain reaches its deadline. Defaults to a signal that never aborts. */
   readonly poolSignal?: AbortSignal
   readonly resources: object
   /** Creates a log whose lines include these fields. */
   readonly logFor: (fields: object) => Log
-  /** Works like the broker's `enqueue`. */
-  readonly enqueue: (task: NewTask) => Promise<Enqueued>
-  readonly sha256: Sha256
   /** The size limit of an output and of a step's result, in bytes as JSON. */
   readonly maxOutputBytes: number
+  /** Where the sources and reductions of pipelines find their runs. Undefined if the store has no pipelines. */
+  readonly runs?: RunAccess | undefined
 }
 
 const NEVER_ABORTED = new AbortController().signal
@@ -91,10 +72,11 @@ export class Attempt implements TaskContext, StepStore {
   #onUncaught: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
   #uncaught: (Outcome & { kind: 'panicked' }) | undefined
   #isolate: Isolate | undefined
-  #children: Set<TaskId> | undefined
+  #children: ChildTasks | undefined
   #steps: Steps | undefined
   #storedSteps: Promise<ReadonlyMap<string, string>> | undefined
   #hasLostLock = false
+  #registered: RegisteredTasks | undefined
 
   constructor(fetched: FetchedTask, decoded: DecodedTask, startedAtMonotonic: number, host: AttemptHost) {
     this.fetched = fetched
@@ -140,6 +122,25 @@ export class Attempt implements TaskContext, StepStore {
 
   get correlationId(): string | undefined {
     return this.decoded.correlationId
+  }
+
+  get group(): TaskGroup | undefined {
+    return this.decoded.group
+  }
+
+  /** The run of the task, if the task belongs to a pipeline and the store has pipelines. */
+  get run(): { readonly access: RunAccess; readonly place: NonNullable<DecodedTask['run']> } | undefined {
+    const { runs: access } = this.#host
+    const place = this.decoded.run
+    return access === undefined || place === undefined ? undefined : { access, place }
+  }
+
+  get clock(): Clock {
+    return this.#host.clock
+  }
+
+  get sha256(): Sha256 {
+    return this.#host.sha256
   }
 
   get apiKeyName(): string | undefined {
@@ -191,15 +192,17 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get log(): HandlerLog {
-    this.#log ??= handlerLog(
-      this.#host.logFor({
+    if (this.#log === undefined) {
+      const log = this.#host.logFor({
         task: this.name,
         id: this.id,
         fencingToken: this.fencingToken,
         attempt: this.attempt,
         ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
-      }),
-    )
+      })
+      const { events } = this.fetched
+      this.#log = handlerLog(events === undefined ? log : reportingLog(log, events, () => this.#state === 'IN_PROCESS'))
+    }
     return this.#log
   }
 
@@ -254,42 +257,8 @@ export class Attempt implements TaskContext, StepStore {
 
   /** Works like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
   async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<Enqueued> {
-    const { registry, clock, enqueue, sink, sha256 } = this.#host
-    if (this.#state !== 'IN_PROCESS') {
-      throw new BullpenError(
-        'wrong_state',
-        `${this.id} cannot enqueue ${name}: the attempt has already ended as ${this.#state}`,
-      )
-    }
-    const definition = registry.get(name)?.definition
-    if (definition === undefined) {
-      throw new BullpenError(
-        'unknown_task',
-        `${this.id} cannot enqueue ${name}: this worker's catalogue does not contain a task with this name`,
-      )
-    }
-    const child = childTask(this, definition, input, options, clock.now(), sha256)
-    if (this.#children?.has(child.id)) {
-      throw new BullpenError(
-        'duplicate_child_key',
-        `${this.id} has already enqueued ${name} with the childKey ${JSON.stringify(options.childKey ?? '')}; give each child a different childKey`,
-      )
-    }
-    this.#children ??= new Set()
-    this.#children.add(child.id)
-    let enqueued: Enqueued
-    try {
-      enqueued = await enqueue(child)
-    } catch (error) {
-      // The handler may try again with the same id. If this call has stored the child, the next call returns the same action.
-      this.#children.delete(child.id)
-      throw error
-    }
-    // A child that an earlier attempt stored is not counted again.
-    if (isStored(enqueued.action)) {
-      sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
-    }
-    return enqueued
+    this.#children ??= new ChildTasks(this, this.#host)
+    return this.#children.enqueue(name, input, options)
   }
 
   get once(): TaskContext['once'] {
@@ -334,6 +303,65 @@ export class Attempt implements TaskContext, StepStore {
     )
   }
 
+  get onSuccess(): TaskContext['onSuccess'] {
+    return (definition, input, options) => this.addFollowUp(definition.name, input, options)
+  }
+
+  /** Works like {@link TaskContext.onSuccess}, but takes the name of the follow-up's definition. */
+  addFollowUp(name: string, input: unknown, options: RegisteredOptions = {}): void {
+    this.#registered ??= new RegisteredTasks(this, this.#host.registry)
+    this.#registered.onSuccess(name, input, options)
+  }
+
+  /**
+   * Adds the follow-ups that the definition has for a success with this output. @throws BullpenError `invalid_follow_up` or
+   * `payload_too_large`.
+   */
+  addDefinedFollowUps(output: unknown): void {
+    if (this.decoded.definition.followUps?.success.length === 0) return
+    this.#registered ??= new RegisteredTasks(this, this.#host.registry)
+    this.#registered.addDefined(this.decoded, output)
+  }
+
+  /** The lines of the follow-ups that the attempt has added for a success, or undefined if there are none. */
+  get followUps(): string | undefined {
+    return this.#registered?.followUps
+  }
+
+  get onFailure(): TaskContext['onFailure'] {
+    return (definition, input, options) => this.registerTask('failure', definition.name, input, options)
+  }
+
+  get onEnd(): TaskContext['onEnd'] {
+    return (definition, input, options) => this.registerTask('end', definition.name, input, options)
+  }
+
+  get compensate(): TaskContext['compensate'] {
+    return (definition, input, options) => this.registerTask('compensation', definition.name, input, options)
+  }
+
+  /** Works like {@link TaskContext.compensate} or its counterpart for the kind, but takes the name of the registered task's definition. */
+  async registerTask(
+    kind: RegisteredKind,
+    name: string,
+    input: unknown,
+    options: RegisteredOptions = {},
+  ): Promise<void> {
+    this.#recordHeartbeat()
+    this.#registered ??= new RegisteredTasks(this, this.#host.registry)
+    if (await this.#registered.register(kind, name, input, options)) return
+    this.#hasLostLock = true
+    throw new BullpenError(
+      'lock_lost',
+      `the ${kind === 'compensation' ? kind : 'follow-up'} ${name} was not registered because this attempt has lost the lock on ${this.id}`,
+    )
+  }
+
+  /** Whether this attempt has registered a compensation, or a follow-up of a failure or of any end. */
+  get hasRegistered(): boolean {
+    return this.#registered?.hasRegistered === true
+  }
+
   /** Whether an attempt to store a step has shown that the lock is lost. The consumer may not have noticed yet. */
   get hasLostLock(): boolean {
     return this.#hasLostLock
@@ -346,6 +374,9 @@ export class Attempt implements TaskContext, StepStore {
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
     this.#recordHeartbeat()
     // An attempt that has ended no longer owns the task, and the next attempt may already report its own progress.
-    if (this.#state === 'IN_PROCESS') await this.fetched.progress(progress)
+    if (this.#state !== 'IN_PROCESS') return
+    const { events } = this.fetched
+    events?.report(progressEvent(events.about, progress))
+    await this.fetched.progress(progress)
   }
 }

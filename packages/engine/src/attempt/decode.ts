@@ -1,13 +1,35 @@
 // Decodes a fetched task: finds its definition and handler, reads the stored envelope, and parses the input.
-import { TaskError } from '@bullpen/contract'
+import { type RetryPolicy, type TaskDefinition, TaskError, type TaskGroup } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import { decodePayload } from '../task/payloads.ts'
-import type { DecodedTask } from './attempt.ts'
 import type { Registry, Runnable } from './registry.ts'
-import { type CallTimeouts, totalTimeoutAt } from './timeouts.ts'
+import { type CallTimeouts, type Timeouts, totalTimeoutAt } from './timeouts.ts'
+
+/** A task whose stored envelope has been decoded and checked. */
+export interface DecodedTask {
+  readonly definition: TaskDefinition
+  /** The input as parsed by the definition's schema. */
+  readonly input: unknown
+  /** The input as the caller sent it. */
+  readonly rawInput: unknown
+  readonly meta: Readonly<Record<string, string>>
+  readonly correlationId: string | undefined
+  readonly group: TaskGroup | undefined
+  /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. */
+  readonly depth: number | undefined
+  /** The pipeline run to which the task belongs. */
+  readonly run: Envelope['run']
+  /** The name of the API key for which the task is counted. */
+  readonly apiKeyName: string | undefined
+  readonly timeouts: Timeouts
+  /** The definition's policy, with the caller's own backoff if there is one. */
+  readonly retry: RetryPolicy
+  /** When the total timeout expires, in ms since 1970. */
+  readonly totalTimeoutAt: number | 'none'
+}
 
 /** A decoded task with the handler that runs it. */
 export interface RunnableTask extends DecodedTask, Pick<Runnable, 'handle'> {}
@@ -43,6 +65,9 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
+    group: envelope.group as TaskGroup | undefined,
+    depth: envelope.depth,
+    run: envelope.run,
     apiKeyName: envelope.apiKeyName,
     timeouts,
     retry: backoff === undefined ? definition.retry : { ...definition.retry, backoff },

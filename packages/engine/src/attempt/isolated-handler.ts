@@ -19,7 +19,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
   const { isolation, memoryLimitBytes } = task
   if (isolation === 'inline') throw new RangeError(`${task.name} is not isolated`)
   return async (attempt: Attempt): Promise<unknown> => {
-    const { id, fencingToken, meta, correlationId, heartbeat, log, progress } = attempt
+    const { id, fencingToken, meta, correlationId, group, heartbeat, log, progress } = attempt
     const isolated = {
       isolation,
       module,
@@ -32,6 +32,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       enqueuedAt: attempt.enqueuedAt.getTime(),
       startedAt: attempt.startedAt.getTime(),
       correlationId,
+      group,
       memoryLimitBytes,
     }
     const run = isolator.run(isolated, {
@@ -39,6 +40,15 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       log,
       progress: ({ fraction, note }) => progress(fraction, note),
       enqueue: (child, input, options) => attempt.enqueueChild(child, input, options),
+      onSuccess(next, nextInput, options) {
+        try {
+          attempt.addFollowUp(next, nextInput, options)
+        } catch (error) {
+          // The handler has gone on, so that the error can only end the attempt.
+          attempt.attributeUncaught(error)
+        }
+      },
+      register: (kind, name, input, options) => attempt.registerTask(kind, name, input, options),
       findStep: (step) => attempt.findStep(step),
       storeStep: (step, result) => attempt.storeStep(step, result),
     })

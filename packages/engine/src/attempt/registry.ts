@@ -8,6 +8,8 @@ import {
   type Resources,
   type TaskDefinition,
 } from '@bullpen/contract'
+import type { PipelineHandler } from '@bullpen/contract/internal'
+import { pipelineHandle } from '../pipelines/pipeline-handle.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Apart } from '../quarantine/decision.ts'
 import type { Attempt } from './attempt.ts'
@@ -153,6 +155,7 @@ function apartOf(
 
 function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: Attempt) => unknown {
   const { name, isolation } = handler.task
+  if ('pipeline' in handler) return pipelineHandle(handler as PipelineHandler<TaskDefinition, object, never>)
   if (isolation === 'inline') return handler.handle
   if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(

@@ -1,6 +1,6 @@
 // Runs one attempt, from a fetched task to a verdict and an attempt record.
 //
-//   decode → check whether it may start → begin → call the handler → check its output → finish
+//   decode → check whether it may start → begin → call the handler → check its output → make its follow-ups → finish
 //
 // `runAttempt` does not wait for the handler. If the handler has returned synchronously, `runAttempt` returns the result. If the
 // handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task.
@@ -14,12 +14,13 @@
 // `runAttempt` emits `attempt.started` for every attempt, and `attempt.late` if a handler returns after its attempt has ended.
 // The result contains the event to emit once the store has responded to the commit.
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
+import { startedEvent } from '../events/event-bodies.ts'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import { declaredFailure, describeOutcome, outcomeOfThrow } from '../verdict/outcome.ts'
 import { decide, endEvent, finish, toRecord } from '../verdict/verdict.ts'
-import { Attempt, type AttemptHost, type DecodedTask } from './attempt.ts'
-import { decodeTask, type RunnableTask } from './decode.ts'
+import { Attempt, type AttemptHost } from './attempt.ts'
+import { type DecodedTask, decodeTask, type RunnableTask } from './decode.ts'
 import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
 import { checkOutput } from './output.ts'
@@ -82,6 +83,7 @@ function begin(task: FetchedTask, decoded: DecodedTask, startedAt: number, host:
   const attempt = new Attempt(task, decoded, startedAt, host)
   attempt.moveTo('IN_PROCESS')
   emitStarted(task, decoded.definition.kind, decoded.correlationId, host.clock.at(startedAt), host)
+  if (task.events !== undefined) task.events.report(startedEvent(task.events.about, host.worker))
   return attempt
 }
 
@@ -91,9 +93,7 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
   let outcome: Outcome | Promise<Outcome>
   try {
     const returned = host.context.run(attempt, handle)
-    outcome = isThenable(returned)
-      ? settle(returned, decoded, host)
-      : checkOutput(returned, definition, host.maxOutputBytes)
+    outcome = isThenable(returned) ? settle(returned, attempt, host) : outcomeOfReturn(returned, attempt, host)
   } catch (thrown) {
     outcome = outcomeOfError(thrown, decoded)
   }
@@ -105,11 +105,27 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
   return new InterruptibleRun(attempt, outcome, host, (overrunMs) => emitLate(attempt, overrunMs, host))
 }
 
-async function settle(returned: PromiseLike<unknown>, decoded: DecodedTask, host: RunnerHost): Promise<Outcome> {
+async function settle(returned: PromiseLike<unknown>, attempt: Attempt, host: RunnerHost): Promise<Outcome> {
   try {
-    return checkOutput(await returned, decoded.definition, host.maxOutputBytes)
+    return outcomeOfReturn(await returned, attempt, host)
   } catch (thrown) {
-    return outcomeOfError(thrown, decoded)
+    return outcomeOfError(thrown, attempt.decoded)
+  }
+}
+
+/** Returns the outcome for what the handler returned: checks it, and makes the follow-ups of the definition. */
+function outcomeOfReturn(returned: unknown, attempt: Attempt, { maxOutputBytes }: RunnerHost): Outcome {
+  const { definition } = attempt.decoded
+  const outcome = checkOutput(returned, definition, maxOutputBytes)
+  // Most definitions have no follow-ups. A late output has no effect.
+  if (definition.followUps === undefined || outcome.kind !== 'returned' || attempt.state !== 'IN_PROCESS')
+    return outcome
+  try {
+    attempt.addDefinedFollowUps(outcome.output)
+    return outcome
+  } catch (cause) {
+    const error = cause instanceof Error ? cause : new Error(String(cause))
+    return { kind: 'panicked', reason: 'invalid_follow_up', error }
   }
 }
 

@@ -16,6 +16,10 @@ export function stepsInMemory() {
       if (!kept.has(step)) kept.set(step, result)
       return kept.get(step)
     },
+    async register(kind, identity) {
+      calls.push(`register ${kind} ${identity}`)
+      return holdsLock ? 'stored' : 'lock_lost'
+    },
   }
   return { steps, kept, calls, loseLock: () => (holdsLock = false) }
 }

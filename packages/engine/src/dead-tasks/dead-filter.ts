@@ -1,5 +1,6 @@
-// Decides which dead tasks a filter matches. In Redis, scripts make the same decision (bullmq, scripts/includes/matching-dead.ts).
-import type { DeadFilter } from '../ports/dead-tasks.ts'
+// Decides which dead tasks a filter matches. In Redis, scripts make the same decision
+// (bullmq, scripts/includes/ended-tasks/matching-dead.ts).
+import type { DeadFilter } from '../ports/broker/dead-tasks.ts'
 import type { ErrorKind } from './fingerprint.ts'
 
 /** The properties of a dead task that a filter compares. */

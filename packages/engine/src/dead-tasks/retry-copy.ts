@@ -1,8 +1,8 @@
 // Creates the copy of a dead task that is enqueued in another queue.
 import type { TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import type { InputEdit } from '../ports/dead-tasks.ts'
-import type { NewTask } from '../ports/new-task.ts'
+import type { InputEdit } from '../ports/broker/dead-tasks.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { newTask } from '../task/new-task.ts'
 

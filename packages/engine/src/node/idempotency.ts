@@ -1,6 +1,6 @@
 // Computes the digests of a caller's idempotency key and request, which a broker stores.
 import { hash } from 'node:crypto'
-import type { Idempotency } from '../ports/new-task.ts'
+import type { Idempotency } from '../ports/broker/new-task.ts'
 
 export interface IdempotentCall {
   readonly key: string
@@ -20,9 +20,14 @@ export function idempotencyOf({ key, caller, request, life }: IdempotentCall): I
   return {
     // The length separates the caller from the key, so that two different pairs never produce the same string.
     key: digest(`${caller.length}:${caller}${key}`, KEY_CHARACTERS),
-    request: digest(request, REQUEST_CHARACTERS),
+    request: requestDigest(request),
     life,
   }
+}
+
+/** Returns a short digest of a request. Two different requests have the same digest with a negligible probability. */
+export function requestDigest(request: string): string {
+  return digest(request, REQUEST_CHARACTERS)
 }
 
 function digest(text: string, characters: number): string {

@@ -1,4 +1,4 @@
-// Tracks which of an online pool's given tasks have not ended yet.
+// Defines what an online pool runs, and tracks which of its given tasks have not ended yet.
 import { isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
@@ -6,13 +6,20 @@ import { settlesWithin } from '../time/with-timeout.ts'
 /** Works like the broker's method of the same name. */
 export type WaitUntilFinished = (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>
 
-export interface OnlineSet {
+/** What an online pool runs: a set of tasks, or a group. */
+export interface OnlineWork {
+  /** Returns whether everything had ended when it was last looked up. */
+  isDone(): boolean
+  /** Resolves when everything has ended, or when the signal aborts. Never rejects. */
+  ended(signal: AbortSignal): Promise<void>
+  /** Looks up once what has not ended. What cannot be looked up has not ended. Never rejects. */
+  recheck(): Promise<void>
+}
+
+/** A given set of tasks. `ended` also resolves if the remaining tasks do not exist. */
+export interface OnlineSet extends OnlineWork {
   /** Returns the unfinished tasks in the order in which they were given, without duplicates. */
   unfinished(): readonly TaskId[]
-  /** Resolves when every task has ended or does not exist, or when the signal aborts. */
-  ended(signal: AbortSignal): Promise<void>
-  /** Looks up the unfinished tasks once. A task that cannot be looked up stays unfinished. Never rejects. */
-  recheck(): Promise<void>
 }
 
 /** The delay between two lookups of a task when the store does not respond, in ms. */
@@ -39,6 +46,7 @@ export function createOnlineSet(
   }
   return {
     unfinished: () => [...unfinished],
+    isDone: () => unfinished.size === 0,
     async ended(signal) {
       await Promise.all([...unfinished].map((id) => untilEnded(id, signal)))
     },

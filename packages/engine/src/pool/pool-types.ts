@@ -4,7 +4,7 @@ import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/cons
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import type { Quarantine } from '../quarantine/quarantine.ts'
 import type { DrainLimits, DrainReport } from './drain.ts'
-import type { WaitUntilFinished } from './online-set.ts'
+import type { OnlineWork, WaitUntilFinished } from './online-set.ts'
 import type { SlotHost } from './slot.ts'
 
 export interface PoolOptions {
@@ -61,6 +61,14 @@ export interface Pool {
    * @throws BullpenError `wrong_state` unless the pool is NEW.
    */
   online(tasks: readonly TaskId[], waitUntilFinished: WaitUntilFinished): Promise<OnlineReport>
+  /**
+   * Runs until the group has ended, on this worker or another, and then ends as ONLINE_DONE. If the pool is drained, if its parent is
+   * closed, or if this worker cannot run the group to its end, the pool ends as INCOMPLETE_DONE. Resolves with the state in which the
+   * pool has ended. The pool's consumer needs the group's candidates, because otherwise other tasks run as well.
+   *
+   * @throws BullpenError `wrong_state` unless the pool is NEW.
+   */
+  onlineGroup(group: OnlineWork): Promise<PoolState>
   /**
    * Stops one slot. With `wait`, its attempt may finish. With `hard`, its attempt is stopped and its task is requeued.
    *

@@ -21,7 +21,7 @@ import { settlesWithin } from '../time/with-timeout.ts'
 import { PoolEnded } from '../verdict/outcome.ts'
 import { COMMIT_MS, Drain, type DrainLimits, type DrainReport, DrainTally } from './drain.ts'
 import { createFetchLoop, type FetchLoop } from './fetch-loop.ts'
-import { createOnlineSet, type OnlineSet, type WaitUntilFinished } from './online-set.ts'
+import { createOnlineSet, type OnlineWork, type WaitUntilFinished } from './online-set.ts'
 import type { OnlineReport, Pool, PoolOptions } from './pool-types.ts'
 import { isQuarantined, type QuarantinedRunHost, runQuarantined } from './quarantined-run.ts'
 import { Slots } from './slots.ts'
@@ -60,7 +60,7 @@ class SlotPool implements Pool {
   #isPaused = false
   /** Whether the consumer has been asked to open, in which case the drain must stop and close it. */
   #isStarted = false
-  #online: OnlineSet | undefined
+  #online: OnlineWork | undefined
   #ending: { readonly drain: Drain; readonly tally: DrainTally; readonly report: Promise<DrainReport> } | undefined
 
   constructor(options: PoolOptions) {
@@ -147,14 +147,13 @@ class SlotPool implements Pool {
 
   async online(tasks: readonly TaskId[], waitUntilFinished: WaitUntilFinished): Promise<OnlineReport> {
     const set = createOnlineSet(tasks, waitUntilFinished, this.#options.host.clock)
-    await this.#begin('ONLINE_RUNNING', set)
-    await set.ended(this.#drainBegun.signal)
-    if (this.#state === 'ONLINE_RUNNING') {
-      if (set.unfinished().length === 0) this.#moveTo('ONLINE_DONE')
-      void this.#beginDrain({ drainMs: COMMIT_MS.most, graceMs: this.#options.graceMs }, 'drain')
-    }
-    await this.#ending?.report
+    await this.#runOnline(set)
     return { state: this.#state, unfinished: set.unfinished() }
+  }
+
+  async onlineGroup(group: OnlineWork): Promise<PoolState> {
+    await this.#runOnline(group)
+    return this.#state
   }
 
   stopSlot(slot: number, how: 'wait' | 'hard'): void {
@@ -193,6 +192,16 @@ class SlotPool implements Pool {
     if (!limits.broken) return this.#beginDrain(limits, 'drain')
     if (this.#state !== 'RECOVER_ERR') this.#moveTo('RECOVER_ERR')
     return this.#beginDrain({ ...limits, drainMs: 0, light: false }, 'drain')
+  }
+
+  async #runOnline(work: OnlineWork): Promise<void> {
+    await this.#begin('ONLINE_RUNNING', work)
+    await work.ended(this.#drainBegun.signal)
+    if (this.#state === 'ONLINE_RUNNING') {
+      if (work.isDone()) this.#moveTo('ONLINE_DONE')
+      void this.#beginDrain({ drainMs: COMMIT_MS.most, graceMs: this.#options.graceMs }, 'drain')
+    }
+    await this.#ending?.report
   }
 
   #isRunning(): boolean {
@@ -238,11 +247,11 @@ class SlotPool implements Pool {
     return new BullpenError('wrong_state', `the pool for queue '${this.queue}' is ${this.#state}; ${why}`)
   }
 
-  async #begin(running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> {
+  async #begin(running: 'BG_RUNNING' | 'ONLINE_RUNNING', work?: OnlineWork): Promise<void> {
     this.#assertAllowed('be started')
     if (this.#isStarted) throw this.#wrongState('it is already being started')
     this.#isStarted = true
-    this.#online = set
+    this.#online = work
     await this.#consumer.open()
     // A drain may have begun while the pool was waiting for the store.
     if (this.#state !== 'NEW') return
@@ -312,7 +321,7 @@ class SlotPool implements Pool {
     const report = tally.report(this.queue, this.#slots.tasks(), uncommitted, clock.monotonic())
     if (this.#isStarted) this.#consumer.close()
     this.#leaveQuarantine()
-    // The tasks that have just ended may have been the last ones of the given set.
+    // The tasks that have just ended may have been the last ones of the given set or group.
     if (this.#online !== undefined && this.#state === 'SHUTTING_DOWN') {
       await settlesWithin(clock, this.#online.recheck(), COMMIT_MS.most)
     }
@@ -324,6 +333,6 @@ class SlotPool implements Pool {
 
   #endState({ abandoned, unconfirmed }: DrainReport): PoolState {
     if (abandoned.length > 0 || unconfirmed.length > 0) return 'TERMINATE_TIMEOUT'
-    return this.#online !== undefined && this.#online.unfinished().length > 0 ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
+    return this.#online !== undefined && !this.#online.isDone() ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
   }
 }

@@ -207,6 +207,14 @@ describe('one task among the slots', () => {
     expect(slots.cancel(task.id)).toBe('not_cancellable')
   })
 
+  it('is not cancelled by a request from before its last retry', async () => {
+    const { slots, taken } = working(2)
+    const retried = taken('test.long', { retriedAt: 17 })
+    void slots.run(retried, () => {})
+    expect(slots.cancel(retried.id, undefined, 0)).toBe('not_found')
+    expect(slots.cancel(retried.id, undefined, 17)).toBe('cancelling')
+  })
+
   it('loses its lock only if the attempt that lost it still runs', () => {
     const { slots, task, call } = working(2)
     slots.lockLost(task.id, task.fencingToken + 1)

@@ -3,6 +3,7 @@ import type { CommitRefusal, SlotState, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause, CloseReason } from '../ports/attempt-result.ts'
 import type { ConsumerHost, FetchedTask, LocalCancel, NamedTask, TaskDeath } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
+import { retriedAtOf } from '../task/cancel-filter.ts'
 import { emitSettled } from '../verdict/verdict.ts'
 import { Slot, type SlotHost } from './slot.ts'
 
@@ -216,14 +217,16 @@ export class Slots implements ConsumerHost {
     return wasStaying || how === 'hard'
   }
 
-  cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }): LocalCancel {
+  cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }, retriedAt?: number): LocalCancel {
+    const isMeant = (task: FetchedTask | undefined): boolean =>
+      task?.id === id && (retriedAt === undefined || retriedAt === (retriedAtOf(task.envelope) ?? 0))
     const held = this.#held.get(id)
-    if (held !== undefined) {
+    if (held !== undefined && isMeant(held.task)) {
       held.task = { ...held.task, cancelled: held.task.cancelled ?? cause }
       held.end()
       return 'cancelling'
     }
-    const slot = this.#slots.find(({ task }) => task?.id === id)
+    const slot = this.#slots.find(({ task }) => isMeant(task))
     if (slot === undefined) return 'not_found'
     return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
   }

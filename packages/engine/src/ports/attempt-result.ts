@@ -77,4 +77,8 @@ export interface AttemptResult {
    * the quarantine, and `died` is one more death.
    */
   readonly survival?: Survival
+  /** Set if the attempt has registered a compensation, or a follow-up of a failure or of any end. */
+  readonly hasRegistered?: true
+  /** The lines of the follow-ups that the attempt has added, if it completes the task. The store stores them with the end. */
+  readonly followUps?: string
 }

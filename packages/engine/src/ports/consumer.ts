@@ -2,6 +2,7 @@
 import type { CommitRefusal, Progress, TaskEvent, TaskId } from '@bullpen/contract'
 import type { Apart } from '../quarantine/decision.ts'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
+import type { AttemptEvents } from './events.ts'
 import type { PayloadCodec } from './payload-codec.ts'
 import type { StoredSteps } from './steps.ts'
 
@@ -28,6 +29,8 @@ export interface FetchedTask {
   readonly quarantine?: TaskQuarantine | undefined
   /** How the pool runs a quarantined task. `poison` means that the task must not start and is dead. Set by the pool. */
   readonly apart?: Apart | 'poison' | undefined
+  /** Undefined if the task has no events. */
+  readonly events?: AttemptEvents | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: StoredSteps
 }
@@ -56,6 +59,26 @@ export type RunTask = <T>(
   commit: (result: AttemptResult) => T | Promise<T>,
   release: (delayMs?: number) => T | Promise<T>,
 ) => Promise<T>
+
+/** Limits a consumer to some of the tasks of its queue. The consumer calls these methods. */
+export interface Candidates {
+  /**
+   * Returns the tasks of which the next fetch may take one that waits. Tasks without a priority are taken first, in this order, then
+   * those with the highest priority. If there are none, the fetch takes nothing.
+   */
+  next(): readonly TaskId[]
+  /** Reports that a task has been fetched. It is not a candidate until it is returned. */
+  fetched(id: TaskId): void
+  /** Reports that the attempt of a fetched task is over. */
+  returned(id: TaskId): void
+  /**
+   * Reports that none of the last candidates waits. Resolves when it is time for the next fetch, which is at once if there are other
+   * candidates. Resolves with false if the consumer has stopped.
+   */
+  noneWaits(): Promise<boolean>
+  /** Reports that the consumer has stopped. Idempotent. */
+  stop(): void
+}
 
 /** The fields that identify a task in reports and log lines. */
 export interface NamedTask {
@@ -98,8 +121,12 @@ export interface ConsumerHost {
    * this method when the store has confirmed the end.
    */
   endedAsDead(task: NamedTask, reason: TaskDeath): void
-  /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
-  cancel(id: TaskId, cause?: CancelCause): LocalCancel
+  /**
+   * Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. `retriedAt` identifies the run of
+   * the task that is cancelled, since this pool may already be running the task again after a retry by request: it is the time of the
+   * last such retry before the cancellation, in ms since 1970, or 0 if there was none. Defaults to whichever run this pool has.
+   */
+  cancel(id: TaskId, cause?: CancelCause, retriedAt?: number): LocalCancel
   /** Returns the tasks that this pool is running. */
   tasks(): readonly FetchedTask[]
 }

@@ -49,6 +49,8 @@ export interface CommandRecord extends Command {
 /** Settings that apply to every worker of a queue, including workers that start later. */
 export interface QueueSettings {
   readonly paused: boolean
+  /** Whether the queue's workers fetch no tasks because its outbox is full. */
+  readonly outboxFull?: boolean
   /** While this is set, the queue does not accept new tasks. */
   readonly drain:
     | {
@@ -91,7 +93,10 @@ export interface Fleet {
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
   queueSettings(queue: string): Promise<QueueSettings>
-  /** Counts the tasks of a queue that are waiting, active or due. A light drain of the fleet waits for these tasks. */
+  /**
+   * Counts the tasks of a queue that are waiting, active or due, and the quarantined tasks that wait for a place. A light drain of the
+   * fleet waits for these tasks.
+   */
   remaining(queue: string): Promise<number>
   /**
    * Stores the command, applies it to its queue's settings, assigns it to the workers that must execute it, and then wakes them.

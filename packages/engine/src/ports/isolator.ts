@@ -1,7 +1,16 @@
 // Defines the port that runs handlers outside this thread, where they can be killed.
-import type { ChildOptions, Enqueued, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
+import type {
+  ChildOptions,
+  Enqueued,
+  Isolation,
+  Log,
+  Progress,
+  RegisteredOptions,
+  TaskGroup,
+  TaskId,
+} from '@bullpen/contract'
 import type { Outcome } from './attempt-result.ts'
-import type { StepStore } from './steps.ts'
+import type { RegisteredKind, StepStore } from './steps.ts'
 
 /** The data that is sent to the isolate. It must be plain because it is cloned. Times are in milliseconds since 1970. */
 export interface IsolatedTask {
@@ -18,6 +27,7 @@ export interface IsolatedTask {
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
+  readonly group: TaskGroup | undefined
   /** The limit for the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined
 }
@@ -28,6 +38,10 @@ export interface IsolateCalls extends StepStore {
   heartbeat(): void
   /** Works like the context's `enqueue`, but takes the name of the child's definition. */
   enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued>
+  /** Works like the context's `onSuccess`, but takes the name of the follow-up's definition, and never throws. */
+  onSuccess(task: string, input: unknown, options: RegisteredOptions | undefined): void
+  /** Works like the context's `compensate`, `onFailure` or `onEnd`, but takes the name of the registered task's definition. */
+  register(kind: RegisteredKind, task: string, input: unknown, options: RegisteredOptions | undefined): Promise<void>
   readonly log: Log
 }
 

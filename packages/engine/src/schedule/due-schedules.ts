@@ -1,7 +1,7 @@
 // Does the leader's work for the schedules of one queue: enqueues the tasks of the ticks that are due.
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { newToken, type ScheduleStore, type StoredSchedule } from '../ports/schedules.ts'
+import { newToken, type ScheduleStore, type StoredSchedule } from '../ports/broker/schedules.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { nextStep, wakeTime } from './next-step.ts'
 import { scheduledTask } from './schedule-record.ts'

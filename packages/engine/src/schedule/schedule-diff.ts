@@ -43,11 +43,19 @@ export function scheduleChanges(
   return [...deleted, ...others]
 }
 
-/** Returns the settings that differ, by the names under which a request or a task's definition gives them. */
-export function changedFields(from: ScheduleSettings, to: ScheduleSettings): readonly ChangedField[] {
+/**
+ * Returns the settings that differ, by the names under which a request or a task's definition gives them. An input that cannot be
+ * decoded differs from every input.
+ */
+export function changedFields(
+  from: ScheduleSettings & Pick<ScheduleRecord, 'unreadableInput'>,
+  to: ScheduleSettings,
+): readonly ChangedField[] {
   const [before, after] = [flat(from), flat(to)]
-  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((field) =>
-    sameJson(before[field], after[field]) ? [] : [{ field, from: before[field], to: after[field] }],
+  const isSame = (field: string): boolean =>
+    sameJson(before[field], after[field]) && (field !== 'input' || from.unreadableInput === undefined)
+  return [...new Set([...Object.keys(before), ...Object.keys(after), 'input'])].flatMap((field) =>
+    isSame(field) ? [] : [{ field, from: before[field], to: after[field] }],
   )
 }
 

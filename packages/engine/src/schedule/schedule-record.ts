@@ -9,7 +9,8 @@ import type {
   TaskId,
 } from '@bullpen/contract'
 import { nextTick } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/new-task.ts'
+import { followUpLines } from '../follow-ups/template.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 import { newTask } from '../task/new-task.ts'
 
 /** What all tasks of a schedule have in common. It is made from the task's definition when the schedule is stored. */
@@ -62,6 +63,18 @@ export interface ScheduleRecord {
   readonly failed?: { readonly runs: number; readonly since: number } | undefined
   /** Since when every tick has found the previous run unfinished. */
   readonly overlappingSince?: number | undefined
+  /**
+   * Set if this process cannot decode the template's input and follow-ups, which are then missing. A write stores them in encoded form,
+   * unchanged.
+   */
+  readonly unreadableInput?: UnreadableInput | undefined
+}
+
+export interface UnreadableInput {
+  readonly encoded: unknown
+  /** The encoded follow-ups of the template, if it has any. */
+  readonly encodedFollowUps?: unknown
+  readonly reason: string
 }
 
 /** The labels that tell a handler which tick it serves. */
@@ -78,11 +91,15 @@ export type ScheduleSettings = Pick<
   'name' | 'queue' | 'cadence' | 'overlap' | 'catchUp' | 'jitterMs' | 'call' | 'template' | 'stoppable'
 >
 
-/** @throws BullpenError `invalid_duration` or `invalid_request`, if the options contradict the task's definition. */
+/**
+ * @throws BullpenError `invalid_duration` or `invalid_request`, if the options contradict the task's definition, `invalid_follow_up`, or
+ * `payload_too_large` if the follow-ups of the definition exceed 64 KiB.
+ */
 export function settingsOf(definition: ScheduleDefinition): ScheduleSettings {
   const { name, task, input, cadence, overlap, catchUp, jitterMs, call } = definition
   const tags = [...(call.tags ?? []), scheduleTag(name)]
   const created = newTask(task, input, { ...call, tags }, { id: '' as TaskId, enqueuedAt: 0, correlationId: undefined })
+  followUpLines(created.followUps)
   const {
     id: _id,
     enqueuedAt: _at,
@@ -136,8 +153,8 @@ export function createdRecord(settings: ScheduleSettings, { source, by, now }: S
 }
 
 /**
- * Returns the schedule with other settings. A schedule that came from a catalogue remains the catalogue's, so the next sync
- * restores its settings.
+ * Returns the schedule with other settings, among them its input. A schedule that came from a catalogue remains the catalogue's, so
+ * the next sync restores its settings.
  */
 export function changedRecord(
   record: ScheduleRecord,
@@ -145,8 +162,9 @@ export function changedRecord(
   { source, by, now }: ScheduleAuthor,
 ): ScheduleRecord {
   const keepsTicks = JSON.stringify(record.cadence) === JSON.stringify(settings.cadence)
+  const { unreadableInput: _, ...readable } = record
   return {
-    ...record,
+    ...readable,
     ...settings,
     source: record.source === 'catalogue' ? 'catalogue' : source,
     changedAt: now,

@@ -4,7 +4,7 @@
 // request starts again. Concurrent requests and ticks therefore never overwrite each other.
 import { BullpenError, type ScheduleDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, suggestion } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/new-task.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 import {
   newToken,
   type ScheduleState,
@@ -12,7 +12,7 @@ import {
   type Schedules,
   type ScheduleWrite,
   type StoredSchedule,
-} from '../ports/schedules.ts'
+} from '../ports/broker/schedules.ts'
 import { wakeTime, withRun } from './next-step.ts'
 import { changedFields, scheduleChanges } from './schedule-diff.ts'
 import {
@@ -24,6 +24,7 @@ import {
   type ScheduleSettings,
   scheduledTask,
   settingsOf,
+  type UnreadableInput,
 } from './schedule-record.ts'
 
 export interface SchedulesOptions {
@@ -168,6 +169,7 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
     async run(name) {
       let id: TaskId | undefined
       const state = await change(name, ({ record, lastStatus, now }) => {
+        if (record.unreadableInput !== undefined) throw unreadable(name, record.unreadableInput)
         const created = createTaskId(record.queue, now, randomBytes(ID_RANDOM_BYTES))
         id = created
         const lastRun = { id: created, tick: now, at: now }
@@ -206,6 +208,13 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
 function notFound(name: string, all: readonly StoredSchedule[]): BullpenError {
   const known = all.map(({ record }) => record.name)
   return new BullpenError('schedule_not_found', `schedule ${JSON.stringify(name)} not found${suggestion(name, known)}`)
+}
+
+function unreadable(name: string, { reason }: UnreadableInput): BullpenError {
+  return new BullpenError(
+    'unreadable_payload',
+    `the input of schedule '${name}' cannot be decoded: ${reason}; give this process the codec that encoded it, or store the schedule again`,
+  )
 }
 
 function nameTaken(name: string, queue: string): BullpenError {

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { Trouble } from './trouble.ts'
 import { countTroubles, type ReportedTrouble, troubleChanges } from './trouble-changes.ts'
 
-const kinds = ['failing', 'overlapping', 'missed'] as const
+const kinds = ['failing', 'overlapping', 'missed', 'unreadable'] as const
 const troubles: fc.Arbitrary<readonly Trouble[]> = fc.uniqueArray(
   fc.record({ kind: fc.constantFrom(...kinds), since: fc.nat(), detail: fc.constant('') }),
   {
@@ -42,6 +42,7 @@ it('counts the schedules of each kind, also those of which there are none', () =
   expect(countTroubles([failing, { kind: 'missed', since: 2 }, failing])).toEqual({
     failing: 2,
     overlapping: 0,
+    unreadable: 0,
     missed: 1,
   })
 })

@@ -1,6 +1,6 @@
 // Decides whether a schedule is in trouble. Pure.
 import { formatDuration, isFinal, type ScheduleTrouble } from '@bullpen/contract'
-import type { ScheduleState } from '../ports/schedules.ts'
+import type { ScheduleState } from '../ports/broker/schedules.ts'
 import { failedRuns } from './next-step.ts'
 
 export interface Trouble {
@@ -17,7 +17,7 @@ const MISSED_MS = 86_400_000
 
 /** Returns everything that is wrong with a schedule, which is nothing for most schedules. */
 export function troublesOf({ record, lastStatus, now }: ScheduleState): readonly Trouble[] {
-  const { overlappingSince, missedAt, overlap, waiting } = record
+  const { overlappingSince, missedAt, overlap, waiting, unreadableInput } = record
   const isBusy = waiting.length > 0 || (lastStatus !== undefined && !isFinal(lastStatus))
   const failed = failedRuns(record, lastStatus)
   const troubles: Trouble[] = []
@@ -32,6 +32,10 @@ export function troublesOf({ record, lastStatus, now }: ScheduleState): readonly
   }
   if (missedAt !== undefined && now - missedAt < MISSED_MS) {
     troubles.push({ kind: 'missed', since: missedAt, detail: 'a tick was missed, and no task was enqueued for it' })
+  }
+  if (unreadableInput !== undefined) {
+    const detail = `the input cannot be decoded, so no task is enqueued: ${unreadableInput.reason}`
+    troubles.push({ kind: 'unreadable', since: record.changedAt, detail })
   }
   return troubles
 }

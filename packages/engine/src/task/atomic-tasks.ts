@@ -2,7 +2,7 @@
 import { BullpenError, EnqueueRateError, type ProducerOptions, QueueFullError } from '@bullpen/contract'
 import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
 import { rateExceeded } from '../admission/api-key-limits.ts'
-import type { NewTask } from '../ports/new-task.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.

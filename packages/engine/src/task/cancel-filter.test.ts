@@ -3,8 +3,8 @@ import { defineTask } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { CancelFilter } from '../ports/cancelling.ts'
-import { matches, tagsOf } from './cancel-filter.ts'
+import type { CancelFilter } from '../ports/broker/cancelling.ts'
+import { groupIn, matches, tagsOf } from './cancel-filter.ts'
 import { storedEnvelope } from './envelope.ts'
 import { newTask } from './new-task.ts'
 
@@ -24,6 +24,10 @@ describe('a cancel rule', () => {
     [{ task: 'a.b', tag: 'x' }, {}, true],
     [{ task: 'a.c', tag: 'x' }, {}, false],
     [{ task: 'a.b', tag: 'x' }, { enqueuedAt: 1_001 }, false],
+    [{ group: 'g' }, {}, false],
+    [{ group: 'g' }, { group: { id: 'h' } }, false],
+    [{ group: 'g' }, { group: { id: 'g' } }, true],
+    [{ group: 'g', tag: 'z' }, { group: { id: 'g' } }, false],
   ])('%j covers a task that is %j: %s', (more, is, covered) => {
     expect(matches({ ...rule, ...more }, { ...task, ...is })).toBe(covered)
   })
@@ -47,4 +51,17 @@ describe('tags', () => {
   it.each([undefined, null, 7, 'tags', {}, { tags: 7 }, envelope()])('are none in %j', (stored) => {
     expect(tagsOf(stored)).toEqual([])
   })
+})
+
+describe('the group of a stored task', () => {
+  it('is read from its envelope', () => {
+    expect(groupIn({ v: 2, group: { id: 'g', member: 3 } })).toEqual({ id: 'g' })
+  })
+
+  it.each([undefined, null, 7, {}, { group: null }, { group: 'g' }, { group: {} }, { group: { id: 7 } }])(
+    'is undefined for %j',
+    (stored) => {
+      expect(groupIn(stored)).toBeUndefined()
+    },
+  )
 })

@@ -14,6 +14,9 @@ const parent = {
   apiKeyName: undefined,
 }
 
+/** The definitions of follow-ups. These children have none. */
+const noFollowUps = { get: () => expect.fail('no follow-up is expected') }
+
 describe('the id of a child', () => {
   it('is the same for the same parent, definition and key; it names the child’s queue, and its parent’s time', () => {
     const id = childTaskId(parent.id, tasks.child, 'a', sha256)
@@ -44,7 +47,9 @@ describe('the id of a child', () => {
 
 describe('a child', () => {
   it('carries its parent’s correlation id on, and what was said of it', () => {
-    expect(childTask(parent, tasks.child, { n: 5 }, { childKey: 'a', delay: '1s' }, 7_000, sha256)).toMatchObject({
+    expect(
+      childTask(parent, tasks.child, { n: 5 }, { childKey: 'a', delay: '1s' }, 7_000, sha256, noFollowUps),
+    ).toMatchObject({
       id: childTaskId(parent.id, tasks.child, 'a', sha256),
       task: 'test.child',
       input: { n: 5 },
@@ -56,11 +61,11 @@ describe('a child', () => {
   })
 
   it('is rejected if the input does not match the schema or the child key is not a short text', () => {
-    expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256)).toThrow(
+    expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256, noFollowUps)).toThrow(
       expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('/input/n: ') }),
     )
     for (const childKey of ['x'.repeat(257), 7 as never]) {
-      expect(() => childTask(parent, tasks.child, {}, { childKey }, 0, sha256)).toThrow(
+      expect(() => childTask(parent, tasks.child, {}, { childKey }, 0, sha256, noFollowUps)).toThrow(
         expect.objectContaining({
           code: 'invalid_request',
           errors: [expect.objectContaining({ pointer: '/childKey' })],

@@ -1,9 +1,10 @@
 // Creates child tasks, which a handler enqueues. A child's id is derived from its parent's id, so that a retry of the parent does
 // not enqueue the same child twice.
-import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
+import { BullpenError, type Catalogue, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import { inheritedLimits } from '../admission/api-key-limits.ts'
-import type { NewTask } from '../ports/new-task.ts'
+import { planFollowUps } from '../follow-ups/plan.ts'
+import type { NewTask } from '../ports/broker/new-task.ts'
 import { checkChild } from './check-call.ts'
 import { newTask } from './new-task.ts'
 
@@ -36,9 +37,9 @@ export function childTaskId(
 }
 
 /**
- * Creates a child task. `now` is in milliseconds since 1970.
+ * Creates a child task. `now` is in milliseconds since 1970. `definitions` contains those of its follow-ups.
  *
- * @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`.
+ * @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`, `invalid_follow_up`, and what `definitions` throws.
  */
 export function childTask(
   parent: Parent,
@@ -47,6 +48,7 @@ export function childTask(
   options: ChildOptions,
   now: number,
   sha256: Sha256,
+  definitions: Pick<Catalogue, 'get'>,
 ): NewTask {
   const { childKey = '', ...call } = options
   if (typeof childKey !== 'string' || childKey.length > MAX_CHILD_KEY_LENGTH) {
@@ -65,6 +67,7 @@ export function childTask(
   const limits = apiKeyName === undefined ? undefined : inheritedLimits(definition)
   // The child's own children may be counted although the child is not.
   const passesOnApiKey = apiKeyName !== undefined
-  const origin = { id, enqueuedAt: now, correlationId, caller, apiKeyName, passesOnApiKey, limits }
+  const followUps = planFollowUps(call, { catalogue: definitions, correlationId, apiKeyName, passesOnApiKey })
+  const origin = { id, enqueuedAt: now, correlationId, caller, apiKeyName, passesOnApiKey, limits, followUps }
   return newTask(definition, input, call, origin)
 }

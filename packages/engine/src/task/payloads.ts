@@ -3,9 +3,12 @@
 // also starts with a mark.
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 
-/** Encodes an input or output. Returns undefined if there is no payload, because JSON cannot represent undefined. */
-export function encodePayload(value: unknown, codec: PayloadCodec): string | undefined {
-  const json = JSON.stringify(value)
+/** Encodes an input or output. Returns undefined if there is no payload, because JSON cannot represent undefined. `json` is the value's JSON. */
+export function encodePayload(
+  value: unknown,
+  codec: PayloadCodec,
+  json: string | undefined = JSON.stringify(value),
+): string | undefined {
   return json === undefined ? undefined : codec.encode(json)
 }
 

@@ -1,6 +1,6 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
-import type { UniqueKey } from '../ports/new-task.ts'
+import type { UniqueKey } from '../ports/broker/new-task.ts'
 import { extendedSpan, hasKey, type KeyOwner, keySpan, resolveConflict } from './unique-key.ts'
 
 const NOW = 1_000_000

@@ -4,7 +4,7 @@
 // starts or ends therefore does not have to release its key. The scripts in packages/bullmq make the same decisions in Lua
 // (admission/unique-steps.ts and scripts/includes/key-owner.ts).
 import { BullpenError, type TaskId, type TaskStatus } from '@bullpen/contract'
-import type { NewTask, UniqueKey } from '../ports/new-task.ts'
+import type { NewTask, UniqueKey } from '../ports/broker/new-task.ts'
 
 /** Until when a task has its key: until it has started, until it has ended, or until a time in ms since 1970. */
 export type KeySpan = 'started' | 'finished' | number

@@ -7,7 +7,8 @@
 // is emitted only after that (see `emitSettled`), because an attempt must not be reported as ended if the store refuses its
 // commit or never responds to it.
 import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
-import type { Attempt, DecodedTask } from '../attempt/attempt.ts'
+import type { Attempt } from '../attempt/attempt.ts'
+import type { DecodedTask } from '../attempt/decode.ts'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -129,6 +130,8 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
     budget: retry.budget,
     totalTimeoutAt,
     ...(survival !== undefined && { survival }),
+    ...(attempt.hasRegistered && { hasRegistered: true as const }),
+    ...(verdict.kind === 'completed' && attempt.followUps !== undefined && { followUps: attempt.followUps }),
   }
 }
 

@@ -1,7 +1,22 @@
 // Represents an attempt inside its isolate: the handler's context, and whether the attempt is over.
-import type { ChildOptions, Enqueued, HandlerLog, Log, TaskContext, TaskDefinition } from '@bullpen/contract'
+import type {
+  ChildOptions,
+  Enqueued,
+  HandlerLog,
+  Log,
+  RegisteredOptions,
+  TaskContext,
+  TaskDefinition,
+} from '@bullpen/contract'
 import { handlerLog } from '@bullpen/contract/internal'
-import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
+import {
+  type IsolatedTask,
+  type RegisteredKind,
+  Snooze,
+  type StepLookup,
+  type StepStore,
+  Steps,
+} from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'
@@ -35,7 +50,7 @@ export class InnerAttempt implements StepStore {
 
   /** Returns the handler's context, a plain object of values and arrow functions that a handler can destructure. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
-    const { id, fencingToken, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
+    const { id, fencingToken, attempt, meta, correlationId, group, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
     return {
       id,
@@ -47,6 +62,7 @@ export class InnerAttempt implements StepStore {
       enqueuedAt: new Date(enqueuedAt),
       startedAt: new Date(startedAt),
       correlationId,
+      group,
       signal,
       // A drain of the pool reaches an isolate through the attempt's own signal.
       poolSignal: signal,
@@ -62,6 +78,11 @@ export class InnerAttempt implements StepStore {
         throw new Snooze(delay)
       },
       enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
+      onSuccess: (next, nextInput, options) =>
+        this.#host.channel.send({ kind: 'onSuccess', of: this.of, task: next.name, input: nextInput, options }),
+      onFailure: (next, nextInput, options) => this.#register('failure', next.name, nextInput, options),
+      onEnd: (next, nextInput, options) => this.#register('end', next.name, nextInput, options),
+      compensate: (undo, undoInput, options) => this.#register('compensation', undo.name, undoInput, options),
       once: new Steps(this).once,
     }
   }
@@ -101,6 +122,16 @@ export class InnerAttempt implements StepStore {
     return (await pendingCalls.call((call) =>
       channel.send({ kind: 'enqueue', of: this.of, call, task, input, options }),
     )) as Enqueued
+  }
+
+  async #register(
+    on: RegisteredKind,
+    task: string,
+    input: unknown,
+    options: RegisteredOptions | undefined,
+  ): Promise<void> {
+    const { channel, pendingCalls } = this.#host
+    await pendingCalls.call((call) => channel.send({ kind: 'register', of: this.of, call, on, task, input, options }))
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {

@@ -168,6 +168,15 @@ export class ManagedIsolate implements RunOwner {
           return this.#callsOf(of, `enqueued ${task}`).enqueue(task, input, options)
         })
         return
+      case 'onSuccess':
+        this.#runOf(message.of)?.calls.onSuccess(message.task, message.input, message.options)
+        return
+      case 'register':
+        void this.#answer(message.call, async () => {
+          const { of, on, task, input, options } = message
+          return this.#callsOf(of, `registered ${task}`).register(on, task, input, options)
+        })
+        return
       case 'findStep':
         void this.#answer(message.call, async () => {
           const { of, step } = message

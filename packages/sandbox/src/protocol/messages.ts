@@ -1,7 +1,7 @@
 // Defines the messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt,
 // because messages from an earlier attempt may still arrive.
-import type { ChildOptions, Log, Progress } from '@bullpen/contract'
-import type { IsolatedTask } from '@bullpen/engine/internal'
+import type { ChildOptions, Log, Progress, RegisteredOptions } from '@bullpen/contract'
+import type { IsolatedTask, RegisteredKind } from '@bullpen/engine/internal'
 import type { PortableError } from './portable-error.ts'
 import type { PortableFields } from './portable-fields.ts'
 import type { PortableOutcome } from './portable-outcome.ts'
@@ -41,6 +41,23 @@ export type FromIsolate =
       readonly task: string
       readonly input: unknown
       readonly options: ChildOptions | undefined
+    }
+  | {
+      readonly kind: 'onSuccess'
+      readonly of: AttemptRef
+      readonly task: string
+      readonly input: unknown
+      readonly options: RegisteredOptions | undefined
+    }
+  | {
+      readonly kind: 'register'
+      readonly of: AttemptRef
+      readonly call: number
+      /** When the registered task is enqueued. */
+      readonly on: RegisteredKind
+      readonly task: string
+      readonly input: unknown
+      readonly options: RegisteredOptions | undefined
     }
   | { readonly kind: 'findStep'; readonly of: AttemptRef; readonly call: number; readonly step: string }
   | {

@@ -76,6 +76,12 @@ export const overview = dashboard({
           ],
         },
         {
+          title: 'Unfinished groups',
+          description: 'Groups that have not ended. A group that is never sealed ends with its total timeout.',
+          unit: 'short',
+          queries: [query('max(bullpen_unfinished_groups)', 'groups')],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',
@@ -230,6 +236,12 @@ export const overview = dashboard({
           queries: [
             query(`sum by (method, route) (rate(bullpen_http_requests_total[${RATE}]))`, '{{method}} {{route}}'),
           ],
+        },
+        {
+          title: 'Event streams',
+          description: 'Streams of events that readers have open, by what they are about.',
+          unit: 'short',
+          queries: [query('sum by (subject) (bullpen_event_streams)', '{{subject}}')],
         },
         {
           title: 'HTTP p99',

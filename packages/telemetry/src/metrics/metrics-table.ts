@@ -8,10 +8,12 @@ export interface MetricRow {
     | 'tasks'
     | 'attempts'
     | 'retries'
+    | 'groups'
     | 'schedules'
     | 'slots'
     | 'isolates'
     | 'requests'
+    | 'streams'
     | 'reads'
     | 'stalls'
     | 'entries'
@@ -185,6 +187,18 @@ export const METRICS = {
     labels: ['queue'],
     help: "Bytes that the queue's unfinished tasks take: the stored string of each task, plus 512. The queue's maxBytes limits this number. Every API process reports the same number, so take the maximum rather than the sum.",
   },
+  bullpen_outbox_entries: {
+    type: 'gauge',
+    unit: 'entries',
+    labels: ['queue'],
+    help: "Number of follow-up tasks that the ends of the queue's tasks have released and that are not enqueued yet. At 10,000, workers stop fetching the queue's tasks. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
+  bullpen_outbox_oldest_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: 'How long the oldest of these follow-up tasks has been waiting, or 0 if there are none. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
   bullpen_held_retries: {
     type: 'gauge',
     unit: 'retries',
@@ -195,7 +209,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'schedules',
     labels: ['queue', 'trouble'],
-    help: 'Number of schedules in each kind of trouble: failing if the last run is dead or expired, overlapping if for at least an hour every tick has found the previous run unfinished, missed if within the last day a tick was missed for which no task was enqueued. The value is up to 30 s old. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'Number of schedules in each kind of trouble: failing if the last run is dead or expired, overlapping if for at least an hour every tick has found the previous run unfinished, missed if within the last day a tick was missed for which no task was enqueued, unreadable if the leader cannot decode the input. The value is up to 30 s old. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_unaccounted_tasks: {
     type: 'gauge',
@@ -244,6 +258,24 @@ export const METRICS = {
     unit: 'tasks',
     labels: ['queue', 'code'],
     help: "Tasks that this process refused because of the state of the queue or of Redis, by the error's code. Full queues count in bullpen_tasks_refused_total.",
+  },
+  bullpen_event_streams: {
+    type: 'gauge',
+    unit: 'streams',
+    labels: ['subject'],
+    help: 'Number of streams of events that readers have open at this process, by what they are about: task, queue, tag or group.',
+  },
+  bullpen_unfinished_groups: {
+    type: 'gauge',
+    unit: 'groups',
+    labels: [],
+    help: 'Number of groups that have not ended. A group may be counted for up to a minute after its end. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_groups_ended_total: {
+    type: 'counter',
+    unit: 'groups',
+    labels: ['result'],
+    help: 'Groups whose end this process has caused or delivered, by their result. If a process dies at that moment, a group may be missing.',
   },
   bullpen_leader: {
     type: 'gauge',

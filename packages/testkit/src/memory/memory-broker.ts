@@ -6,7 +6,9 @@ import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
   type CallOptions,
+  type FinalStatus,
   type InputOf,
+  isFinal,
   type TaskDefinition,
   type TaskId,
   type TaskRecord,
@@ -15,21 +17,28 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelRule,
+  type Candidates,
   type Clock,
   editedEnvelope,
   newTask,
   type PoolOptions,
   type Retention,
+  textOfResult,
 } from '@bullpen/engine/internal'
-import { DeadChanges } from './dead-changes.ts'
+import { DeadChanges } from './dead-tasks/dead-changes.ts'
+import { countDead, matchingDead, searchDead } from './dead-tasks/searches.ts'
 import { createMemoryEnqueueing } from './enqueueing/memory-enqueueing.ts'
+import { type MemoryEventStream, memoryEventStream } from './events/memory-event-stream.ts'
+import { taskReports } from './events/task-reports.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
-import { countDead, matchingDead, searchDead } from './memory-dead-tasks.ts'
+import { memoryGroups } from './memory-groups.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
+import { MemoryOutbox } from './memory-outbox.ts'
+import { memoryRuns } from './memory-runs.ts'
 import { memorySchedules } from './memory-schedules.ts'
-import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
-import { recordOf, type StoredTask, statusOf } from './stored-task.ts'
+import { MemoryStore } from './store/memory-store.ts'
+import { recordOf, type StoredTask, statusOf } from './store/stored-task.ts'
 import { TaskWaiters } from './task-waiters.ts'
 
 export interface MemoryBrokerOptions {
@@ -56,6 +65,8 @@ export interface MemoryConsumerOptions {
   readonly concurrency: number
   /** The name of the pool's worker, which {@link MemoryBroker.kill} accepts. Defaults to 'memory'. */
   readonly worker?: string
+  /** The tasks that may be fetched. By default, all tasks of the queue. */
+  readonly candidates?: Candidates
 }
 
 /** A broker that behaves like the Redis broker and can be made to fail. */
@@ -76,6 +87,11 @@ export interface MemoryBroker extends Broker {
   kill(worker: string): void
 }
 
+/** Returns what a completed task of a pipeline passes on. */
+function outputOf({ output, codec }: StoredTask, status: FinalStatus): string {
+  return status === 'completed' ? textOfResult({ output, ...(codec !== undefined && { encoded: true as const }) }) : ''
+}
+
 const STALL_MS = 6_000
 const SWEEP_MS = 2_000
 
@@ -93,17 +109,41 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   const wakeWaiters = ({ id }: StoredTask): void => waiters.wake(id)
 
+  const onEnded = (task: StoredTask): void => {
+    wakeWaiters(task)
+    const status = statusOf(task)
+    if (!isFinal(status)) return
+    if (task.envelope.group !== undefined) groups.ended(task.envelope.group, status)
+    if (task.envelope.run !== undefined) runs.ended(task.envelope.run, status, outputOf(task, status))
+    outbox.write(task, status)
+  }
+
   const onRemoved = (task: StoredTask): void => {
     tasks.delete(task.id)
+    if (!isFinal(statusOf(task))) outbox.write(task, 'removed')
     enqueueing.noteRemoved(task)
+    if (!isFinal(statusOf(task))) {
+      if (task.envelope.group !== undefined) groups.ended(task.envelope.group, 'removed')
+      if (task.envelope.run !== undefined) runs.ended(task.envelope.run, 'removed', '')
+    }
     wakeWaiters(task)
+  }
+
+  const streams = new Map<string, MemoryEventStream>()
+  const eventsOf = (queue: string): MemoryEventStream => {
+    const stream = streams.get(queue) ?? memoryEventStream(clock, outage)
+    streams.set(queue, stream)
+    return stream
   }
 
   const storeOf = (queue: string): MemoryStore => {
     if (queues !== undefined && !queues.includes(queue)) {
       throw new BullpenError('queue_not_found', `unknown queue '${queue}'; expected one of ${queues.join(', ')}`)
     }
-    const store = stores.get(queue) ?? new MemoryStore({ clock, stallMs, retention, onEnded: wakeWaiters, onRemoved })
+    const known = stores.get(queue)
+    if (known !== undefined) return known
+    const reports = taskReports(eventsOf(queue))
+    const store = new MemoryStore({ clock, stallMs, retention, reports, onEnded, onRemoved })
     stores.set(queue, store)
     return store
   }
@@ -142,6 +182,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     },
   })
   const { enqueue, enqueueBulk, enqueueAll } = enqueueing
+  const outbox = new MemoryOutbox({
+    clock,
+    isUnreachable: () => outage.lasts,
+    store: (forwarded) => enqueueing.storeForwarded(forwarded),
+  })
 
   const { schedules, close: closeSchedules } = memorySchedules({
     clock,
@@ -155,6 +200,28 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       const task = tasks.get(id)
       if (task !== undefined) storeOf(queue).cancel(task, { stoppable, by: 'schedule' })
     },
+  })
+
+  const groups = memoryGroups({
+    clock,
+    check: () => outage.check(),
+    reachable: () => outage.over(),
+    find,
+    admit: (members) => enqueueing.admitMembers(members),
+    enqueue: (task) => void enqueueing.storeNow(task),
+    cancel: (rule) => storeOf(rule.queue).cancelWhere(rule),
+    release: (releases) => outbox.forwardAll(releases),
+    codec: options.codec,
+  })
+
+  const runs = memoryRuns({
+    clock,
+    check: () => outage.check(),
+    reachable: () => outage.over(),
+    enqueue: (forwarded) => enqueueing.storeForwarded(forwarded),
+    cancel: (rule) => storeOf(rule.queue).cancelWhere(rule),
+    codec: options.codec,
+    admit: (planned) => enqueueing.admitMembers(planned),
   })
 
   return {
@@ -236,6 +303,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return deadChanges.progressOf(id)
     },
 
+    async stopDead(id, by) {
+      outage.check()
+      return deadChanges.stop(id, by)
+    },
+
     async listDeadRequests(queue, limit) {
       outage.check()
       // Throws if the queue is unknown.
@@ -264,7 +336,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
       const { bytes, accepted, removed } = store.places
       // There is no index that could drift.
-      return { bytes, accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
+      return {
+        bytes,
+        accepted,
+        removed,
+        drift: 0,
+        unaccounted: accepted - tasks - removed,
+        outbox: outbox.state(queue),
+      }
     },
 
     async heldRetries(queue, tasks) {
@@ -273,7 +352,27 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return tasks.map((task) => store.heldRetries(task))
     },
 
+    events(queue) {
+      // Throws if the queue is unknown.
+      storeOf(queue)
+      return eventsOf(queue)
+    },
+
     schedules,
+    groups: groups.groups,
+    runs: runs.runs,
+
+    // Everything is stored as a property of its owner.
+    orphans: {
+      async search() {
+        outage.check()
+        return { orphans: [], examined: 0, next: undefined }
+      },
+      async delete() {
+        outage.check()
+        return []
+      },
+    },
 
     async ping() {
       outage.check()
@@ -281,14 +380,20 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     async close() {
       closeSchedules()
+      groups.close()
+      runs.close()
       stopSweep?.()
       deadChanges.close()
       for (const store of stores.values()) store.places.close()
     },
 
-    consumer: ({ queue, concurrency, worker = 'memory' }) => {
+    consumer: ({ queue, concurrency, worker = 'memory', candidates }) => {
       return (run, pool) => {
-        const consumer = createMemoryConsumer({ store: storeOf(queue), outage, concurrency, worker }, run, pool)
+        const consumer = createMemoryConsumer(
+          { store: storeOf(queue), outage, concurrency, worker, candidates },
+          run,
+          pool,
+        )
         consumers.push({ worker, consumer })
         return consumer
       }
@@ -298,6 +403,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     recover() {
       outage.end()
+      outbox.forward()
       for (const store of stores.values()) store.places.wake()
     },
 

@@ -1,5 +1,14 @@
 // Implements the memory broker's consumer, which fetches tasks for a pool and commits the verdicts on them.
 import {
+  encodeLines,
+  MAX_FOLLOW_UP_BYTES,
+  MAX_FOLLOW_UPS,
+  parseTemplate,
+  type StoredTemplate,
+} from '@bullpen/contract/internal'
+import {
+  type AttemptEvents,
+  type Candidates,
   type Consumer,
   type ConsumerHost,
   decodeStep,
@@ -8,15 +17,17 @@ import {
   type RunTask,
   type TaskQuarantine,
 } from '@bullpen/engine/internal'
-import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
-import { asJson, type Owner, type StoredTask } from './stored-task.ts'
+import type { MemoryStore } from './store/memory-store.ts'
+import { asJson, type Owner, type StoredTask } from './store/stored-task.ts'
 
 interface ConsumerOptions {
   readonly store: MemoryStore
   readonly outage: Outage
   readonly concurrency: number
   readonly worker: string
+  /** The tasks that may be fetched. By default, all tasks of the queue. */
+  readonly candidates?: Candidates | undefined
 }
 
 /** A consumer that can be made to fail. */
@@ -28,7 +39,7 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency, worker }: ConsumerOptions,
+  { store, outage, concurrency, worker, candidates }: ConsumerOptions,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -38,17 +49,32 @@ export function createMemoryConsumer(
   let stopListening = (): void => {}
   let onEmpty = (): void => {}
   let isClosed = false
+  let isPausing = false
+
+  /** Fetches again when it is time to. */
+  const fetchLater = async (): Promise<void> => {
+    if (candidates === undefined || isPausing) return
+    isPausing = true
+    const goesOn = await candidates.noneWaits()
+    isPausing = false
+    if (goesOn) fetch()
+  }
 
   const fetch = (): void => {
     while (running !== undefined && !outage.lasts && fetched.size < limit) {
-      const poisoned = store.endPoisoned()
+      const only = candidates?.next()
+      const poisoned = store.endPoisoned(only)
       if (poisoned !== undefined) {
         pool.endedAsDead(poisoned, 'process_lost')
         continue
       }
       const owner: Owner = { worker, lockLost: () => {}, cancel: () => {} }
-      const task = store.take(owner)
-      if (task === undefined) return
+      const task = store.take(owner, only)
+      if (task === undefined) {
+        void fetchLater()
+        return
+      }
+      candidates?.fetched(task.id)
       owner.lockLost = () => pool.lockLost(task.id)
       owner.cancel = (cause) => void pool.cancel(task.id, cause)
       fetched.set(owner, task)
@@ -68,7 +94,7 @@ export function createMemoryConsumer(
       if (!isClosed && store.release(task, owner, delayMs)) pool.released()
     }
     await run(
-      fetchedTask(task, owner, outage),
+      fetchedTask(task, owner, outage, store.eventsOf(task, owner)),
       async (result) => {
         await outage.over()
         // The reply does not reach a consumer that was closed or killed.
@@ -78,11 +104,13 @@ export function createMemoryConsumer(
       release,
     )
     fetched.delete(owner)
+    candidates?.returned(task.id)
     if (fetched.size === 0) onEmpty()
     if (!released) fetch()
   }
 
   const end = (): void => {
+    candidates?.stop()
     stopListening()
     running?.resolve()
     running = undefined
@@ -135,7 +163,22 @@ function quarantineOf(task: StoredTask, owner: Owner, outage: Outage): TaskQuara
   }
 }
 
-function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
+function storedTemplate(text: string): StoredTemplate {
+  const template = parseTemplate(text)
+  if (template === undefined) throw new Error(`not a template: ${text}`)
+  return template
+}
+
+/** Returns the list with `own` in place of the element that is the same, or else at the end. */
+function withOwn<T>(all: readonly T[], own: T, isSame: (each: T) => boolean): readonly T[] {
+  return all.some(isSame) ? all.map((each) => (isSame(each) ? own : each)) : [...all, own]
+}
+
+function isTooMuch(count: number, text: string): boolean {
+  return count > MAX_FOLLOW_UPS || Buffer.byteLength(text) > MAX_FOLLOW_UP_BYTES
+}
+
+function fetchedTask(task: StoredTask, owner: Owner, outage: Outage, events: AttemptEvents | undefined): FetchedTask {
   const { id, envelope, codec, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
     id,
@@ -150,6 +193,7 @@ function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTas
     readyAt: fencingToken === 1 ? enqueuedAt + delayMs : undefined,
     cancelled: task.cancelRequested,
     quarantine: task.deaths === 0 ? undefined : quarantineOf(task, owner, outage),
+    events,
     async progress(progress) {
       await outage.over()
       task.progress = asJson(progress)
@@ -165,6 +209,23 @@ function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTas
         const stored = task.steps.get(step) ?? encodeStep(result, codec)
         task.steps.set(step, stored)
         return decodeStep(stored, codec)
+      },
+      async register(kind, identity, text) {
+        await outage.over()
+        if (task.owner !== owner) return 'lock_lost'
+        const template = storedTemplate(text)
+        if (kind === 'compensation') {
+          const all = withOwn(task.compensations, { identity, template }, (each) => each.identity === identity)
+          if (isTooMuch(all.length, all.map((each) => `${identity} ${JSON.stringify(each.template)}`).join('')))
+            return 'full'
+          task.compensations = all
+        } else {
+          const own = { on: kind, identity, template }
+          const all = withOwn(task.followUps, own, (each) => each.on === kind && each.identity === identity)
+          if (isTooMuch(all.length, encodeLines(all))) return 'full'
+          task.followUps = all
+        }
+        return 'stored'
       },
     },
   }

@@ -1,9 +1,10 @@
-// Lists the memory broker's tasks of one status in pages, with cursors that keep their position while tasks move.
-import { BullpenError, type TaskStatus } from '@bullpen/contract'
+// Lists the memory broker's tasks of one status in pages, with cursors that keep their position while tasks move. Ended tasks are
+// listed from the newest to the oldest.
+import { BullpenError, isFinal, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { ListQuery, Page } from '@bullpen/engine'
-import type { MemoryStore } from './memory-store.ts'
-import { type Place, recordOf, type StoredTask, statusOf } from './stored-task.ts'
+import type { MemoryStore } from './store/memory-store.ts'
+import { type Place, recordOf, type StoredTask, statusOf } from './store/stored-task.ts'
 
 const PLACE_OF = {
   waiting: 'waiting',
@@ -24,7 +25,8 @@ interface Position {
 
 export function listTasks(store: MemoryStore, query: ListQuery): Page {
   const place = PLACE_OF[query.status]
-  const all = store.places.in(place).filter((task) => listedStatusOf(task) === query.status)
+  const found = store.places.in(place).filter((task) => listedStatusOf(task) === query.status)
+  const all = isFinal(query.status) ? found.toReversed() : found
   const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)
   const shown = left.slice(0, query.limit)
   const last = shown.at(-1)
@@ -50,12 +52,14 @@ function listedStatusOf(task: StoredTask): TaskStatus {
 }
 
 /**
- * Returns the tasks after a position. In a place ordered by time, they are those that follow in the order of times and ids. In the
- * other places, the page starts at the beginning if the last task is no longer there.
+ * Returns the tasks after a position. In a place ordered by time, they are those that follow in the order of times and ids, or in the
+ * reverse order if the tasks have ended. In the other places, the page starts at the beginning if the last task is no longer there.
  */
 function after(all: readonly StoredTask[], { last, at }: Position, place: Place): readonly StoredTask[] {
   if (place === 'waiting' || place === 'active') return all.slice(all.findIndex(({ id }) => id === last) + 1)
-  return all.filter((task) => momentOf(task) > at || (momentOf(task) === at && task.id > last))
+  const isLater = (task: StoredTask): boolean => momentOf(task) > at || (momentOf(task) === at && task.id > last)
+  if (place === 'delayed') return all.filter(isLater)
+  return all.filter((task) => !isLater(task) && task.id !== last)
 }
 
 function momentOf({ dueAt, endedAt }: StoredTask): number {

@@ -31,7 +31,7 @@ export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isR
       const ms = realTime.now() - startedAt
       if (real) await clock.advance(ms)
       waitedMs += ms
-      if (real ? clock.monotonic() > until : waitedMs > patienceMs) throw stillRunning(waitedMs)
+      if (waitedMs > patienceMs || (real && clock.monotonic() > until)) throw stillRunning(waitedMs)
     } else if (inTime) await clock.advance(next)
     else return
   }

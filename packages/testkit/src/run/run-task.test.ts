@@ -44,6 +44,49 @@ describe('runTask', () => {
     expect(await runTask(long, handler, { n: 1 })).toMatchObject({ status: 'dead' })
   })
 
+  it('returns the registered follow-ups and compensations that the end of the task enqueues', async () => {
+    const handler = defineHandler(long, import.meta.url, async (context) => {
+      const { input, attempt, onSuccess, onFailure, onEnd, compensate } = context
+      onSuccess(child, { n: 1 })
+      for (const n of [2, 3]) await onFailure(child, { n })
+      await onEnd(child, { n: 4 })
+      await onEnd(child, { n: 5 * attempt }, { key: 'attempt' })
+      await compensate(child, { n: 6 })
+      if (input.n === 13) throw new TaskError('unlucky', 'thirteen')
+      return input
+    })
+    const inputs = (tasks: readonly { readonly input: unknown }[]) => tasks.map(({ input }) => input)
+    const [lives, dies] = [await runTask(long, handler, { n: 1 }), await runTask(long, handler, { n: 13 })]
+    expect(inputs(lives.followUps)).toEqual([{ n: 4 }, { n: 5 }, { n: 1 }])
+    expect(inputs(dies.followUps)).toEqual([{ n: 3 }, { n: 4 }, { n: 25 }])
+    expect(lives.compensations).toEqual([])
+    expect(inputs(dies.compensations)).toEqual([{ n: 6 }])
+  })
+
+  it('returns the follow-ups of the definition that the end of the task enqueues', async () => {
+    const followed = defineTask({
+      ...{ name: 'test.followed', queue: 'q' },
+      ...schemas,
+      onSuccess: (followUp) => [followUp(child, ({ input, output }) => ({ n: 10 * input.n + output.n }))],
+      onFailure: (followUp) => [followUp(child, ({ input: { n = 0 } }) => ({ n: 20 * n }))],
+      onEnd: (followUp) => [
+        followUp(
+          () => child,
+          ({ input: { n = 0 } }) => ({ n: 30 * n }),
+        ),
+      ],
+    })
+    const run = await runTask(followed, ({ input }) => ({ n: input.n + 1 }), { n: 1 })
+    expect(run.followUps).toEqual([
+      { task: child.name, input: { n: 30 } },
+      { task: child.name, input: { n: 12 } },
+    ])
+    const failed = await runTask(followed, () => Promise.reject(new Error('no')), { n: 2 })
+    expect(failed.followUps.map(({ input }) => input)).toEqual([{ n: 40 }, { n: 60 }])
+    const panicked = await runTask(followed, () => ({ n: Number.MAX_SAFE_INTEGER }), { n: 1 })
+    expect(panicked).toMatchObject({ status: 'dead', attempts: Array(5).fill({ reason: 'invalid_follow_up' }) })
+  })
+
   it('retries as the definition says, and skips the backoff', async () => {
     const run = await runTask(
       long,

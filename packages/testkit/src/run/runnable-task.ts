@@ -41,16 +41,20 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
     return handle(context)
   }
   const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, recording)
-  const alone = defineCatalogue({ ...definition, ...INLINE })
+  // The catalogue does not contain the follow-ups of the definition, which are not run.
+  const alone = defineCatalogue({ ...definition, ...INLINE, followUps: undefined })
   // The record has one task under its own name, which the type of a computed key cannot express.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
   const registry = createRegistry(alone, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
+  const { followUps } = definition
   return {
     handled,
     registry: {
       get(name) {
+        const own = registry.get(name)
+        if (own !== undefined) return { ...own, definition: { ...own.definition, followUps } }
         const child = children.get(name)
-        return registry.get(name) ?? (child && { definition: child, handle: notRun, timeouts: () => DEFAULT_TIMEOUTS })
+        return child && { definition: child, handle: notRun, timeouts: () => DEFAULT_TIMEOUTS }
       },
     },
   }
@@ -59,17 +63,23 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
 /** The testkit does not test isolation. */
 const INLINE = { isolation: 'inline', memoryLimitBytes: undefined } as const
 
+/** The functions of the context whose first argument is another task's definition. */
+const TAKE_DEFINITIONS = ['enqueue', 'onSuccess', 'onFailure', 'onEnd', 'compensate'] as const
+
 /**
- * Records the definitions of the child tasks that the handler enqueues. If no catalogue is given, every definition that the
- * handler enqueues is assumed to be in the worker's catalogue.
+ * Records the definitions of the tasks that the handler enqueues or registers. If no catalogue is given, each of them is assumed to be
+ * in the worker's catalogue.
  */
 function recordChildren(context: TaskContext, children: Map<string, TaskDefinition>): void {
-  const { enqueue } = context
-  const recording: TaskContext['enqueue'] = (definition, ...rest) => {
-    children.set(definition.name, definition)
-    return enqueue(definition, ...rest)
+  for (const name of TAKE_DEFINITIONS) {
+    // The context's own function, before it is replaced.
+    const own = context[name] as (definition: TaskDefinition, ...rest: readonly unknown[]) => unknown
+    const value: typeof own = (definition, ...rest) => {
+      children.set(definition.name, definition)
+      return own(definition, ...rest)
+    }
+    Object.defineProperty(context, name, { value, configurable: true })
   }
-  Object.defineProperty(context, 'enqueue', { value: recording })
 }
 
 function notRun(): never {

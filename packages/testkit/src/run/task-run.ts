@@ -35,6 +35,13 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly progress: readonly Progress[]
   /** The tasks that the handler enqueued. They are stored but not run. */
   readonly children: readonly TaskRecord[]
+  /**
+   * The follow-ups that the end of the task enqueues: those of the definition, and those that the handler has added with
+   * `ctx.onSuccess` or registered with `ctx.onFailure` and `ctx.onEnd`. They are not run.
+   */
+  readonly followUps: readonly { readonly task: string; readonly input: unknown }[]
+  /** The compensations that follow the end of the task, in the order in which they would run. They are not run. */
+  readonly compensations: readonly { readonly task: string; readonly key: string; readonly input: unknown }[]
   /** The handlers that returned after their attempt had ended, and how much later, in ms. */
   readonly late: readonly { readonly fencingToken: number; readonly overrunMs: number }[]
   /** The pool's response to `cancelAt`. */
@@ -61,6 +68,8 @@ export interface RecordedRun {
   readonly logs: readonly LogLine[]
   readonly progress: readonly Progress[]
   readonly children: readonly TaskRecord[]
+  readonly compensations: TaskRun['compensations']
+  readonly followUps: TaskRun['followUps']
   readonly cancel: LocalCancel | undefined
   readonly elapsedMs: number
 }

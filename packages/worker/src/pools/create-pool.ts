@@ -1,18 +1,20 @@
 // Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
+import type { BullmqBroker } from '@bullpen/bullmq'
 import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
-import type { Broker, EventSink, PayloadCodec } from '@bullpen/engine'
+import type { EventSink, PayloadCodec } from '@bullpen/engine'
 import {
   type AsyncContext,
   createPool,
   createQuarantine,
+  type OnlineGroup,
   type Pool,
   type QuarantineProcessPool,
   type Registry,
 } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
-import { retentionOf } from './retention.ts'
+import { eventsAgeOf, retentionOf } from './retention.ts'
 
 export interface PoolFactoryOptions {
   readonly settings: WorkerSettings
@@ -25,15 +27,18 @@ export interface PoolFactoryOptions {
   readonly worker: string
   readonly codec: PayloadCodec | undefined
   readonly resources: Resources
-  readonly tasks: Pick<Broker, 'enqueue'>
+  readonly tasks: Pick<BullmqBroker, 'enqueue' | 'forward' | 'runs'>
   readonly parent: AbortSignal | undefined
   /** The worker's child processes for quarantined tasks. Undefined if there are none. */
   readonly quarantineProcesses: QuarantineProcessPool | undefined
+  /** The only group whose tasks the pools run. If undefined, they run all tasks of their queues. */
+  readonly onlineGroup: OnlineGroup | undefined
   readonly log: Log & { child(fields: object): Log }
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
   const { settings, catalogue, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } = options
+  const { onlineGroup } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
   const quarantine = createQuarantine({
@@ -61,9 +66,13 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             redisUrl,
             worker,
             codec,
+            // A pool that replaces a drained one is limited as well.
+            candidates: onlineGroup?.candidates(queue),
             retention: retentionOf(settings, catalogue.queue(queue).retention),
+            eventsAgeMs: eventsAgeOf(catalogue.queue(queue)),
             eventLoopStallLimitMs,
             clock,
+            onFollowed: () => tasks.forward(queue),
             log,
           },
           work,
@@ -76,6 +85,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         random: Math.random,
         sink,
         enqueue: (task) => tasks.enqueue(task),
+        runs: tasks.runs,
         sha256,
         maxOutputBytes: settings.maxOutputBytes,
         worker,

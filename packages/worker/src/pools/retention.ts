@@ -1,7 +1,7 @@
 // Combines a worker's settings with a queue's definition into the queue's retention.
 import type { WorkerSettings } from '@bullpen/config'
-import { type FinalStatus, milliseconds, type QueueRetention } from '@bullpen/contract'
-import { FINAL_STATUSES } from '@bullpen/contract/internal'
+import { type FinalStatus, milliseconds, type QueueDefinition, type QueueRetention } from '@bullpen/contract'
+import { DEFAULT_KEPT_EVENTS, FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { Retention } from '@bullpen/engine/internal'
 
 export type RetentionSettings = Pick<
@@ -30,6 +30,11 @@ export function retentionOf(settings: RetentionSettings, queue: QueueRetention):
       return [status, { ageMs: unlessNone(ageMs), count: unlessNone(count) }]
     }),
   )
+}
+
+/** Returns how long a queue's events are kept, in ms. If the queue's tasks no longer have events, the old ones are still dropped. */
+export function eventsAgeOf({ events }: Pick<QueueDefinition, 'events'>): number {
+  return events === false ? DEFAULT_KEPT_EVENTS.ageMs : events.ageMs
 }
 
 function unlessNone(limit: number | 'none'): number | undefined {

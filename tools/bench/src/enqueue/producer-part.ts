@@ -27,7 +27,7 @@ const PRODUCERS = {
     return () => {
       const enqueuedAt = Date.now()
       const id = createTaskId(welcome.queue, enqueuedAt, random(ID_RANDOM_BYTES))
-      return broker.enqueue(newTask(welcome, INPUT, {}, { id, enqueuedAt, correlationId: undefined }))
+      return broker.enqueue(newTask(welcome, INPUT, {}, { id, enqueuedAt, caller: 'only', correlationId: undefined }))
     }
   },
 

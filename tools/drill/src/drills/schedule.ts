@@ -10,6 +10,7 @@ import { defineSchedule, type Log } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
 import { newNamespace } from '../environment/drill-setup.ts'
 import { type Fleet, openFleet, type WorkerProcess } from '../environment/fleet.ts'
+import { countOrphans } from '../environment/orphan-count.ts'
 import { startRestartableRedis } from '../environment/restartable-redis.ts'
 import { holdsWithin } from '../holds-within.ts'
 import type { Figures } from '../ledger/figures.ts'
@@ -120,7 +121,9 @@ async function tickThrough({ processes, calmMs, faults }: Plan): Promise<Figures
     else await start()
   }
   await sleep(calmMs)
-  return await figures(broker, { firstTick: state.record.next ?? 0, notTakenOver, skewedNeverLed })
+  const found = await figures(broker, { firstTick: state.record.next ?? 0, notTakenOver, skewedNeverLed })
+  await countOrphans(redis.url, namespace)
+  return found
 }
 
 async function figures(

@@ -15,6 +15,7 @@ import type { End } from '../ledger/figures.ts'
 import { type AttemptCounts, readCounts } from '../ledger/worker-metrics.ts'
 import { catalogue, work } from '../programs/catalogue.ts'
 import { type Fleet, openFleet, type System, type WorkerProcess } from './fleet.ts'
+import { countOrphans } from './orphan-count.ts'
 import { followQueue, type Requeue } from './queue-events.ts'
 
 export interface DrillSetup {
@@ -106,7 +107,7 @@ export async function withDrillSetup<T>(
   }
   try {
     await reachable(broker)
-    return await act({
+    const result = await act({
       redisUrl: redis.url,
       namespace,
       broker,
@@ -159,6 +160,8 @@ export async function withDrillSetup<T>(
         }
       },
     })
+    if (system === 'bullpen') await countOrphans(redis.url, namespace)
+    return result
   } catch (error) {
     console.error(readFileSync(log, 'utf8'))
     throw error

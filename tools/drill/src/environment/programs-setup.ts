@@ -7,6 +7,7 @@ import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import type { Log } from '@bullpen/contract'
 import { catalogue } from '@bullpen/tasks'
 import { openRedis } from './drill-setup.ts'
+import { countOrphans } from './orphan-count.ts'
 import { followQueue, type QueueEvents } from './queue-events.ts'
 import { openPrograms, type Programs } from './shipped-programs.ts'
 
@@ -64,7 +65,9 @@ export async function withPrograms<T>(
   }
   const programs = opened.adopt(openPrograms({ log, env: { ...common, ...env } }), (each) => each.close())
   try {
-    return await act({ redisUrl, apiKey, programs, broker, events })
+    const result = await act({ redisUrl, apiKey, programs, broker, events })
+    await countOrphans(redisUrl, NAMESPACE)
+    return result
   } catch (error) {
     console.error(readFileSync(log, 'utf8').slice(-PRINTED_LOG))
     throw error

@@ -1,4 +1,5 @@
 // Follows a queue's event stream to determine how often each task ended and when it was requeued.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Log } from '@bullpen/contract'
 
@@ -50,7 +51,10 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
   const reading = (async () => {
     for (;;) {
       const final = closing
-      const answer = await redis.xread('COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', key, last)
+      const answer = await redis
+        .xread('COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', key, last)
+        // A drill may restart Redis, so the same entries are read again later.
+        .catch(() => (final ? [] : sleep(BLOCK_MS, null)))
       const entries = ((answer as [string, Entries][] | null)?.[0]?.[1] ?? []) as Entries
       entries.forEach(note)
       if (final && entries.length === 0) return

@@ -14,6 +14,7 @@ it('the ledger returns the effects of several writers in order', () => {
     { what: 'start', id: 'drill-1', fencingToken: 2, worker: 'w2', at: 9 },
     { what: 'signal', id: 'drill-1', fencingToken: 1, worker: 'w1', at: 10, machineMs: 7.25 },
     { what: 'end', id: 'drill-1', fencingToken: 2, worker: 'w2', at: 12 },
+    { what: 'failure', id: 'drill-after-1', fencingToken: 1, worker: 'w1', at: 13, of: 7 },
   ]
   const writers = [appendTo(file), appendTo(file)]
   for (const [i, effect] of effects.entries()) writers[i % 2]?.(effect)

@@ -2,8 +2,17 @@
 // process that wrote it.
 import { openSync, writeSync } from 'node:fs'
 
+/**
+ * - `start` and `end`: the handler has begun, and is about to return.
+ * - `signal`: the handler's signal was aborted.
+ * - `stop` and `pass`: the handler waits at the position that its input names, and has been let through.
+ * - `failure`: the handler is about to throw.
+ */
+const WHAT = ['start', 'signal', 'stop', 'pass', 'failure', 'end'] as const
+type What = (typeof WHAT)[number]
+
 export interface Effect {
-  readonly what: 'start' | 'signal' | 'end'
+  readonly what: What
   readonly id: string
   readonly fencingToken: number
   /** The worker's name in the fleet. */
@@ -12,7 +21,11 @@ export interface Effect {
   readonly at: number
   /** Present only for signals: fractional ms on the monotonic clock that is shared by all processes of the machine. */
   readonly machineMs?: number
+  /** The number of the task or the group that this task is for, if its input contains one. */
+  readonly of?: number
 }
+
+const OPTIONAL = /^(machineMs|of)=[\d.]+$/
 
 /** Returns the Unix time in ms, even if a drill has shifted the clock of the process. */
 export function wallMs(): number {
@@ -30,11 +43,9 @@ export function machineMs(): number {
  */
 export function appendTo(file: string): (effect: Effect) => void {
   const descriptor = openSync(file, 'a')
-  return ({ what, id, fencingToken, worker, at, machineMs }) => {
-    writeSync(
-      descriptor,
-      `${what} ${id} ${fencingToken} ${worker} ${at}${machineMs === undefined ? '' : ` ${machineMs}`}\n`,
-    )
+  return ({ what, id, fencingToken, worker, at, ...optional }) => {
+    const more = Object.entries(optional).map(([name, value]) => ` ${name}=${value}`)
+    writeSync(descriptor, `${what} ${id} ${fencingToken} ${worker} ${at}${more.join('')}\n`)
   }
 }
 
@@ -44,9 +55,10 @@ export function readEffects(text: string): readonly Effect[] {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => {
-      const [what, id, fencingToken, worker, at, machineMs, ...more] = line.split(' ')
-      const known = what === 'start' || what === 'signal' || what === 'end'
-      if (!known || id === undefined || worker === undefined || at === undefined || more.length > 0) {
+      const [word, id, fencingToken, worker, at, ...optional] = line.split(' ')
+      const what = WHAT.find((each) => each === word)
+      const isValid = optional.every((field) => OPTIONAL.test(field))
+      if (what === undefined || id === undefined || worker === undefined || at === undefined || !isValid) {
         throw new Error(`malformed line in the ledger of effects: ${line}`)
       }
       return {
@@ -55,7 +67,7 @@ export function readEffects(text: string): readonly Effect[] {
         fencingToken: Number(fencingToken),
         worker,
         at: Number(at),
-        ...(machineMs && { machineMs: Number(machineMs) }),
+        ...Object.fromEntries(optional.map((field) => field.split('=')).map(([name, value]) => [name, Number(value)])),
       }
     })
 }

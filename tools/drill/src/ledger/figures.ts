@@ -167,8 +167,30 @@ export interface Figures {
   readonly othersChanged?: number
   /** By how many tasks the audit line and the progress of a retry by filter differ from the number of selected tasks. */
   readonly auditOff?: number
+  /** Time from the first error of a group to the last start of one of its members, and to the end of the group. */
+  readonly lastStartMs?: number | undefined
+  readonly groupEndedMs?: number | undefined
+  /** The same time to the last start in a worker that was cut off from Redis. */
+  readonly lastStartCutOffMs?: number
+  /** Events that a reader has received, has not received, and has received more than once. */
+  readonly events?: number
+  readonly eventsLost?: number
+  readonly eventsRepeated?: number
+  /** By how many members the counts of a group that has ended differ from the ends of its members. */
+  readonly groupMiscounted?: number
+  /** Keys and entries that are left in Redis and belong to nothing. Undefined if the drill has not looked for them. */
+  readonly orphans?: number | undefined
   /** Tasks that the queue's totals do not account for, and repairs of its status index. */
   readonly unaccounted?: number
+  /** Follow-up tasks that have run, and entries that are left in the outboxes. */
+  readonly followUps?: number
+  readonly outboxLeft?: number
+  /** Tasks that were compensated. */
+  readonly compensated?: number
+  /** Tasks that should have been compensated and were not, and compensations beyond one for each of these tasks. */
+  readonly compensationsWrong?: number
+  /** Tasks whose worker was killed at another step than intended. */
+  readonly stepsMissed?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }
@@ -253,7 +275,7 @@ function openAttempts(effects: readonly Effect[], worker: string): readonly Effe
     if (effect.worker !== worker) continue
     const key = `${effect.id} ${effect.fencingToken}`
     if (effect.what === 'start') open.set(key, effect)
-    else open.delete(key)
+    else if (effect.what !== 'stop' && effect.what !== 'pass') open.delete(key)
   }
   return [...open.values()]
 }

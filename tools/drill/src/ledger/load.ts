@@ -1,12 +1,12 @@
 // Enqueues tasks at a steady rate, and returns the ids of those that were accepted.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CallOptions, TaskId } from '@bullpen/contract'
+import type { CallOptions, FollowUps, TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
+import { newTask, planFollowUps } from '@bullpen/engine/internal'
 import type { z } from 'zod'
-import { type call as callTask, type isolated, type pill, type Work, work } from '../programs/catalogue.ts'
+import { type call as callTask, catalogue, type isolated, type pill, type Work, work } from '../programs/catalogue.ts'
 
 type Input = z.input<Work['input']>
 
@@ -20,7 +20,7 @@ export interface Load {
   /** The definitions that take turns. Defaults to `work` alone. */
   readonly definitions?: readonly Work[]
   /** The caller's options for each task. */
-  readonly call?: CallOptions
+  readonly call?: CallOptions & FollowUps
 }
 
 const TICK_MS = 10
@@ -51,11 +51,12 @@ export async function enqueueOne<D extends Work | typeof isolated | typeof callT
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,
-  call: CallOptions = {},
+  call: CallOptions & FollowUps = {},
 ): Promise<TaskId> {
   const enqueuedAt = Date.now()
   const id = createTaskId(definition.queue, enqueuedAt, randomBytes(10))
-  await broker.enqueue(newTask(definition, input, call, { id, enqueuedAt, correlationId: undefined }))
+  const followUps = planFollowUps(call, { catalogue, correlationId: undefined })
+  await broker.enqueue(newTask(definition, input, call, { id, enqueuedAt, correlationId: undefined, followUps }))
   return id
 }
 

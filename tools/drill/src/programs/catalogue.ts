@@ -1,5 +1,5 @@
 // Defines the tasks that the drills run. Their input determines how long they take and what they block.
-import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { defineCatalogue, defineQueue, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
 const output = z.object({ fencingToken: z.int() })
@@ -26,6 +26,42 @@ export const work = defineTask({ name: 'drill.work', queue, timeout, ...workSche
 /** The same work in two further queues, so that it can be spread over the nodes of a Redis Cluster. */
 export const secondWork = defineTask({ name: 'drill.second-work', queue: 'drill-second', timeout, ...workSchemas })
 export const thirdWork = defineTask({ name: 'drill.third-work', queue: 'drill-third', timeout, ...workSchemas })
+
+/** Where a booking can stop: before and after it registers its compensation, after the step that the compensation undoes, and before its end. */
+export const POSITIONS = ['registering', 'registered', 'stepped', 'ending'] as const
+
+/** Takes a step that a compensation undoes, and then succeeds or fails for good. */
+export const booking = defineTask({
+  name: 'drill.booking',
+  queue,
+  timeout,
+  input: z.object({
+    of: z.int(),
+    /** How long the attempt takes after the step. */
+    ms: z.int(),
+    /** Whether a compensation is registered before the step. */
+    undoes: z.boolean(),
+    fails: z.boolean(),
+    /** Where the first attempt stops until the file exists or, without a file, until its worker dies. */
+    stop: z.object({ at: z.enum(POSITIONS), until: z.string().optional() }).optional(),
+  }),
+  output,
+})
+
+/** These tasks only note that they run for the task or the group with a number. Each has a queue that keeps its last completed task only. */
+export const after = numbered('after')
+export const closing = numbered('closing')
+export const undo = numbered('undo')
+
+function numbered<Name extends string>(name: Name) {
+  return defineTask({
+    name: `drill.${name}`,
+    queue: defineQueue({ name: `drill-${name}`, retention: { completed: { count: 1 } } }),
+    timeout,
+    input: z.object({ of: z.int() }),
+    output,
+  })
+}
 
 export type Work = typeof work | typeof secondWork | typeof thirdWork
 
@@ -87,4 +123,16 @@ export const broken = defineTask({
   output,
 })
 
-export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated, call, pill, broken)
+export const catalogue = defineCatalogue(
+  work,
+  secondWork,
+  thirdWork,
+  booking,
+  after,
+  closing,
+  undo,
+  isolated,
+  call,
+  pill,
+  broken,
+)

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { callHandler } from '../outage/call-handler.ts'
 import { brokenHandler } from '../retry-dead/broken-handler.ts'
+import { afterHandler, bookingHandler, closingHandler, undoHandler } from './booking-handlers.ts'
 import { catalogue } from './catalogue.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
@@ -28,6 +29,10 @@ const worker = createWorker({
     'drill.work': workHandler,
     'drill.second-work': secondHandler,
     'drill.third-work': thirdHandler,
+    'drill.booking': bookingHandler,
+    'drill.after': afterHandler,
+    'drill.closing': closingHandler,
+    'drill.undo': undoHandler,
     'drill.isolated': isolatedHandler,
     'drill.call': callHandler,
     'drill.pill': pillHandler,

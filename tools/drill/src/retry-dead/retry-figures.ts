@@ -1,6 +1,7 @@
 // Computes the figures of the drill `retry-dead` from the tasks' records, the audit lines and the counts by kind of error.
+
+import type { AuditLine } from '../environment/drill-api.ts'
 import type { End, Figures } from '../ledger/figures.ts'
-import type { AuditLine } from './drill-api.ts'
 
 export interface RetryLedger {
   /** The tasks that the request selects, and the other dead tasks. */

@@ -1,7 +1,7 @@
 // Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
+import type { Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
 
 export interface BackendOptions {
   readonly queues: readonly string[]
@@ -22,8 +22,12 @@ export interface BackendOptions {
 /** A broker that only one test uses. */
 export interface Backend {
   readonly broker: Broker
-  /** Returns the consumer for a pool on the first queue, in the named worker. */
-  consumer(options: { readonly concurrency: number; readonly worker: string }): PoolOptions['consumer']
+  /** Returns the consumer for a pool on the first queue, in the named worker. `candidates`, if given, are the tasks that it may fetch. */
+  consumer(options: {
+    readonly concurrency: number
+    readonly worker: string
+    readonly candidates?: Candidates
+  }): PoolOptions['consumer']
   /** Removes a running task's lock. The task's pool is notified. */
   loseLock(id: TaskId): Promise<void>
   /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */

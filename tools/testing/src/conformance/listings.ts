@@ -1,5 +1,5 @@
 // Tests that every broker lists tasks, counts them, and waits for them to end.
-import { TaskError, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import { isFinal, TaskError, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -189,7 +189,8 @@ export function listings(open: OpenBackend): void {
       expect(new Set(listed.map((task) => task.status))).toEqual(new Set([status]))
       expect(listed.map(({ id }) => id).toSorted()).toEqual(ids[status].toSorted())
       const times = listed.map(({ dueAt, endedAt }) => dueAt ?? endedAt ?? 0)
-      expect(times).toEqual(times.toSorted((a, b) => a - b))
+      // Ended tasks are listed from the newest to the oldest.
+      expect(times).toEqual(times.toSorted((a, b) => (isFinal(status) ? b - a : a - b)))
     }
     release()
   })

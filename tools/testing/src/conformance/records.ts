@@ -206,7 +206,8 @@ export function records(open: OpenBackend): void {
       const task = { ...create(long, { n: 1 }), caller: { token: '1' } }
       expect(await broker.enqueue(task)).toMatchObject({ action: 'created' })
       const before = await find(task.id)
-      expect(await broker.enqueue({ ...task, caller, input: { n: 2 } })).toEqual({ id: task.id, action })
+      const again = { ...task, caller, input: { n: 2 }, isRepeat: true }
+      expect(await broker.enqueue(again)).toEqual({ id: task.id, action })
       expect(await find(task.id)).toEqual(before)
       expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 1 })
     },

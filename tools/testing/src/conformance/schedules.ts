@@ -162,7 +162,7 @@ export function schedules(open: OpenBackend): void {
     const run = async () => settled((await broker.schedules.run('yearly')).id)
     await broker.schedules.put(yearly(), BY)
     await broker.schedules.put(yearly({ name: 'other' }), BY)
-    expect(await broker.schedules.troubles(QUEUE)).toEqual({ failing: 0, overlapping: 0, missed: 0 })
+    expect(await broker.schedules.troubles(QUEUE)).toEqual({ failing: 0, overlapping: 0, missed: 0, unreadable: 0 })
     await run()
     await becomes(1)
     fails = false

@@ -5,9 +5,15 @@ import {
   defineCatalogue,
   defineHandler,
   defineQueue,
+  defineReduceHandler,
+  defineReducer,
+  defineSource,
+  defineSourceHandler,
   defineTask,
+  type FollowUps,
   type Handlers,
   type InputOf,
+  type SourceFunction,
   type TaskContext,
   type TaskDefinition,
   type TaskEvent,
@@ -18,12 +24,14 @@ import {
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
+  type Candidates,
   createQuarantine,
   createRegistry,
   DEFAULT_TIMEOUTS,
   type Isolator,
   newTask,
   type Pool,
+  planFollowUps,
   type Retention,
 } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
@@ -34,6 +42,9 @@ import { z } from 'zod'
 import type { OpenBackend } from './backend.ts'
 
 export const QUEUE = 'conformance'
+
+/** An empty outbox. */
+export const NO_ENTRIES = { entries: 0, oldestAt: undefined }
 
 /** Counts the tasks of each API key, so that child tasks are counted for their parents' keys. */
 const queue = defineQueue({ name: QUEUE, limits: { perApiKey: { maxUnfinishedTasks: 1_000 } } })
@@ -50,8 +61,104 @@ export const long = defineTask({ name: 'conformance.long', timeout: '10s', ...co
 export const fragile = defineTask({ name: 'conformance.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
 /** A task that accepts every input and output. */
 export const plain = defineTask({ ...common, name: 'conformance.plain', input: z.unknown(), output: z.unknown() })
+/** A short task that has events. */
+export const loud = defineTask({ name: 'conformance.loud', kind: 'short', events: true, ...common })
 export const child = defineTask({ name: 'conformance.child', ...common })
-const catalogue = defineCatalogue(short, long, fragile, plain, child)
+/** A task in another queue, which has room for a single task and whose tasks are never run. */
+export const AFTER = 'conformance-after'
+export const after = defineTask({
+  ...common,
+  name: 'conformance.after',
+  queue: defineQueue({ name: AFTER, limits: { maxTasks: 1 } }),
+})
+/** How many follow-ups of each kind a task of {@link ruled} has. */
+const ruleCounts = z.object({
+  n: z.int(),
+  success: z.int().default(0),
+  failure: z.int().default(0),
+  end: z.int().default(0),
+})
+const RULES = [0, 1, 2]
+/** A task whose follow-ups its definition makes from its input. Their inputs are 100, 101, … and 200, … and 300, …, plus 10 times `n`. */
+export const ruled = defineTask({
+  ...common,
+  name: 'conformance.ruled',
+  timeout: '10s',
+  input: ruleCounts,
+  onSuccess: (followUp) =>
+    RULES.map((i) =>
+      followUp(after, ({ input, output }) => ({ n: 100 + i + 10 * (input.n + output.n) }), {
+        when: ({ input }) => input.success > i,
+      }),
+    ),
+  onFailure: (followUp) =>
+    RULES.map((i) =>
+      followUp(after, ({ input }) => ({ n: 200 + i + 10 * input.n }), {
+        when: ({ input: { failure = 0 } }) => failure > i,
+      }),
+    ),
+  onEnd: (followUp) =>
+    RULES.map((i) =>
+      followUp(after, ({ input }) => ({ n: 300 + i + 10 * input.n }), { when: ({ input: { end = 0 } }) => end > i }),
+    ),
+})
+/** A task that is followed by another one like it until its input is 0. */
+export const countdown: TaskDefinition = defineTask({
+  ...common,
+  name: 'conformance.countdown',
+  kind: 'short',
+  retry: { maxAttempts: 1 },
+  onSuccess: (followUp) => [
+    followUp(
+      (): TaskDefinition => countdown,
+      ({ input }) => ({ n: input.n - 1 }),
+      { when: ({ input }) => input.n > 0 },
+    ),
+  ],
+})
+/** A task whose follow-ups are nested and go to a queue that is full. */
+export const nesting = defineTask({
+  ...common,
+  name: 'conformance.nesting',
+  onFailure: (followUp) => [
+    followUp(ruled, ({ input: { n = 0 } }) => ({ n, failure: 1, end: 1 }), { delay: '1h', tags: ['nested'] }),
+  ],
+})
+/** The source of a pipeline, which yields the numbers from 0 to `count`. */
+export const numbers = defineSource({
+  name: 'conformance.numbers',
+  queue,
+  input: z.object({ count: z.int() }),
+  item: z.object({ n: z.int() }),
+  retry: common.retry,
+})
+/** The end of a pipeline, which returns the numbers that have arrived. */
+export const gather = defineReducer({
+  name: 'conformance.gather',
+  queue,
+  input: z.object({ count: z.int() }),
+  item: z.object({ n: z.int() }),
+  output: z.object({ ns: z.array(z.int()) }),
+  retry: common.retry,
+})
+const catalogue = defineCatalogue(
+  short,
+  long,
+  fragile,
+  plain,
+  child,
+  loud,
+  after,
+  ruled,
+  countdown,
+  nesting,
+  numbers,
+  gather,
+)
+
+const yieldNumbers: SourceFunction<typeof numbers> = function* ({ count }) {
+  for (let n = 0; n < count; n++) yield { n }
+}
 
 export type Context = TaskContext<typeof long>
 export type Handle = (context: Context) => unknown
@@ -59,6 +166,8 @@ export type Handle = (context: Context) => unknown
 export interface SetupOptions {
   /** The handler for every task. By default, it returns its input. */
   readonly handle?: Handle
+  /** The source of pipelines. By default, it yields numbers. */
+  readonly source?: SourceFunction<typeof numbers>
   /** How many slots each pool has. Defaults to 4. */
   readonly concurrency?: number
   readonly maxStuckHandlers?: number
@@ -78,6 +187,7 @@ const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   const {
     handle = ({ input }) => input,
+    source = yieldNumbers,
     concurrency = 4,
     maxStuckHandlers = 10,
     parent,
@@ -100,9 +210,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   })
 
   // One function handles every task, although their inputs and outputs differ.
-  const handlers = Object.fromEntries(
-    catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
-  ) as unknown as Handlers<typeof catalogue>
+  const handlers = {
+    ...Object.fromEntries(
+      catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
+    ),
+    [numbers.name]: defineSourceHandler(numbers, import.meta.url, source),
+    [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => ({ ns: items.map(({ n }) => n) })),
+  } as unknown as Handlers<typeof catalogue>
   const registry = createRegistry(catalogue, handlers, {
     timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
     quarantine: processes && { isolator: processes.isolator, fits: async () => true, memoryLimitBytes: 2 ** 30 },
@@ -112,10 +226,16 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     await broker.enqueue(task)
     return task.id
   }
-  const create = <D extends TaskDefinition>(definition: D, input: InputOf<D>, call: CallOptions = {}): NewTask => {
+  const create = <D extends TaskDefinition>(
+    definition: D,
+    input: InputOf<D>,
+    call: CallOptions & FollowUps = {},
+    correlationId?: string,
+  ): NewTask => {
     const now = Date.now()
     const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
-    return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: undefined })
+    const followUps = planFollowUps(call, { catalogue, correlationId })
+    return newTask(definition, input, call, { id, enqueuedAt: now, correlationId, followUps })
   }
   const find = async (id: TaskId): Promise<TaskRecord> => {
     const record = await broker.find(id)
@@ -123,8 +243,8 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     return record
   }
 
-  const createPool = (worker = 'test:1'): Pool => {
-    const consumer = backend.consumer({ concurrency, worker })
+  const createPool = (worker = 'test:1', candidates?: Candidates): Pool => {
+    const consumer = backend.consumer({ concurrency, worker, ...(candidates && { candidates }) })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
     const quarantine = createQuarantine({ clock, random: Math.random, maxProcesses: processes?.max ?? 0 })
@@ -136,6 +256,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   return {
     backend,
     broker,
+    catalogue,
     events,
     /** Tasks that the sweep has expired. */
     expired,
@@ -143,9 +264,9 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     /** Creates a task without enqueueing it. */
     create,
     enqueueTask,
-    enqueue: <D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions) =>
+    enqueue: <D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions & FollowUps) =>
       enqueueTask(create(definition, input, call)),
-    /** Creates a pool without starting it. */
+    /** Creates a pool without starting it. With `candidates`, it fetches only these. */
     pool: createPool,
     async start(worker?: string): Promise<Pool> {
       const pool = createPool(worker)

@@ -71,6 +71,44 @@ describe.each(['retry', 'delete'] as const)('a request to %s dead tasks by filte
   })
 })
 
+describe('a request to stop', () => {
+  const stop = (id: string) => ({ method: 'POST', url: `/v1/dead-tasks/requests/${id}/stop` }) as const
+
+  test('stops the retry, shows what was done, and is audited', async () => {
+    const { ask, get, broker, lines } = await testApi()
+    const filter = { queue: 'cpu', code: 'gone', endedUntil: AT }
+    const { id } = (await ask({ method: 'POST', url: '/v1/dead-tasks/retry', payload: filter })).json()
+    const response = await ask({ ...stop(id), payload: { by: 'bob' } })
+    const by = `bob (${KEY_NAME})`
+    expect([response.statusCode, response.json()]).toMatchObject([
+      200,
+      { id, status: 'stopped', stoppedBy: by, changed: 0 },
+    ])
+    expect((await get(`/v1/dead-tasks/requests/${id}`)).json()).toEqual(response.json())
+    expect(broker.deadRequests).toMatchObject([{ stoppedBy: by }])
+    const requestId = response.headers['x-request-id']
+    expect(lines.filter(({ message }) => message === 'dead tasks: request stopped')).toMatchObject([
+      {
+        fields: { action: 'retry', queue: 'cpu', filter, matching: 7, changed: 0, by, requestId, deadTaskRequest: id },
+      },
+    ])
+  })
+
+  test('that comes too late changes nothing and is not audited', async () => {
+    const { ask, broker, lines } = await testApi()
+    const { id } = (await ask({ method: 'POST', url: '/v1/dead-tasks/delete', payload: { queue: 'cpu' } })).json()
+    broker.deadRequests.push(...broker.deadRequests.splice(0).map((each) => ({ ...each, changed: 7, doneAt: NOW })))
+    expect((await ask(stop(id))).json()).toMatchObject({ status: 'done', changed: 7 })
+    expect(lines.filter(({ message }) => message === 'dead tasks: request stopped')).toEqual([])
+  })
+
+  test('for an unknown request is a 404, and with an unknown field a 400', async () => {
+    const { ask } = await testApi()
+    expect(problemIn(await ask(stop('cpu-1'))).code).toBe('dead_task_request_not_found')
+    expect(problemIn(await ask({ ...stop('cpu-1'), payload: { name: 'ann' } })).status).toBe(400)
+  })
+})
+
 test('the progress of an unknown request is a 404', async () => {
   const { get } = await testApi()
   expect(problemIn(await get('/v1/dead-tasks/requests/cpu-1'))).toMatchObject({

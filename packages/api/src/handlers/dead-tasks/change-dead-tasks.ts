@@ -19,7 +19,7 @@ export function changeDeadTasks({ catalogue, broker, log }: ApiContext, action: 
     reply,
   }: Call<unknown, z.output<typeof changeDeadQuerySchema>>): Promise<DeadTaskRequest | DeadTaskPreview> => {
     // The body has been validated, but is still as the caller sent it.
-    const { by: name, rate = DEAD_TASK_RATE.default, ...given } = body as ChangeDeadRequest
+    const { by: name, rate = DEAD_TASK_RATE.default, afterCompensation, ...given } = body as ChangeDeadRequest
     const { queue } = given
     if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const filter = deadFilter(given)
@@ -29,7 +29,10 @@ export function changeDeadTasks({ catalogue, broker, log }: ApiContext, action: 
       return { ...filterView(filter), ...counted }
     }
     const by = requesterOf(request, name)
-    const stored = await broker.changeDead({ action, filter, rate, by, counted })
+    const stored = await broker.changeDead({
+      ...{ action, filter, rate, by, counted },
+      ...(afterCompensation !== undefined && { afterCompensation }),
+    })
     const { id } = stored
     audit(log, {
       action,

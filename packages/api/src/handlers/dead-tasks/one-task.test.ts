@@ -58,6 +58,17 @@ describe('a retry', () => {
     expect(broker.retries).toMatchObject([{ edit: { input: { n: 4 }, version: 1 } }])
   })
 
+  test('of a task whose compensations were released must say that it is intended', async () => {
+    const { retry, broker } = await deadTask()
+    broker.change(anId, { compensatedAt: 1_000 })
+    for (const body of [undefined, { queue: 'mail' }, { afterCompensation: false }]) {
+      expect(problemIn(await retry(body))).toMatchObject({ status: 409, code: 'already_compensated' })
+    }
+    expect([broker.retries, broker.enqueued]).toEqual([[], []])
+    expect((await retry({ afterCompensation: true })).statusCode).toBe(200)
+    expect(broker.retries).toMatchObject([{ afterCompensation: true }])
+  })
+
   test('with an input that the contract rejects changes nothing', async () => {
     const { retry, broker, audited } = await deadTask()
     expect(problemIn(await retry({ input: { n: 'four' } }))).toMatchObject({
@@ -90,6 +101,32 @@ describe('a retry', () => {
     ])
     expect(broker.retries[0]).toMatchObject({ request: 'mine-1', copy: id })
     expect((await broker.find(anId))?.status).toBe('dead')
+  })
+
+  test.each(['active', 'deleted'] as const)(
+    'to another queue responds with the copy, although the dead task is %s by the time the copy is enqueued',
+    async (other) => {
+      const { retry, broker, audited } = await deadTask()
+      const { enqueue } = broker
+      broker.enqueue = async (task) => {
+        if (other === 'active') broker.change(anId, { status: 'active' })
+        else await broker.deleteDead(anId)
+        return enqueue(task)
+      }
+      const response = await retry({ queue: 'mail', id: 'mine-1' })
+      const id = broker.enqueued[0]?.id
+      expect([response.statusCode, response.json()]).toMatchObject([200, { id, status: 'waiting', retryOf: anId }])
+      expect(audited()).toMatchObject([{ action: 'retry', filter: { id: anId } }])
+    },
+  )
+
+  test('to another queue that is sent again responds with the same copy, although the dead task runs again', async () => {
+    const { retry, broker } = await deadTask()
+    const { id } = (await retry({ queue: 'mail', id: 'mine-1' })).json()
+    broker.change(anId, { status: 'active' })
+    expect((await retry({ queue: 'mail', id: 'mine-1' })).json()).toMatchObject({ id, retryOf: anId })
+    expect(problemIn(await retry({ queue: 'mail', id: 'mine-2' }))).toMatchObject({ code: 'task_not_dead' })
+    expect(broker.enqueued).toHaveLength(1)
   })
 
   test('to an unknown queue, or of a task that is not dead to another queue, enqueues nothing', async () => {
@@ -127,32 +164,6 @@ describe('a delete', () => {
     expect(await broker.find(anId)).toBeUndefined()
     expect(audited()).toMatchObject([{ action: 'delete', filter: { id: anId }, matching: 1, by: `ann (${KEY_NAME})` }])
     expect(problemIn(await remove())).toMatchObject({ status: 404, code: 'task_not_found' })
-  })
-
-  test('to another queue enqueues a copy once, however often the request is sent, and leaves the task dead', async () => {
-    const { retry, broker } = await deadTask()
-    broker.change(anId, { tags: ['batch:7'], priority: 3, maxAttempts: 2 })
-    const response = await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })
-    const { id } = response.json()
-    expect(response.json()).toMatchObject({ id: expect.stringMatching(/^mail-/), status: 'waiting', retryOf: anId })
-    expect((await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })).json().id).toBe(id)
-    expect((await retry({ queue: 'mail', id: 'mine-2' })).json().id).not.toBe(id)
-    const copy = { task: 'math.square', queue: 'mail', tags: ['batch:7'], priority: 3, maxAttempts: 2, retryOf: anId }
-    expect(broker.enqueued).toMatchObject([
-      { ...copy, id, input: { n: 4 } },
-      { ...copy, id, input: { n: 4 } },
-      { ...copy, input: { n: 3 } },
-    ])
-    expect(broker.retries[0]).toMatchObject({ request: 'mine-1', copy: id })
-    expect((await broker.find(anId))?.status).toBe('dead')
-  })
-
-  test('to an unknown queue, or of a task that is not dead to another queue, enqueues nothing', async () => {
-    const { retry, broker } = await deadTask()
-    expect(problemIn(await retry({ queue: 'nope' }))).toMatchObject({ status: 404, code: 'queue_not_found' })
-    broker.change(anId, { status: 'active' })
-    expect(problemIn(await retry({ queue: 'mail' }))).toMatchObject({ status: 409, code: 'task_not_dead' })
-    expect(broker.enqueued).toEqual([])
   })
 
   test('of a task that is not dead is a 409', async () => {

@@ -8,15 +8,23 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { bodyErrors, fieldErrorText, MAX_ERRORS, readTaskId, taskId, taskLinks } from '@bullpen/contract/internal'
+import {
+  bodyErrors,
+  describeIssue,
+  fieldErrorText,
+  MAX_ERRORS,
+  readTaskId,
+  taskId,
+  taskLinks,
+} from '@bullpen/contract/internal'
 import { type InputEdit, type RetryOptions, retryCopy, retryCopyId, taskNotFound } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
-import { describeIssue } from '../../http/problems/issue-messages.ts'
 import { queueNotFound } from '../../http/problems/queue-not-found.ts'
 import type { Call } from '../../http/routes/route.ts'
 import type { ShowParams } from '../show-task.ts'
+import { alreadyCompensated } from './already-compensated.ts'
 import { audit } from './audit.ts'
 import { taskNotDead } from './task-not-dead.ts'
 
@@ -33,23 +41,33 @@ export function retryTask(context: ApiContext) {
     const given = (body ?? {}) as RetryOneRequest
     const by = requesterOf(request, given.by)
     const edit = 'input' in given ? editOf(catalogue.get(found.task), given.input) : undefined
-    const options = { request: given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, edit }
+    const { afterCompensation = false } = given
+    if (found.compensatedAt !== undefined && !afterCompensation) throw alreadyCompensated(found)
+    const requestId = given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex')
+    const options = { request: requestId, by, edit, ...(afterCompensation && { afterCompensation }) }
     const { queue = found.queue } = given
     const copy = queue === found.queue ? undefined : await enqueueCopy(found, queue, options)
     const answer = await broker.retry(id, { ...options, copy })
-    if (answer === 'not_found') throw taskNotFound(id)
-    if (answer === 'not_dead') throw taskNotDead(await statusNow(found))
+    // A copy runs, whatever another request has done to the dead task in the meantime.
+    if (copy === undefined && answer === 'not_found') throw taskNotFound(id)
+    if (copy === undefined && answer === 'not_dead') throw taskNotDead(await statusNow(found))
+    if (copy === undefined && answer === 'compensated') throw alreadyCompensated(found)
     audit(log, { action: 'retry', queue: found.queue, filter: { id }, matching: 1, by, requestId: request.id })
     if (copy !== undefined) return { id: copy, status: 'waiting', retryOf: id, links: taskLinks(copy) }
     return { id, status: (await statusNow(found)).status, links: taskLinks(id) }
   }
 
-  /** Enqueues the task in another queue. @throws BullpenError `task_not_dead`, `queue_not_found`, or like an enqueue. */
+  /**
+   * Enqueues the task in another queue, unless an earlier call with the same request has done so.
+   *
+   * @throws BullpenError `task_not_dead`, `queue_not_found`, or like an enqueue.
+   */
   async function enqueueCopy(found: TaskRecord, queue: string, { request, edit }: RetryOptions): Promise<TaskId> {
     if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
-    if (found.status !== 'dead') throw taskNotDead(found)
     const id = retryCopyId(found, queue, request, sha256)
-    await broker.enqueue(retryCopy(found, catalogue.get(found.task), { id, queue, edit, now: now() }))
+    if (found.status === 'dead') {
+      await broker.enqueue(retryCopy(found, catalogue.get(found.task), { id, queue, edit, now: now() }))
+    } else if ((await broker.find(id)) === undefined) throw taskNotDead(found)
     return id
   }
 

@@ -23,10 +23,14 @@ export function listDeadRequests({ catalogue, broker }: ApiContext) {
 export function showDeadRequest({ broker }: ApiContext) {
   return async ({ params: { id } }: Call<{ readonly id: string }>): Promise<DeadTaskRequest> => {
     const progress = await broker.deadProgress(id)
-    if (progress !== undefined) return deadRequestView(progress)
-    throw new BullpenError(
-      'dead_task_request_not_found',
-      `request ${JSON.stringify(id.slice(0, 100))} not found; requests are kept for seven days after they are done`,
-    )
+    if (progress === undefined) throw deadRequestNotFound(id)
+    return deadRequestView(progress)
   }
+}
+
+export function deadRequestNotFound(id: string): BullpenError {
+  return new BullpenError(
+    'dead_task_request_not_found',
+    `request ${JSON.stringify(id.slice(0, 100))} not found; requests are kept for seven days after they are done`,
+  )
 }

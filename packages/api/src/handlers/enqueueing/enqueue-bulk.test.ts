@@ -260,7 +260,7 @@ describe('if the queue is full', () => {
     ])
     expect(failed).toBe(1)
     expect(results).toMatchObject([
-      { error: { code: 'queue_full', status: 429 } },
+      { error: { code: 'queue_full', status: 429, retryAfter: 1 } },
       { action: 'dropped' },
       { id: broker.enqueued[0]?.id, action: 'created' },
     ])

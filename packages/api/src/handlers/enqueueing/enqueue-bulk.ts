@@ -23,13 +23,15 @@ import type { ApiContext } from '../../http/context.ts'
 import { logUnexpected } from '../../http/problems/error-responses.ts'
 import { mayBeStored, problemOf, retryAfterSeconds, toBullpenError } from '../../http/problems/problem.ts'
 import type { Call } from '../../http/routes/route.ts'
-import { bodyError } from '../../http/schemas.ts'
+import { listedTaskError } from '../../http/schemas.ts'
 import { countRefused, keepToRate } from './enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
 import { refuse, storeTask } from './store-task.ts'
 
 /** A task that can be stored. */
 interface Valid {
+  /** The task's index in the request. */
+  readonly index: number
   readonly planned: PlannedTask
   readonly created: NewTask
 }
@@ -41,13 +43,13 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
 
   /** Returns the task, or what is wrong with it. */
   function check(given: unknown, index: number, origin: RequestOrigin, atomic: boolean): Valid | BullpenError {
-    const error = bodyError(catalogue, taskSchema, given)
-    if (error !== undefined) return errorAt(error, `/tasks/${index}`)
+    const error = listedTaskError(catalogue, taskSchema, given, index)
+    if (error !== undefined) return error
     const wanted = given as EnqueueRequest
     try {
       if (atomic) checkAtomic(wanted)
       const planned = plan(wanted, origin, index)
-      return { planned, created: planned.create() }
+      return { index, planned, created: planned.create() }
     } catch (thrown) {
       if (!(thrown instanceof BullpenError)) throw thrown
       return errorAt(thrown, `/tasks/${index}`)
@@ -70,7 +72,11 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
   }
 
   /** If the queue is full, the task's policy decides what happens. `outcome` is undefined for a task that has not been sent yet. */
-  async function resultOf({ planned }: Valid, outcome: Outcome | undefined, reply: FastifyReply): Promise<BulkResult> {
+  async function resultOf(
+    { index, planned }: Valid,
+    outcome: Outcome | undefined,
+    reply: FastifyReply,
+  ): Promise<BulkResult> {
     try {
       if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
       const reason: unknown = outcome?.reason
@@ -82,7 +88,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     } catch (thrown) {
       const error = toBullpenError(thrown, bulkBodyLimit)
       logUnexpected(log, reply.request, error)
-      return rejected(error, planned)
+      return rejected(error.code === 'idempotency_key_reused' ? errorAt(error, `/tasks/${index}`) : error, planned)
     }
   }
 
@@ -155,7 +161,8 @@ function isValid(checked: Valid | BullpenError): checked is Valid {
 function rejected(error: BullpenError, planned: PlannedTask | undefined): BulkResult {
   const { requestId: _, ...found } = problemOf(error, '')
   // A result has no header that could say when to try again.
-  const problem = error instanceof EnqueueRateError ? { ...found, retryAfter: retryAfterSeconds(error) } : found
+  const retryAfter = retryAfterSeconds(error)
+  const problem = retryAfter === undefined ? found : { ...found, retryAfter }
   // A caller with an idempotency key repeats the request instead of looking the task up.
   const isUnknown = planned !== undefined && planned.idempotency === undefined && mayBeStored(error)
   return { error: isUnknown ? { ...problem, taskId: planned.id } : problem }

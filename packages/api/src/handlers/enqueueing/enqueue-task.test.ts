@@ -51,6 +51,55 @@ describe('an accepted task', () => {
     expect(broker.enqueued[0]).toMatchObject({ apiKeyName: '0813ba6d', passesOnApiKey: true })
   })
 
+  test('may have follow-ups with options of their own, which inherit its correlation id and its API key', async () => {
+    const { ask, broker } = await testApi()
+    const payload = {
+      ...SQUARE,
+      onSuccess: [{ ...WELCOME, delay: '5s', tags: ['a'], onEnd: [SQUARE] }],
+      onFailure: [WELCOME],
+    }
+    const response = await ask({ method: 'POST', url: '/v1/tasks', payload, headers: { 'x-request-id': 'r-1' } })
+    expect(response.statusCode).toBe(202)
+    const inherited = { correlationId: 'r-1', apiKeyName: '0813ba6d' }
+    const nested = [{ on: 'end', task: { task: 'math.square', input: { n: 4 }, ...inherited } }]
+    expect(broker.enqueued[0]?.followUps).toMatchObject([
+      { on: 'success', task: { task: 'email.welcome', delayMs: 5_000, tags: ['a'], followUps: nested, ...inherited } },
+      { on: 'failure', task: { task: 'email.welcome', queue: 'mail', ...inherited } },
+    ])
+  })
+
+  test.each([
+    [{ onSuccess: [{ task: 'math.sqaure', input: {} }] }, 'unknown_task', '/onSuccess/0'],
+    [{ onEnd: [SQUARE, { ...SQUARE, input: { n: 'x' } }] }, 'invalid_input', '/onEnd/1/input/n'],
+    [{ onFailure: [{ ...SQUARE, unique: { key: 'a' } }] }, 'invalid_request', '/onFailure/0/unique'],
+    [
+      { onFailure: [{ ...SQUARE, onEnd: [{ ...SQUARE, delay: 'soon' }] }] },
+      'invalid_request',
+      '/onFailure/0/onEnd/0/delay',
+    ],
+    [{ onEnd: Array.from({ length: 17 }, () => SQUARE) }, 'invalid_request', '/onEnd'],
+  ])('is refused with the follow-ups %j', async (followUps, code, pointer) => {
+    const { post, broker } = await testApi()
+    expect(problemIn(await post({ ...SQUARE, ...followUps }))).toMatchObject({ code, errors: [{ pointer }] })
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('has the follow-ups of its definition, and is refused if one of them cannot be made', async () => {
+    const note = defineTask({ name: 'note.write', queue: 'notes', input: z.object({ n: z.int() }) })
+    const half = defineTask({
+      ...{ name: 'math.half', queue: 'math' },
+      input: z.object({ n: z.number() }),
+      onEnd: (followUp) => [followUp(note, ({ input }) => ({ n: input.n / 2 }))],
+    })
+    const { post, broker } = await testApi({ catalogue: defineCatalogue(half, note) })
+    const called = { onEnd: [{ task: 'note.write', input: { n: 1 } }] }
+    expect((await post({ task: 'math.half', input: { n: 4 }, ...called })).statusCode).toBe(202)
+    expect(broker.enqueued[0]?.followUps?.map(({ task }) => task.input)).toEqual([{ n: 2 }, { n: 1 }])
+    const refused = await post({ task: 'math.half', input: { n: 3 } })
+    expect([refused.statusCode, problemIn(refused).code]).toEqual([422, 'invalid_follow_up'])
+    expect(broker.enqueued).toHaveLength(1)
+  })
+
   test('is answered with the time at which it is expected to start, if that is known', async () => {
     const { post, broker } = await testApi()
     expect((await post(SQUARE)).json()).not.toHaveProperty('expectedStartAt')

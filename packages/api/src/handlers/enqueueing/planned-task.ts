@@ -7,7 +7,7 @@ import {
   readIdempotencyKey,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
-import { countsApiKeys, newTask } from '@bullpen/engine/internal'
+import { countsApiKeys, newTask, planFollowUps } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../http/context.ts'
@@ -73,6 +73,8 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
     const { name: task, queue, queueSettings } = definition
     const { limits } = queueSettings
     const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+    const { correlationId, apiKeyName } = origin
+    const followUps = planFollowUps(wanted, { catalogue, correlationId, apiKeyName, passesOnApiKey })
     const record = idempotency(wanted, queue, origin, index)
     let isScheduled = false
     return {
@@ -84,18 +86,19 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       whenFull: wanted.whenFull ?? queueSettings.whenFull,
       mayExist: record !== undefined || wanted.unique !== undefined,
       create() {
-        const { correlationId, apiKeyName } = origin
         const created = newTask(definition, wanted.input, wanted, {
           id,
           enqueuedAt: now(),
           caller: 'only',
+          idempotency: record,
           limits,
           apiKeyName,
           passesOnApiKey,
           correlationId,
+          followUps,
         })
         isScheduled = created.delayMs !== undefined
-        return record === undefined ? created : { ...created, idempotency: record }
+        return created
       },
       status: () => (isScheduled ? 'scheduled' : 'waiting'),
     }

@@ -20,11 +20,11 @@ export async function storeTask(
 ): Promise<Enqueued | undefined> {
   const { broker, blocked, closing } = context
   const { queue, whenFull, apiKeyName, mayExist } = planned
-  const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
-  const findExisting = (): Promise<Enqueued> => broker.enqueue({ ...planned.create(), onlyExisting: true })
   try {
-    if (typeof whenFull === 'string') return await store()
+    if (typeof whenFull === 'string') return await broker.enqueue(planned.create())
     const waitMs = milliseconds(whenFull.block)
+    const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
+    const findExisting = (): Promise<Enqueued> => broker.enqueue({ ...planned.create(), onlyExisting: true })
     const call = { queue, apiKeyName, store, findExisting: mayExist ? findExisting : undefined }
     const enqueue = (signal: AbortSignal) => blocked.enqueue({ ...call, signal })
     return await abortOnFirst(waitMs, closing, reply.raw, enqueue)

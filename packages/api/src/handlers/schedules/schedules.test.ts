@@ -1,7 +1,9 @@
 import { defineCatalogue, defineSchedule, defineTask } from '@bullpen/contract'
+import { scheduleViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { KEY_NAME, problemIn, testApi } from '../../api.fixture.ts'
+import { scheduleView } from '../../views/schedule-view.ts'
 
 const square = defineTask({ name: 'math.square', queue: 'cpu', input: z.object({ n: z.int() }) })
 const nightly = defineSchedule({ name: 'nightly', task: square, input: { n: 1 }, cron: '0 3 * * *' })
@@ -109,6 +111,44 @@ describe('POST /v1/schedules', () => {
   })
 })
 
+describe('GET /v1/schedules', () => {
+  it('returns the schedules page by page, and each that stays once, though others are stored and deleted meanwhile', async () => {
+    const { send, get, remove } = await setup()
+    for (const name of ['b', 'd', 'f', 'h', 'j']) await send('', { ...request, name })
+    const names = async (path: string) => {
+      const page = (await get(path)).json()
+      return { names: page.schedules.map(({ name }: { readonly name: string }) => name), next: page.next }
+    }
+    const first = await names('/v1/schedules?limit=2')
+    expect(first).toEqual({ names: ['b', 'd'], next: expect.any(String) })
+    await remove('d')
+    for (const name of ['a', 'e']) await send('', { ...request, name })
+    const second = await names(`/v1/schedules?limit=2&cursor=${first.next}`)
+    expect(second).toEqual({ names: ['e', 'f'], next: expect.any(String) })
+    expect(await names(`/v1/schedules?limit=2&cursor=${second.next}`)).toEqual({ names: ['h', 'j'], next: undefined })
+  })
+
+  it('returns full pages of the schedules in trouble', async () => {
+    const { send, get, broker } = await setup()
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await send('', { ...request, name })
+      if (name !== 'c')
+        broker.change((await send(`/${name}/run`)).json().id, { status: name === 'a' ? 'completed' : 'dead' })
+    }
+    const first = (await get('/v1/schedules?trouble=true&limit=1')).json()
+    expect(first.schedules).toMatchObject([{ name: 'b' }])
+    const second = (await get(`/v1/schedules?trouble=true&limit=1&cursor=${first.next}`)).json()
+    expect(second).toMatchObject({ schedules: [{ name: 'd' }] })
+    expect(second).not.toHaveProperty('next')
+  })
+
+  it.each(['cursor=zzz', 'cursor=e30', 'limit=0', 'limit=201'])('refuses %s', async (query) => {
+    const { get } = await setup()
+    const code = query.startsWith('cursor') ? 'invalid_cursor' : 'invalid_request'
+    expect(problemIn(await get(`/v1/schedules?${query}`))).toMatchObject({ status: 400, code })
+  })
+})
+
 describe('a schedule', () => {
   it('is paused, resumed, run and deleted by request', async () => {
     const { send, get, remove, broker, events } = await setup()
@@ -135,6 +175,19 @@ describe('a schedule', () => {
     broker.change(id, { status: 'dead' })
     const { schedules } = (await get('/v1/schedules?trouble=true')).json()
     expect(schedules).toMatchObject([{ name: 'yearly', trouble: [{ kind: 'failing' }], lastRun: { status: 'dead' } }])
+  })
+
+  it('whose input cannot be decoded is shown without its input, and with the reason', async () => {
+    const { send, broker } = await setup()
+    await send('', request)
+    const state = await broker.schedules.find('yearly')
+    const { input: _, ...template } = state.record.template
+    const unreadableInput = { encoded: '7b7d', reason: 'wrong key' }
+    const record = { ...state.record, template: template as typeof state.record.template, unreadableInput }
+    const view = JSON.parse(JSON.stringify(scheduleView({ ...state, record }, 1)))
+    expect(scheduleViewSchema.parse(view)).toEqual(view)
+    expect(view).not.toHaveProperty('input')
+    expect(view.trouble).toMatchObject([{ kind: 'unreadable', detail: expect.stringMatching(/wrong key$/) }])
   })
 
   it('is not available while Redis is down', async () => {

@@ -25,9 +25,11 @@ export function logUnexpected(log: Log, request: FastifyRequest, error: BullpenE
 }
 
 export function routeNotFound(request: FastifyRequest): BullpenError {
+  const path = pathOf(request)
+  const hint = path.startsWith('/v1/v1/') ? "; the API's URL must not end in /v1" : ''
   return new BullpenError(
     'route_not_found',
-    `route ${request.method} ${pathOf(request)} not found; /openapi.json lists all routes`,
+    `route ${request.method} ${path} not found; /openapi.json lists all routes${hint}`,
   )
 }
 
@@ -82,11 +84,12 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
     return
   }
   const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const problem = problemOf(
+  // Without a complete request, there is no id.
+  const { requestId: _, ...problem } = problemOf(
     isLate
       ? new BullpenError('request_timeout', 'the request did not arrive completely in time; send it again')
       : new BullpenError('invalid_request', 'incomplete or malformed HTTP request'),
-    'none',
+    '',
   )
   const body = JSON.stringify(problem)
   socket.end(

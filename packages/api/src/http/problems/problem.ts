@@ -9,13 +9,21 @@ import {
   QueueFullError,
   type QueueLimitName,
 } from '@bullpen/contract'
-import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
+import {
+  HTTP_STATUS,
+  PROBLEM_CONTENT_TYPE,
+  PROBLEM_TITLES,
+  QUEUE_FULL_RETRY_AFTER_MS,
+} from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The number of seconds after which a caller may repeat a request that was rejected with 429 or 503. */
 const RETRY_AFTER_S = 1
-/** The same number for problems that last longer. Records of idempotency keys expire at most once a minute. */
-const LONGER_RETRY_AFTER_S: Readonly<Partial<Record<ErrorCode, number>>> = { idempotency_full: 60 }
+/** The same number for certain problems. Records of idempotency keys expire at most once a minute. */
+const OTHER_RETRY_AFTER_S: Readonly<Partial<Record<ErrorCode, number>>> = {
+  idempotency_full: 60,
+  queue_full: QUEUE_FULL_RETRY_AFTER_MS / 1_000,
+}
 
 /** The codes for errors from fastify and its plugins, because these errors have only a status. */
 const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
@@ -94,9 +102,8 @@ export function mayBeStored(error: BullpenError): boolean {
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
-  if (problem.status === 429 || problem.status === 503) {
-    reply.header('retry-after', String(LONGER_RETRY_AFTER_S[problem.code] ?? RETRY_AFTER_S))
-  }
+  const retryAfter = retryAfterSeconds(error)
+  if (retryAfter !== undefined) reply.header('retry-after', `${retryAfter}`)
   if (error instanceof QueueFullError) reply.headers(queueLimitHeaders(error))
   if (error instanceof EnqueueRateError) reply.headers(enqueueRateHeaders(error))
   // The id lets the caller look the task up.
@@ -114,24 +121,29 @@ function queueLimitHeaders({ reached }: QueueFullError): Readonly<Record<string,
   const { name, unit } = policy
   const quota = `${name};q=${reached.max}${unit === undefined ? '' : `;qu=${unit}`}`
   const rest = Math.max(0, reached.max - reached.found)
-  return { 'ratelimit-policy': quota, ratelimit: `${name};r=${rest};t=${RETRY_AFTER_S}` }
+  return { 'ratelimit-policy': quota, ratelimit: `${name};r=${rest};t=${QUEUE_FULL_RETRY_AFTER_MS / 1_000}` }
 }
 
 /** The headers count whole seconds. If a rate's period is not a whole number of seconds, the policy has no window. */
-function enqueueRateHeaders(error: EnqueueRateError): Readonly<Record<string, string>> {
-  const { queue, rate } = error.reached
+function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<string, string>> {
+  const { queue, rate } = reached
   const policy = ENQUEUE_RATE_POLICIES[queue === undefined ? 'allQueues' : 'oneQueue']
   const seconds = rate.perMs / 1_000
   const window = Number.isInteger(seconds) ? `;w=${seconds}` : ''
-  const after = retryAfterSeconds(error)
   return {
-    'retry-after': `${after}`,
     'ratelimit-policy': `${policy};q=${rate.max}${window}`,
-    ratelimit: `${policy};r=0;t=${after}`,
+    ratelimit: `${policy};r=0;t=${secondsUntilPermitted(reached)}`,
   }
 }
 
+/** Returns the number of seconds after which the caller may repeat the call. Returns undefined if a repeat would be rejected as well. */
+export function retryAfterSeconds(error: BullpenError): number | undefined {
+  if (error instanceof EnqueueRateError) return secondsUntilPermitted(error.reached)
+  const status = HTTP_STATUS[error.code]
+  return status === 429 || status === 503 ? (OTHER_RETRY_AFTER_S[error.code] ?? RETRY_AFTER_S) : undefined
+}
+
 /** Returns the number of seconds after which the rate permits the call. */
-export function retryAfterSeconds({ reached }: EnqueueRateError): number {
-  return Math.max(RETRY_AFTER_S, Math.ceil(reached.retryAfterMs / 1_000))
+function secondsUntilPermitted({ retryAfterMs }: EnqueueRateError['reached']): number {
+  return Math.max(RETRY_AFTER_S, Math.ceil(retryAfterMs / 1_000))
 }

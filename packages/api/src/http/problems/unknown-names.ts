@@ -7,9 +7,13 @@ const UNKNOWN: readonly string[] = ['unknown field', 'unknown parameter']
 
 /**
  * Returns the errors. The first unknown field of an object gets a message with the nearest accepted name or, if none is similar, with
- * all of them.
+ * all of them. `unlisted` are names that are not accepted, although the schema has them at its top level.
  */
-export function withAcceptedNames(schema: z.ZodType, errors: readonly FieldError[]): readonly FieldError[] {
+export function withAcceptedNames(
+  schema: z.ZodType,
+  errors: readonly FieldError[],
+  unlisted: readonly string[] = [],
+): readonly FieldError[] {
   const listed = new Set<string>()
   return errors.map((error, i) => {
     // A response does not contain more errors, and a body may have thousands of unknown fields.
@@ -17,7 +21,7 @@ export function withAcceptedNames(schema: z.ZodType, errors: readonly FieldError
     if (!UNKNOWN.includes(error.message) || 'header' in error) return error
     const path = 'pointer' in error ? pathOf(error.pointer) : [error.parameter]
     const name = path.at(-1) ?? ''
-    const known = namesIn(schema, path.slice(0, -1))
+    const known = namesIn(schema, path.slice(0, -1))?.filter((each) => path.length > 1 || !unlisted.includes(each))
     if (known === undefined) return error
     const near = nearest(name, known)
     if (near !== undefined) return { ...error, message: `${error.message}; did you mean ${near}?` }

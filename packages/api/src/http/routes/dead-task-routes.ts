@@ -13,6 +13,7 @@ import {
   fingerprintsQuerySchema,
   retriedSchema,
   retryOneSchema,
+  stopDeadSchema,
   taskPageSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
@@ -22,7 +23,9 @@ import { deleteTask } from '../../handlers/dead-tasks/delete-task.ts'
 import { retryTask } from '../../handlers/dead-tasks/retry-task.ts'
 import { searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
 import { listDeadRequests, showDeadRequest } from '../../handlers/dead-tasks/show-dead-requests.ts'
+import { stopDeadRequest } from '../../handlers/dead-tasks/stop-dead-request.ts'
 import type { ApiContext } from '../context.ts'
+import { BODY_PROBLEMS } from './body-problems.ts'
 import { type Route, route } from './route.ts'
 
 const idParams = z.object({ id: z.string().describe("The task's id.") })
@@ -47,16 +50,7 @@ const CHANGE = {
       headers: [{ name: 'Location', description: "The path that shows the request's progress." }],
     },
   },
-  problems: [
-    'malformed_json',
-    'invalid_request',
-    'unauthorized',
-    'queue_not_found',
-    'payload_too_large',
-    'unsupported_media_type',
-    'too_many_dead_task_requests',
-    'redis_unavailable',
-  ],
+  problems: [...BODY_PROBLEMS, 'queue_not_found', 'too_many_dead_task_requests'],
 } as const
 
 export function deadTaskRoutes(context: ApiContext): readonly Route[] {
@@ -73,7 +67,8 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'again, and its total timeout starts again. Its fencing token continues to increase, and finished steps are not run ' +
         'again. The limits of the queue do not apply. With `input`, the task runs with a new input. With `queue`, a copy of the ' +
         "task is enqueued in that queue instead, with a new id and its definition's timeouts and backoff, and the dead task stays " +
-        "dead. The copy's `retryOf` is the id of the dead task. The request is idempotent if it has an `id`.",
+        "dead. The copy's `retryOf` is the id of the dead task. If another request retries or deletes the dead task at the same " +
+        'moment, the copy is enqueued all the same. The request is idempotent if it has an `id`.',
       params: idParams,
       body: retryOneSchema,
       bodyRequired: false,
@@ -85,10 +80,12 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'unauthorized',
         'task_not_found',
         'task_not_dead',
+        'already_compensated',
         'payload_too_large',
         'unsupported_media_type',
         'unknown_task',
         'invalid_input',
+        'invalid_follow_up',
         'queue_not_found',
         'queue_draining',
         'queue_full',
@@ -205,6 +202,26 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The request.', schema: deadRequestSchema } },
       problems: ['unauthorized', 'dead_task_request_not_found', 'redis_unavailable'],
       handle: showDeadRequest(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/dead-tasks/requests/:id/stop',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'stopDeadTaskRequest',
+      summary: 'Stop a retry or a delete by filter',
+      description:
+        'Once the API has responded, no further task is retried or deleted. Tasks that were already retried or deleted stay so. The ' +
+        'response contains the final progress. The request is idempotent: a retry or a delete that is done or stopped stays as it is.',
+      params: z.object({ id: z.string().describe("The request's id.") }),
+      body: stopDeadSchema,
+      bodyRequired: false,
+      headers: REQUEST_ID_HEADERS,
+      responses: {
+        200: { description: 'The request, which is stopped or was already done.', schema: deadRequestSchema },
+      },
+      problems: [...BODY_PROBLEMS, 'dead_task_request_not_found'],
+      handle: stopDeadRequest(context),
     }),
   ]
 }

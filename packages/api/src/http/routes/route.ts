@@ -1,7 +1,7 @@
 // Defines a row of the route table: what a route accepts and returns, who may call it, and its handler.
 import type { ErrorCode } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Access } from '../../auth/access.ts'
 
 export interface Call<Params = unknown, Query = unknown> {
@@ -21,6 +21,8 @@ export interface HeaderNote {
 export interface RouteResponse {
   readonly description: string
   readonly schema: z.ZodType
+  /** Defaults to JSON. */
+  readonly contentType?: 'text/event-stream'
   readonly headers?: readonly HeaderNote[]
 }
 
@@ -30,11 +32,12 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly path: string
   readonly access: Access
   /** The section of the reference that contains the route. */
-  readonly tag: 'Tasks' | 'Schedules' | 'Fleet' | 'Probes'
+  readonly tag: 'Tasks' | 'Groups' | 'Pipelines' | 'Events' | 'Schedules' | 'Fleet' | 'Probes'
   readonly operationId: string
   readonly summary: string
   readonly description?: string
   readonly params?: P
+  /** Defaults to no parameters. Unknown ones are rejected, except by the probes, whose callers may add their own. */
   readonly query?: Q
   readonly body?: z.ZodType
   /** The schema against which the server checks the body, if the handler checks the rest of the body. Defaults to `body`. */
@@ -54,6 +57,8 @@ export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'han
   readonly handle: (call: Call) => Promise<unknown>
 }
 
+const NO_PARAMETERS = z.strictObject({})
+
 /**
  * Checks the types of a handler against the schemas of its row, and then erases these types so that all rows fit into one
  * table.
@@ -61,9 +66,9 @@ export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'han
 export function route<P extends z.ZodObject, Q extends z.ZodObject>(options: RouteOptions<P, Q>): Route {
   const { handle, ...rest } = options
   return {
+    ...(options.access === 'open' ? {} : { query: NO_PARAMETERS }),
     ...rest,
     // The server has already parsed both of them with the schemas of this row.
-    handle: ({ params, query, ...others }) =>
-      handle({ params: params as z.output<P>, query: query as z.output<Q>, ...others }),
+    handle: (call) => handle(call as Call<z.output<P>, z.output<Q>>),
   }
 }

@@ -22,18 +22,10 @@ import {
 import { listSchedules, showSchedule } from '../../handlers/schedules/show-schedules.ts'
 import { storeSchedule, syncSchedules } from '../../handlers/schedules/store-schedules.ts'
 import type { ApiContext } from '../context.ts'
+import { BODY_PROBLEMS } from './body-problems.ts'
 import { type Route, route } from './route.ts'
 
 const nameParams = z.object({ name: z.string().describe("The schedule's name.") })
-
-const PROBLEMS_OF_BODY = [
-  'malformed_json',
-  'invalid_request',
-  'unauthorized',
-  'payload_too_large',
-  'unsupported_media_type',
-  'redis_unavailable',
-] as const satisfies Route['problems']
 
 /** What the requests that control one schedule have in common. */
 const control = {
@@ -43,7 +35,7 @@ const control = {
   params: nameParams,
   body: scheduleChangeSchema,
   bodyRequired: false,
-  problems: [...PROBLEMS_OF_BODY, 'schedule_not_found'],
+  problems: [...BODY_PROBLEMS, 'schedule_not_found'],
 } as const
 
 export function scheduleRoutes(context: ApiContext): readonly Route[] {
@@ -57,10 +49,11 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       summary: 'List the schedules',
       description:
         'Returns the schedules of the namespace in the order of their names, each with its next ticks, its last run, and what is ' +
-        "wrong with it, if anything (`trouble`). The list includes schedules of queues that are not in the API's catalogue.",
+        "wrong with it, if anything (`trouble`). The list includes schedules of queues that are not in the API's catalogue, and schedules whose input the API cannot decode. " +
+        'Follow `next` until it is absent.',
       query: schedulesQuerySchema,
-      responses: { 200: { description: 'All matching schedules.', schema: scheduleListSchema } },
-      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      responses: { 200: { description: 'One page.', schema: scheduleListSchema } },
+      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'redis_unavailable'],
       handle: listSchedules(context),
     }),
     route({
@@ -87,7 +80,14 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
           headers: [{ name: 'Location', description: "The schedule's path." }],
         },
       },
-      problems: [...PROBLEMS_OF_BODY, 'unknown_task', 'invalid_input', 'invalid_duration', 'schedule_name_taken'],
+      problems: [
+        ...BODY_PROBLEMS,
+        'unknown_task',
+        'invalid_input',
+        'invalid_follow_up',
+        'invalid_duration',
+        'schedule_name_taken',
+      ],
       handle: storeSchedule(context),
     }),
     route({
@@ -110,7 +110,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
           schema: scheduleSyncSchema,
         },
       },
-      problems: [...PROBLEMS_OF_BODY, 'schedule_name_taken'],
+      problems: [...BODY_PROBLEMS, 'schedule_name_taken'],
       handle: syncSchedules(context),
     }),
     route({
@@ -159,7 +159,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
           headers: [{ name: 'Location', description: "The task's path." }],
         },
       },
-      problems: [...control.problems, 'queue_draining', 'redis_full'],
+      problems: [...control.problems, 'queue_draining', 'redis_full', 'unreadable_payload'],
       handle: runSchedule(context),
     }),
     route({
@@ -170,7 +170,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       params: nameParams,
       query: scheduleChangeSchema,
       // A request may have a body, although the route does not use it.
-      problems: [...PROBLEMS_OF_BODY, 'schedule_not_found'],
+      problems: [...BODY_PROBLEMS, 'schedule_not_found'],
       operationId: 'deleteSchedule',
       summary: 'Delete a schedule',
       description:

@@ -13,6 +13,7 @@ import {
   enqueueBodySchema,
   enqueueBulkBodySchema,
   enqueueQuerySchema,
+  IDEMPOTENCY_KEY_FORM,
   listQuerySchema,
   taskPageSchema,
   taskViewSchema,
@@ -27,6 +28,7 @@ import { enqueueTask } from '../../handlers/enqueueing/enqueue-task.ts'
 import { listTasks } from '../../handlers/list-tasks.ts'
 import { showTask } from '../../handlers/show-task.ts'
 import type { ApiContext } from '../context.ts'
+import { BODY_PROBLEMS } from './body-problems.ts'
 import { type Route, route } from './route.ts'
 
 /** The problems that the API may return for any request that enqueues tasks. */
@@ -38,6 +40,7 @@ const PROBLEMS_OF_ENQUEUE = [
   'unsupported_media_type',
   'unknown_task',
   'invalid_input',
+  'invalid_follow_up',
   'idempotency_key_reused',
   'queue_draining',
   'queue_full',
@@ -64,7 +67,7 @@ const REQUEST_ID_HEADERS = [
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description:
-    'A quoted string of 1 to 255 printable ASCII characters, such as `"8e03978e-40d5"`. If an earlier request with the same key, ' +
+    `${IDEMPOTENCY_KEY_FORM} If an earlier request with the same key, ` +
     "API key and queue was accepted, the API returns that request's response again and stores nothing. Append " +
     '`;life=SECONDS` to shorten the time for which the response is remembered.',
 }
@@ -220,17 +223,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
           headers: [{ name: 'Location', description: "The path that shows this cancellation's progress." }],
         },
       },
-      problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'queue_not_found',
-        'payload_too_large',
-        'unsupported_media_type',
-        'unknown_task',
-        'too_many_cancels',
-        'redis_unavailable',
-      ],
+      problems: [...BODY_PROBLEMS, 'queue_not_found', 'unknown_task', 'too_many_cancels'],
       handle: cancelByFilter(context),
     }),
     route({
@@ -255,8 +248,9 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listTasks',
       summary: "List a queue's tasks that have a given status",
       description:
-        "Tasks are returned in the order of the Redis structure that stores this status. If a task's status " +
-        'changes between two pages, the task leaves this listing and appears in the listing for its new status. If ' +
+        'Ended tasks are returned by the time of their end, newest first. Waiting tasks are returned in the order in which they will ' +
+        'start, active tasks by the time they started, and scheduled and retrying tasks by the time they are due, oldest first. If a ' +
+        "task's status changes between two pages, the task leaves this listing and appears in the listing for its new status. If " +
         'the task returns to its previous status, it may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
       headers: REQUEST_ID_HEADERS,

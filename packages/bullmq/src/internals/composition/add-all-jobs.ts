@@ -1,18 +1,18 @@
 // Adds several tasks to one queue as BullMQ jobs, all or none, in one script.
-import type { Enqueued } from '@bullpen/contract'
+import { type Enqueued, QueueFullError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { mapTasks } from '@bullpen/engine/internal'
+import { mapTasks, refusedTogether, taskBytes } from '@bullpen/engine/internal'
 import type { RedisClient, RedisQueueBackend } from 'bullmq'
 import { addAll } from '../../scripts/jobs/add-all.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { type Admitted, enqueuedBy, isStored, sendAdd } from './add-job.ts'
+import { type AddReply, type Admitted, enqueuedBy, isStored, type StoredStrings, sendAdd } from './add-job.ts'
 import { ADD } from './add-steps.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
 /** The arguments that an `AddJob` takes. */
 export interface NewJob {
   readonly task: NewTask
-  readonly data: string
+  readonly stored: StoredStrings
   readonly admitted: Admitted
 }
 
@@ -35,8 +35,19 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
       if (!isStored(task, replies[i] ?? '')) admitted.onNotStored?.()
     }
     // If a task was refused, decoding its reply throws, whatever the replies for the tasks before it.
-    return mapTasks(jobs, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
+    try {
+      return mapTasks(jobs, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
+    } catch (error) {
+      throw error instanceof QueueFullError ? refusedTogether(error, neededBy(jobs, replies)) : error
+    }
   }
+}
+
+/** Returns how much room a refused request needs. The other replies belong to tasks that earlier requests have stored. */
+function neededBy(jobs: readonly NewJob[], replies: readonly AddReply[]) {
+  const added = jobs.filter((_, i) => replies[i] === '' || typeof replies[i] === 'object')
+  const bytes = added.reduce((sum, { stored }) => sum + taskBytes(Buffer.byteLength(stored.data)), 0)
+  return { tasks: added.length, bytes }
 }
 
 /** One run of a BullMQ script, which becomes a part of one of Bullpen's scripts. */
@@ -48,7 +59,7 @@ export interface Add {
 }
 
 /** Returns what BullMQ's backend would send to add this task. The task is encoded as if it were added alone. */
-export function collectAdds(backend: RedisQueueBackend, { task, data, admitted }: NewJob): readonly Add[] {
+export function collectAdds(backend: RedisQueueBackend, { task, stored, admitted }: NewJob): readonly Add[] {
   const adds: Add[] = []
   const collector = {
     runCommand(name: string, args: readonly (string | Buffer)[]) {
@@ -61,6 +72,6 @@ export function collectAdds(backend: RedisQueueBackend, { task, data, admitted }
     },
   }
   // To add a job, BullMQ's backend calls only `runCommand`. A test pins this.
-  void sendAdd(collector as unknown as RedisClient, backend, task, data, admitted)
+  void sendAdd(collector as unknown as RedisClient, backend, task, stored, admitted)
   return adds
 }

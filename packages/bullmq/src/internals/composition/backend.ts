@@ -6,13 +6,14 @@
 // A composed script takes arguments that BullMQ does not know. Bullpen sets these arguments before it asks BullMQ to run the
 // script. Until the script runs, they are stored by script and job (`ExtraValues`).
 import type { FinalStatus } from '@bullpen/contract'
-import type { Retention } from '@bullpen/engine/internal'
+import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
+import { candidatesArgument } from './candidate-steps.ts'
 import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
+import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES, FORWARDING } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -25,6 +26,8 @@ export interface ComposeOptions {
    * Both clients must use the same connection.
    */
   readonly commands?: RedisClient | undefined
+  /** The tasks that the backend's Worker may fetch. By default, all tasks of the queue. */
+  readonly candidates?: Candidates | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
   readonly onWoken?: (() => void) | undefined
 }
@@ -77,7 +80,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
 /** Replaces a backend's scripts with the composed ones. A backend that is already composed is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
-  { now, retention = NO_LIMITS, commands, onWoken }: ComposeOptions,
+  { now, retention = NO_LIMITS, commands, candidates, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
@@ -120,8 +123,11 @@ export function composeBackend(
       else if (each === 'attempt') args.push(commit?.fencingToken ?? '')
       else if (each === 'rule') args.push(commit?.rule ?? '')
       else if (each === 'budget') args.push(commit?.budget ?? '')
+      else if (each === 'events') args.push(commit?.events ?? '')
+      else if (each === 'followUps') args.push(commit?.followUps ?? '')
       else if (each === 'part') args.push(partOf(commit))
       else if (each === 'fingerprint') args.push(fingerprintOf(args, commit))
+      else if (each === 'candidates') args.push(candidates === undefined ? '' : candidatesArgument(candidates.next()))
       else args.push(values[each] ?? '')
     }
     args.push(base ?? baseOf(String(args[0])))
@@ -143,6 +149,12 @@ export function composeBackend(
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
   }
   backend.waitForJob = async (seconds) => {
+    if (candidates !== undefined) {
+      // The queue's marker stays for the Workers that run all tasks. A marker that is never due keeps a stopped Worker from fetching.
+      const goesOn = await candidates.noneWaits()
+      onWoken?.()
+      return goesOn ? null : { member: '', score: Number.POSITIVE_INFINITY }
+    }
     const marker = await waitForJob(seconds)
     // A shorter wait ends when a delayed task is due.
     if (marker !== null || seconds < IDLE_WAIT_SECONDS) onWoken?.()
@@ -245,7 +257,9 @@ export function commandsOf(redis: Commander): RedisClient {
 }
 
 /** The composed scripts, by the names of their commands. */
-const COMPOSED_BY_COMMAND = new Map([...COMPOSED.values()].map((script) => [script.name, script]))
+const COMPOSED_BY_COMMAND = new Map(
+  [...COMPOSED.values(), ...FORWARDING.values()].map((script) => [script.name, script]),
+)
 
 /**
  * Defines the scripts as commands on a client. The client's transactions have the same commands, so the scripts are defined
@@ -254,5 +268,6 @@ const COMPOSED_BY_COMMAND = new Map([...COMPOSED.values()].map((script) => [scri
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)
-  for (const { name, numberOfKeys, lua } of COMPOSED.values()) client.defineCommand(name, { numberOfKeys, lua })
+  for (const { name, numberOfKeys, lua } of COMPOSED_BY_COMMAND.values())
+    client.defineCommand(name, { numberOfKeys, lua })
 }

@@ -1,5 +1,6 @@
 // Commits against a real Redis: each refusal, and answers that are lost on their way.
 import { TaskError, type TaskEvent } from '@bullpen/contract'
+import { STREAM_START } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -34,6 +35,15 @@ const VERDICTS: readonly (readonly [verdict: string, end: End])[] = [
   ['snoozed', ({ snooze }) => snooze('1h')],
   ['requeued', untilStopped],
 ]
+
+/** The type of the event that follows each verdict. */
+const STREAMED: Readonly<Record<string, string>> = {
+  completed: 'ended',
+  retrying: 'retrying',
+  dead: 'ended',
+  snoozed: 'requeued',
+  requeued: 'requeued',
+}
 
 /** A task whose first attempt has reached its handler, and ends when `end` is called. The pool connects through the proxy. */
 async function atWork(end: End, task: typeof short | typeof long = long) {
@@ -76,6 +86,13 @@ async function atWork(end: End, task: typeof short | typeof long = long) {
     },
     ends: () => all.events.filter(isEnd),
     status: async () => (await all.broker.find(id))?.status,
+    /** The types of the events in the queue's stream, apart from those of later attempts. */
+    async streamed() {
+      const events = await all.broker.events('rig').read(STREAM_START, 1_000)
+      return events.flatMap(({ body }) =>
+        'fencingToken' in body && body.fencingToken !== undefined && body.fencingToken > 1 ? [] : [body.type],
+      )
+    },
   }
 }
 
@@ -95,6 +112,7 @@ describe('a commit whose answer is lost', () => {
     expect(work.ends()[0]).toMatchObject({ event: 'attempt.ended', fencingToken: 1, verdict })
     await work.drain()
     expect(work.ends().filter(({ fencingToken }) => fencingToken === 1)).toHaveLength(1)
+    expect(await work.streamed()).toEqual(['enqueued', 'started', STREAMED[verdict]])
   })
 
   it.each(VERDICTS)('is one end, when the script had not reached Redis, for the verdict %s', async (verdict, end) => {
@@ -107,6 +125,7 @@ describe('a commit whose answer is lost', () => {
     expect(work.ends()[0]).toMatchObject({ event: 'attempt.ended', fencingToken: 1, verdict })
     await work.drain()
     expect(work.ends().filter(({ fencingToken }) => fencingToken === 1)).toHaveLength(1)
+    expect(await work.streamed()).toEqual(['enqueued', 'started', STREAMED[verdict]])
   })
 
   it('is one end, when another worker has run the task again since', async () => {

@@ -17,6 +17,10 @@ export interface Commit {
   readonly rule?: string | undefined
   /** The argument of the steps that apply the retry budget (../../retry-budget/attempt-counts.ts). By default, they do nothing. */
   readonly budget?: string | undefined
+  /** The events that the script adds (../../scripts/includes/add-events.ts). By default, it adds none. */
+  readonly events?: string | undefined
+  /** The lines of the follow-ups that the handler has added. By default, there are none. */
+  readonly followUps?: string | undefined
   /** The kind of error that makes the task dead. By default, it is determined from the failure's reason. */
   readonly kind?: ErrorKind | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */

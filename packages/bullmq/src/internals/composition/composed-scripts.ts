@@ -8,22 +8,23 @@
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
 // The steps that add a task are in add-steps.ts. Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
-// RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. No step yet decides whether a task is fetched, or which task. A step
-// that does should replace these two commands with one function, which the script calls in their place, like the index's
-// functions. The step would run after the same script has committed the previous attempt's end, so that it sees what that end has
-// released, and before the script reads the job's data. If the step returned nothing, BullMQ would continue as if the list or set
-// were empty.
+// RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, candidate-steps.ts takes one of
+// these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
+// taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
 import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.ts'
+import { addEvent, addEvents, eventStart } from '../../scripts/includes/add-events.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
+import { REMOVE_ENDED } from '../../scripts/includes/ended-tasks/remove-ended.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
-import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { ADD_ONE } from './add-steps.ts'
+import { withCandidates } from './candidate-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
+import { withLiteralStrings } from './literal-arguments.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 import { readArguments, type Steps, SUCCEEDED } from './steps.ts'
 
@@ -65,12 +66,33 @@ const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
  */
 const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) then call('ZADD', base .. 'marker', 0, '0') end`
 
+/** Adds the events of an attempt whose verdict the script has carried out. `id` is the task's id and `job` the key of its job. */
+const addEventsOf = (id: string, job: string, due?: string): string => `
+if events ~= '' and (${SUCCEEDED}) then${addEvents(id, job, due)}
+end`
+
+/** Adds the event of a lost attempt of the task `id`. COUNT_DEATH has read the fields. */
+const ADD_LOST = `if events then
+    ${addEvent(
+      'events',
+      'id',
+      `${eventStart('requeued', 'name', 'tags', 'group')} .. string.format(',"attempt":%d,"fencingToken":%s,"outcome":"panicked",'
+      .. '"error":{"code":"process_lost","message":"the worker was lost"}}', tonumber(attempts or '0') + 1, starts or '0')`,
+    )}
+  end`
+
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
   addStandardJob: ADD_ONE,
   addDelayedJob: ADD_ONE,
   addPrioritizedJob: ADD_ONE,
   addParentJob: ADD_ONE,
+
+  moveToActive: {
+    /** `candidates`: see ./candidate-steps.ts. */
+    extra: ['candidates'],
+    adapt: withCandidates,
+  },
 
   moveToFinished: {
     /**
@@ -79,11 +101,19 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
      * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
      * ../../retry-budget/retry-budget-steps.ts. `fingerprint`: the kind of error that made the task dead
-     * (../status/stored-kind.ts); '' unless the task is dead.
+     * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../scripts/includes/add-events.ts.
+     * `followUps`: the lines of the follow-ups that the handler has added (../../outbox/outbox-steps.ts). `candidates`: see
+     * ./candidate-steps.ts.
      */
-    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint'],
+    extra: [
+      ...['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint', 'events', 'followUps'],
+      'candidates',
+    ],
+    adapt: withCandidates,
     before: `if part ~= '' then index.into.failed = part end
-if fingerprint ~= '' then index.fingerprint = fingerprint end`,
+if fingerprint ~= '' then index.fingerprint = fingerprint end
+index.ending = ARGV
+if followUps ~= '' then index.follow_ups = followUps end`,
     after: `${CONFIRM_RESENT_END}
 if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
 if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
@@ -92,15 +122,18 @@ if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
   remove_ended(index, base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
 end
 if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
-${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}`,
+${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}
+${addEventsOf('ARGV[1]', 'KEYS[12]')}`,
   },
 
   moveToDelayed: {
     /**
      * `budget`: see ../../retry-budget/retry-budget-steps.ts. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
-     * not started because it has no place in quarantine.
+     * not started because it has no place in quarantine. `events`: see ../../scripts/includes/add-events.ts. `candidates`: see
+     * ./candidate-steps.ts.
      */
-    extra: ['budget', 'survival', 'returns'],
+    extra: ['budget', 'survival', 'returns', 'events', 'candidates'],
+    adapt: withCandidates,
     // BullMQ's argument is "0" if the move counts an attempt. A task that has no place in quarantine keeps its kind of status.
     before: `
 local is_retry = ARGV[6] == '0' or returns == '1' and (tonumber(call('HGET', KEYS[5], 'atm')) or 0) > 0
@@ -110,26 +143,33 @@ ${admitRetry({ id: 'ARGV[3]', now: 'ARGV[2]', delay: 'ARGV[5]', lock: `KEYS[5] .
 if ${SUCCEEDED} then
   ${storeSurvival('KEYS[5]')}
   ${POSTPONE}
-end`,
+end
+${addEventsOf('ARGV[3]', 'KEYS[5]', 'ARGV[2] + ARGV[5]')}`,
   },
 
   retryJob: {
-    /** `survival`: see ../quarantine-steps.ts. */
-    extra: ['survival'],
+    /** `survival`: see ../quarantine-steps.ts. `events`: see ../../scripts/includes/add-events.ts. */
+    extra: ['survival', 'events'],
     after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}
 if ${SUCCEEDED} then
   ${storeSurvival('KEYS[4]')}
-end`,
+end
+${addEventsOf('ARGV[4]', 'KEYS[4]')}`,
   },
 
-  reprocessJob: { extra: [], after: `if answer == 1 then ${retryInQuarantine('KEYS[1]')} end` },
+  reprocessJob: {
+    extra: [],
+    // BullMQ's own retry cannot say that the compensations of the task are intended to stay.
+    before: `if call('HEXISTS', KEYS[1], 'compensated') == 1 then return -3 end`,
+    after: `if answer == 1 then ${retryInQuarantine('KEYS[1]')} end`,
+  },
 
   moveJobFromActiveToWait: {
     /**
      * `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted.
-     * `survival`: see ../quarantine-steps.ts.
+     * `survival`: see ../quarantine-steps.ts. `events`: see ../../scripts/includes/add-events.ts.
      */
-    extra: ['stacks', 'uncount', 'survival'],
+    extra: ['stacks', 'uncount', 'survival', 'events'],
     // If the job is not active, BullMQ does not move it, but replies as if it had. The composed script then returns -3, as
     // BullMQ's other transitions do.
     before: `local active = call('LLEN', KEYS[1])`,
@@ -144,7 +184,8 @@ if ${SUCCEEDED} then
   ${NOTE_RETURN}
   ${MARK_PRIORITIZED}
   ${storeSurvival('ARGV[3]')}
-end`,
+end
+${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
   },
 
   updateData: {
@@ -186,6 +227,7 @@ for _, id in ipairs(answer) do
   end_record(base .. id, at)
   ${COUNT_DEATH}
   ${NOTE_RETURN}
+  ${ADD_LOST}
 end`,
   },
 }
@@ -212,14 +254,14 @@ export interface ComposedScript {
 
 /**
  * Composes one script. It has one more argument, `base`, which follows the extra ones, or precedes them if the script leaves out
- * those at its end.
+ * those at its end. `kind` defaults to `adds` for a script that adds a job, and otherwise to `frees`.
  */
-export function compose(script: BullmqScript): ComposedScript {
+export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript {
   const { name, keys } = script
   const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
-  const text = adapt(withWatched(withLazyFunctions({ name, content: withReturns(script.content) }), unwatched))
-  const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
-  const lua = `${shebang(kind)}
+  const content = withLiteralStrings(withReturns(script.content))
+  const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
+  const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
@@ -271,4 +313,11 @@ export const COMPOSED: ReadonlyMap<string, ComposedScript> = new Map(
   bullmqScripts()
     .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)))
     .map((script) => [script.name, compose(script)]),
+)
+
+/** The scripts that add a task from an outbox, by the name of BullMQ's. They run even if Redis is full; see ../../outbox/forwarder.ts. */
+export const FORWARDING: ReadonlyMap<string, ComposedScript> = new Map(
+  bullmqScripts()
+    .filter(({ name }) => ['addStandardJob', 'addDelayedJob', 'addPrioritizedJob'].includes(name))
+    .map((script) => [script.name, { ...compose(script, 'frees'), name: `bullpen:forward:${script.name}` }]),
 )

@@ -80,7 +80,8 @@ describe('an enqueue whose reply is lost', () => {
       message: expect.stringContaining('did not respond within 800 ms'),
     })
     proxy.mend()
-    expect(await broker.enqueue(wanted)).toEqual({ id: wanted.id, action: 'created' })
+    const repeated = { ...wanted, isRepeat: true }
+    expect(await broker.enqueue(repeated)).toEqual({ id: wanted.id, action: 'created' })
     expect(await broker.totals('rig')).toMatchObject({ accepted: 2 })
   })
 

@@ -25,7 +25,7 @@ const STRUCTURES = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), ...Object.
  * only tests may use it.
  */
 const SCAN = `
-local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {}, apiKeyTasks = {} }
+local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {}, apiKeyTasks = {}, outboxBytes = 0 }
 for i = 2, #ARGV do
   local key = base .. ARGV[i]
   local kind = redis.call('TYPE', key).ok
@@ -40,10 +40,10 @@ for i = 2, #ARGV do
 end
 for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
   if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
-    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'apiKey', 'fingerprint')
+    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'atEnd', 'fingerprint', 'followUps', 'compensations')
     found.jobs[string.sub(key, #base + 1)] =
-      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4],
-        apiKeyName = fields[5], fingerprint = fields[6] }
+      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4] + #(fields[7] or '') + #(fields[8] or ''),
+        apiKeyName = fields[5] and string.sub(fields[5], 2), fingerprint = fields[6] }
   end
 end
 found.fingerprints = {}
@@ -53,6 +53,8 @@ for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%
   found.fingerprints[fingerprint] = { redis.call('HEXISTS', base .. 'fingerprints', fingerprint), members }
 end
 found.kinds = redis.call('HLEN', base .. 'fingerprints')
+for _, entry in ipairs(redis.call('XRANGE', base .. 'outbox', '-', '+')) do found.outboxBytes = found.outboxBytes + #entry[2][2] end
+found.countedOutboxBytes = tonumber(redis.call('HGET', base .. 'totals', 'outboxBytes') or '0')
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
 local counts = redis.call('HGETALL', base .. 'api-key-tasks')
 for i = 1, #counts, 2 do found.apiKeyTasks[counts[i]] = tonumber(counts[i + 1]) end
@@ -70,6 +72,7 @@ interface Scan {
         name: string | false
         attemptsMade: string | false
         stacktrace: string | false
+        /** The size of the stored string and of the follow-ups. */
         dataBytes: number
         apiKeyName: string | false
         fingerprint: string | false
@@ -81,6 +84,9 @@ interface Scan {
   /** The number of known fingerprints. */
   readonly kinds: number
   readonly rules: number
+  /** The size of the entries in the outbox, and what the totals say. */
+  readonly outboxBytes: number
+  readonly countedOutboxBytes: number
   /** An empty Lua table becomes an empty array. */
   readonly apiKeyTasks: Readonly<Record<string, number>>
 }
@@ -130,6 +136,8 @@ export async function violations(
     const bytes = unfinishedBytes(scan)
     if (totals.bytes !== bytes)
       found.push(`the totals say ${totals.bytes} bytes, and the unfinished tasks take ${bytes}`)
+    if (scan.outboxBytes !== scan.countedOutboxBytes)
+      found.push(`the totals say ${scan.countedOutboxBytes} bytes in the outbox, there are ${scan.outboxBytes}`)
     const ofKeys = unfinishedOfApiKeys(scan)
     if (!isDeepStrictEqual({ ...scan.apiKeyTasks }, ofKeys)) {
       found.push(

@@ -1,11 +1,12 @@
 // The random operations of the index's model: everything that can move, add or remove a task.
 import { randomBytes } from 'node:crypto'
-import type { TaskId } from '@bullpen/contract'
+import { defineCatalogue, defineTask, followUp, type TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask, UniqueKey } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
+import { newTask, planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
+import { z } from 'zod'
 import { QUEUE, task } from './worker.fixture.ts'
 import type { World } from './world.fixture.ts'
 
@@ -13,9 +14,12 @@ import type { World } from './world.fixture.ts'
 export type Operation = (world: World, pick: number, n: number) => Promise<unknown>
 
 const HOUR = 3_600_000
+const later = defineTask({ name: 'model.later', queue: 'later', input: z.object({}) })
 const succeed = async (): Promise<string> => 'done'
 
-type Given = Partial<Pick<NewTask, 'delayMs' | 'expiresAt' | 'tags' | 'priority' | 'unique' | 'apiKeyName' | 'limits'>>
+type Given = Partial<
+  Pick<NewTask, 'delayMs' | 'expiresAt' | 'tags' | 'priority' | 'unique' | 'apiKeyName' | 'limits' | 'followUps'>
+>
 
 const enqueue =
   (given: (n: number) => Given): Operation =>
@@ -42,6 +46,12 @@ const counted = (n: number): Given => ({
   delayMs: n % 5 === 0 ? HOUR : undefined,
   priority: n % 7 < 2 ? 3 : 0,
 })
+
+/** One for each kind of end, in another queue. */
+const followUps = planFollowUps(
+  { onSuccess: [followUp(later, {})], onFailure: [followUp(later, {})], onEnd: [followUp(later, {})] },
+  { catalogue: defineCatalogue(later), correlationId: undefined },
+)
 
 const add =
   (options: (n: number) => JobsOptions): Operation =>
@@ -87,6 +97,11 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     ...unique('replace')(n),
     ...(n % 2 === 0 ? counted(n) : {}),
   })),
+  'enqueue a task with follow-ups that may be counted': enqueue((n) => ({
+    followUps,
+    ...(n % 2 === 0 ? counted(n) : { delayMs: n % 3 === 0 ? HOUR : undefined }),
+  })),
+  'replace a unique task that has follow-ups': enqueue((n) => ({ followUps, ...unique('replace')(n) })),
   'enqueue a unique task': enqueue(unique('keep')),
   'replace a unique task': enqueue(unique('replace')),
   'postpone a unique task': enqueue((n) => ({ ...unique('extend')(n), delayMs: HOUR + n })),

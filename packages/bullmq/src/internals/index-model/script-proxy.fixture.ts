@@ -15,6 +15,8 @@ export interface ScriptProxy {
   readonly url: string
   /** Applies to the next of the scripts. */
   arm(fault: Fault): void
+  /** Closes the proxy at the next of the scripts, so that its client can never finish, and resolves then. */
+  closeAt(fault: Omit<Fault, 'onFault'>): Promise<void>
   close(): void
 }
 
@@ -62,15 +64,26 @@ export async function scriptProxy(targetUrl: string): Promise<ScriptProxy> {
     }
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const close = (): void => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
     arm(next) {
       fault = next
     },
-    close() {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-    },
+    closeAt: (scripts) =>
+      new Promise((resolve) => {
+        fault = {
+          ...scripts,
+          onFault() {
+            close()
+            resolve()
+          },
+        }
+      }),
+    close,
   }
 }
 

@@ -1,7 +1,6 @@
 // A process with a pool that a test kills: its handler completes, fails, snoozes or hangs, by the task's input.
 import { defineCatalogue, defineHandler, defineTask, type Log, TaskError } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
 import { openConsumer } from '../../consumer.ts'
 
@@ -28,30 +27,17 @@ if (process.argv[1] === import.meta.filename) {
         return { n }
     }
   })
-  const pool = createPool({
+  const pool = realTimePool({
     queue: QUEUE,
     concurrency: 3,
-    maxStuckHandlers: 10,
-    graceMs: 500,
+    catalogue: defineCatalogue(task),
+    handlers: { 'model.task': handler },
     consumer: (runTask, host) =>
       openConsumer(
         { queue: QUEUE, namespace, redisUrl, concurrency: 3, retention: { completed: { ageMs: 300 } }, log: silent },
         runTask,
         host,
       ),
-    host: {
-      registry: createRegistry(defineCatalogue(task), { 'model.task': handler }, { timeouts: DEFAULT_TIMEOUTS }),
-      context: attemptContext(),
-      clock: systemClock,
-      random: Math.random,
-      sink: () => {},
-      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
-      sha256,
-      maxOutputBytes: 1_000,
-      worker: `model:${process.pid}`,
-      resources: {},
-      logFor: () => silent,
-    },
   })
   await pool.start()
   console.log('ready')

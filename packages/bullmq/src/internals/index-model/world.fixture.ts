@@ -9,6 +9,7 @@ import { Redis } from 'ioredis'
 import { attach } from '../../attach.ts'
 import { openBroker } from '../../broker/broker.ts'
 import type { BullmqBroker } from '../../broker/broker-options.ts'
+import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
 import { type CommitHost, commit, release } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
@@ -95,6 +96,7 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
     settled: (_, refusal) => settled.push(refusal ?? 'confirmed'),
     codec: undefined,
     attempts: createAttemptCounts(() => performance.now()),
+    events: workersEvents(),
   }
   const delayedByPlain = new Set<string>()
   let tokens = 0

@@ -46,7 +46,9 @@ describe('a backend', () => {
     const { queue } = await plainBullmq()
     const base = backendOf(queue).qualifiedName
     const { base: prefix, job, lock, ...named } = bullmqKeys(base)
-    expect(Object.values(queue.keys)).toEqual(expect.arrayContaining([prefix, ...Object.values(named)]))
+    // The keys of metrics have a colon in their names, and are not in BullMQ's list.
+    const names = Object.values(named).filter((key) => typeof key === 'string' && !key.includes(':metrics:'))
+    expect(Object.values(queue.keys)).toEqual(expect.arrayContaining([prefix, ...names]))
     expect(queue.toKey('id')).toBe(job('id'))
     expect(lock('id')).toBe(`${job('id')}:lock`)
     const own = Object.entries(queueKeys('n', 'q')).filter(([name]) => !(name in bullmqKeys('')))

@@ -3,8 +3,8 @@
 
 import { expect, it } from 'vitest'
 import { queueKeys } from '../../keys.ts'
-import { END_WITHOUT_RUN } from '../../scripts/includes/end-without-run.ts'
-import { RETRY_DEAD } from '../../scripts/includes/retry-dead.ts'
+import { END_WITHOUT_RUN } from '../../scripts/includes/ended-tasks/end-without-run.ts'
+import { RETRY_DEAD } from '../../scripts/includes/ended-tasks/retry-dead.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { ID_AT } from '../composition/backend.ts'
 import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'

@@ -60,7 +60,7 @@ const STRUCTURES: ReadonlyMap<string, Place> = new Map(
 )
 
 /** How many of a list's newest tasks are searched first. This search takes Redis about 3 µs. */
-const NEWEST = 250
+export const NEWEST = 250
 
 /**
  * Returns Lua lines that check whether this structure holds the task. If it does, the lines return, and first remove the task if

@@ -10,7 +10,8 @@
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the
 // number of bytes that the unfinished tasks take (task-charge.ts). Everything else is the size of a set. A BullMQ Queue or Worker
 // that is not attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
-import { REMEMBER_REMOVED } from '../../scripts/includes/removed-tasks.ts'
+import { WRITE_OUTBOX } from '../../outbox/outbox-steps.ts'
+import { REMEMBER_REMOVED } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
 import { FINGERPRINTS } from './fingerprints.ts'
 import { bytesOf, CHARGE } from './task-charge.ts'
 
@@ -90,7 +91,9 @@ const MOVES = {
         leave_fingerprint(home, string.sub(key, #home + 1), fingerprint)
         if enqueued_at or call('EXISTS', key) == 1 then
           call('HINCRBY', home .. 'totals', 'removed', 1)
-          if not has_ended then charge(home, key, -1) end
+          if not has_ended and (charge(home, key, -1) or index.follow_ups) then
+            write_outbox(home, string.sub(key, #home + 1), status_of_end(string.sub(key, #home + 1)) or 'removed')
+          end
         end
         if enqueued_at then remember_removed(home, string.sub(key, #home + 1), tonumber(enqueued_at) or 0, caller, replaced) end
       end
@@ -112,7 +115,7 @@ const NOTE_ADDED = `
       local _, second, data = ...
       if first == 'name' and second == 'data' then
         index.added = key
-        call('HINCRBY', base .. 'totals', 'accepted', 1)
+        call('HINCRBY', base .. 'totals', 'accepted', '1')
         if not index.is_charged then call('HINCRBY', base .. 'totals', 'bytes', ${bytesOf('data')}) end
       end`
 
@@ -124,6 +127,9 @@ const NOTE_ADDED = `
  * - `fingerprint`: set by a script that makes a task dead; see ./stored-kind.ts.
  * - `added`: the key of the last job that was added.
  * - `is_charged`: true if the script itself has charged for the job that it adds.
+ * - `ending`: set to its arguments by the script that ends a task, in case a team's own Worker deletes the task in place of adding it
+ *   to a set of ended tasks.
+ * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
  * - `charge(home, job, sign)`: see ./task-charge.ts.
  *
  * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and
@@ -154,6 +160,13 @@ ${Object.entries(PARTS)
   .join('\n')}
     end
 
+    -- The final status of the task that the script ends, or nil for any other task.
+    local function status_of_end(id)
+      local ending = index.ending
+      if not ending or ending[1] ~= id then return nil end
+      return ending[5] == 'completed' and 'completed' or index.into.failed or '${PARTS.failed[0]}'
+    end
+
     local function part_of(set, home, parts, id)
       local isDelayed = parts[1] == '${PARTS.delayed[0]}'
       local chosen = home == base and index.into[isDelayed and 'delayed' or 'failed'] or was[set .. id]
@@ -168,6 +181,8 @@ ${Object.entries(PARTS)
 
 ${REMEMBER_REMOVED}
 ${FINGERPRINTS}
+${WRITE_OUTBOX}
+    moves.write_outbox = write_outbox
 
     -- A task that leaves the failed set has no fingerprint until it is dead again.
     local function forget_error(home, id)
@@ -194,7 +209,10 @@ ${NOTE_ADDED}
     end
     local set = string.sub(key, -7)
     -- The two sets of ended tasks are recognised by the last seven characters of their keys.
-    if command == 'ZADD' and (set == 'mpleted' or set == ':failed') then charge(base, base .. ..., -1) end
+    if command == 'ZADD' and (set == 'mpleted' or set == ':failed') and (charge(base, base .. ..., -1) or index.follow_ups) then
+      moves = moves or create_moves()
+      moves.write_outbox(base, ..., set == 'mpleted' and 'completed' or index.into.failed or '${PARTS.failed[0]}')
+    end
     if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
     moves = moves or create_moves()
     return moves[command](key, first, ...)

@@ -1,6 +1,8 @@
 // What tasks are charged for when a team's own Queue and Worker, which are attached, move them. The index's model covers all moves.
+import { defineCatalogue, followUp } from '@bullpen/contract'
+import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
-import { Queue, Worker, type WorkerOptions } from 'bullmq'
+import { Queue, UnrecoverableError, Worker, type WorkerOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { attach } from '../../attach.ts'
@@ -36,6 +38,30 @@ it('a task that its Worker deletes as soon as it completes is refunded', async (
   work(async () => {}, { removeOnComplete: { count: 0 } })
   await eventually(async () => (await redis.exists(keys.job(id))) === 0)
   expect(await bytes()).toBe(0)
+})
+
+it('a task that its Worker deletes as soon as it ends releases the follow-ups of that end', async () => {
+  const { enqueue, work, redis, keys } = await openAttached()
+  const own = { onSuccess: [followUp(short, { n: 1 })], onFailure: [followUp(short, { n: 2 })] }
+  const followUps = planFollowUps(own, { catalogue: defineCatalogue(short), correlationId: undefined })
+  const entries = async () => (await redis.xrange(keys.outbox, '-', '+')).map(([, fields]) => fields[1])
+  const completed = await enqueue(short, { followUps })
+  const isGone = (id: string) => eventually(async () => (await redis.exists(keys.job(id))) === 0)
+  let fails = false
+  work(
+    async () => {
+      if (fails) throw new UnrecoverableError('no')
+    },
+    { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+  )
+  await isGone(completed)
+  fails = true
+  const dead = await enqueue(short, { followUps })
+  await isGone(dead)
+  expect(await entries()).toEqual([
+    expect.stringMatching(new RegExp(`^t ${completed} \\d+ 1 s1 `)),
+    expect.stringMatching(new RegExp(`^t ${dead} \\d+ 1 f2 `)),
+  ])
 })
 
 it('a dead task is charged for again when it is retried, and a changed one for its new data', async () => {

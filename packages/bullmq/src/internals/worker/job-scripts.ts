@@ -5,6 +5,7 @@ import { decodeStep, encodeStep, type StoredSteps } from '@bullpen/engine/intern
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
 import { keepStep } from '../../scripts/jobs/keep-step.ts'
 import { readSteps, STEP_FIELD } from '../../scripts/jobs/read-steps.ts'
+import { REGISTERED_LETTERS, registerTask } from '../../scripts/jobs/register-task.ts'
 import { throttle } from '../../scripts/queue/throttle.ts'
 import { unthrottle } from '../../scripts/queue/unthrottle.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
@@ -32,6 +33,12 @@ export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined
       const kept = await runScriptOnClient(await redisOf(job), keepStep, { job: key, lock: `${key}:lock` }, args)
       return kept === undefined ? undefined : decodeStep(kept, codec)
     },
+    async register(kind, identity, template) {
+      const keys = { job: key, lock: `${key}:lock`, totals: `${job.queueQualifiedName}:totals` }
+      const letter = REGISTERED_LETTERS[kind]
+      const args = { token, fencingToken: job.attemptsStarted, letter, identity, template }
+      return runScriptOnClient(await redisOf(job), registerTask, keys, args)
+    },
   }
 }
 
@@ -58,7 +65,7 @@ async function redisOf(job: Job): Promise<RedisClient> {
   if (client !== undefined) return client
   throw new BullpenError(
     'invalid_configuration',
-    `ctx.once stores its results in Redis, but the backend of queue '${job.queueName}' is not Redis`,
+    `ctx.once, ctx.compensate, ctx.onFailure and ctx.onEnd need Redis, but the backend of queue '${job.queueName}' is not Redis`,
   )
 }
 
@@ -70,7 +77,7 @@ export function backendOf(job: Job): IQueueBackend {
   return (job as unknown as { backend: IQueueBackend }).backend
 }
 
-function clientOf(job: Job): Promise<RedisClient> | undefined {
+export function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (backendOf(job) as { client?: Promise<RedisClient> }).client
 }
 

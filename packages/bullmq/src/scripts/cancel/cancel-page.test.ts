@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
-import { endOf } from '../includes/end-without-run.ts'
+import { endOf } from '../includes/ended-tasks/end-without-run.ts'
 import { runScript } from '../script.ts'
 import { cancelPage } from './cancel-page.ts'
 

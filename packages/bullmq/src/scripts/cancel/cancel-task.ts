@@ -1,6 +1,6 @@
 // Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
 import type { CancelAnswer } from '@bullpen/contract/internal'
-import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
+import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
 import { STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
@@ -17,21 +17,28 @@ export interface CancelReply {
  * - KEYS: the job, its lock, completed, failed, cancelling, the reply to this request.
  * - ARGV: the prefix of the queue's keys, the task's id, the current time (ms since 1970), '1' if a worker that runs the task can
  *   stop it, the reason and the record of `endOf`, the channel on which workers are asked, who requested the cancellation ('' if
- *   unknown), the id of this request.
+ *   unknown), the id of this request, '1' if the leader repeats a stored request.
  *
  * Returns what the script did. If the script ended the task or stored the request, a second call with the same request changes
  * nothing and returns the same reply.
  *
  * A task with a lock is running, so the waiting list is not searched for that task.
+ *
+ * The leader repeats a request some time after it has read the request. If the request is no longer stored by then, because the
+ * task has ended, nothing is done. The task may have been retried in the meantime.
+ *
+ * The message to the workers is the task's id, the time at which the task was last retried by request ('0' if never), and who
+ * requested the cancellation. The time tells the workers which run of the task the message is about.
  */
 export const cancelTask = defineScript({
   name: 'cancel-task',
   kind: 'frees',
   keys: ['job', 'lock', 'completed', 'failed', 'cancelling', 'cancelReply'],
-  args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request'],
+  args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request', 'repeats'],
   lua: `${END_WITHOUT_RUN}${STORED_REPLY}
 local earlier = stored_reply(cancelReply, request)
 if earlier then return earlier end
+if repeats == '1' and redis.call('HEXISTS', cancelling, id) == 0 then return { 'already_ended', '' } end
 local function without_request(answer)
   redis.call('HDEL', cancelling, id)
   return { answer, '' }
@@ -52,7 +59,8 @@ if place then
 end
 if stoppable ~= '1' then return { 'not_cancellable', '' } end
 local is_first = redis.call('HSETNX', cancelling, id, by) == 1
-redis.call('PUBLISH', channel, id .. ' ' .. by)
+local retried = string.match(redis.call('HGET', job, 'data') or '', '^{"v":%d+,"retriedAt":(%d+),') or '0'
+redis.call('PUBLISH', channel, id .. ' ' .. retried .. ' ' .. by)
 if is_first then return replied('cancelling', '') end
 return { 'cancelling', '' }
 `,

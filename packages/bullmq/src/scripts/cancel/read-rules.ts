@@ -17,6 +17,7 @@ export const readRules = defineScript({
 local now = millis()
 redis.call('ZADD', cancelConsumers, now, consumer)
 redis.call('ZREMRANGEBYSCORE', cancelConsumers, '-inf', now - silence)
+redis.call('PEXPIRE', cancelConsumers, silence)
 return redis.call('HVALS', cancelRules)
 `,
   answer: (reply) => reply as readonly string[],

@@ -2,10 +2,13 @@
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
+/** For how long no member of a cancelled group is added, in s. Members are added within seconds, unless their node is away. */
+const GROUP_REFUSED_S = 86_400
+
 /**
- * - KEYS: the rules, the consumers, the rule's progress.
+ * - KEYS: the rules, the consumers, the rule's progress, the key that refuses further members of the rule's group.
  * - ARGV: the rule's id, the rule as JSON without its closing brace, how many rules the queue may then have, how long a consumer
- *   may start tasks without reading the rules (ms), the channel.
+ *   may start tasks without reading the rules (ms), the channel, the rule's group or ''.
  *
  * Returns the stored rule, whose time is Redis's, and the consumers that may still start tasks without knowing it. Returns
  * undefined if the queue has too many rules; the script has then written nothing. A second call with the same id stores nothing
@@ -14,8 +17,8 @@ import { defineScript } from '../script.ts'
 export const storeRuleScript = defineScript({
   name: 'store-rule',
   kind: 'frees',
-  keys: ['cancelRules', 'cancelConsumers', 'progress'],
-  args: ['id', 'rule', 'limit', 'trustedMs', 'channel'],
+  keys: ['cancelRules', 'cancelConsumers', 'progress', 'cancelledGroup'],
+  args: ['id', 'rule', 'limit', 'trustedMs', 'channel', 'group'],
   lua: `${TIME}
 local now = millis()
 local stored = redis.call('HGET', progress, 'rule')
@@ -24,6 +27,7 @@ if not stored then
   stored = rule .. ',"at":' .. whole(now) .. '}'
   redis.call('HSET', progress, 'rule', stored)
   redis.call('HSET', cancelRules, id, stored)
+  if group ~= '' then redis.call('SET', cancelledGroup, id, 'EX', ${GROUP_REFUSED_S}) end
   redis.call('PUBLISH', channel, id)
 end
 return { stored, redis.call('ZRANGEBYSCORE', cancelConsumers, now - trustedMs, '+inf') }

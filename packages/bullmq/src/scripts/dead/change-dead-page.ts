@@ -1,9 +1,10 @@
 // Retries or deletes one page of the dead tasks that a request selects.
+
+import { MATCHING_DEAD } from '../includes/ended-tasks/matching-dead.ts'
+import { REMOVE_ENDED } from '../includes/ended-tasks/remove-ended.ts'
+import { RETRY_DEAD } from '../includes/ended-tasks/retry-dead.ts'
 import { FENCE } from '../includes/fence.ts'
-import { MATCHING_DEAD } from '../includes/matching-dead.ts'
 import { RANK_IN_SET } from '../includes/rank-in-set.ts'
-import { REMOVE_ENDED } from '../includes/remove-ended.ts'
-import { RETRY_DEAD } from '../includes/retry-dead.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
@@ -26,18 +27,30 @@ export interface ChangedPage {
  *   one fingerprint.
  * - ARGV: the leader's number, the prefix of the queue's keys, the request's id, the action, who sent the request, the filter as
  *   JSON, the earliest and the latest time of death ('-inf' and '+inf' for none), the rate in tasks per second, how long to keep the
- *   progress of a request that is done (ms).
+ *   progress of a request that is done (ms), '1' to retry tasks although their compensations were released.
  *
  * Returns undefined if there is a newer leader. The position and the number of changed tasks are stored in the same step in which
  * the tasks are changed. The script may therefore be sent again, or be sent by another process, without changing a task twice. A
- * retry skips two kinds of tasks: those that the request has already retried and that are dead again, even if the clock of the worker
+ * retry skips, unless it is to include them, tasks whose compensations were released, and two more kinds of tasks: those that the request has already retried and that are dead again, even if the clock of the worker
  * that ended them is behind, and those for which another task was enqueued in another queue.
  */
 export const changeDeadPage = defineScript({
   name: 'change-dead-page',
   kind: 'frees',
   keys: ['leader', 'deadRequests', 'progress', 'set'],
-  args: ['fencing', 'base', 'id', 'action', 'by', 'filterText', 'earliest', 'latest', 'rate', 'keepMs'],
+  args: [
+    'fencing',
+    'base',
+    'id',
+    'action',
+    'by',
+    'filterText',
+    'earliest',
+    'latest',
+    'rate',
+    'keepMs',
+    'afterCompensation',
+  ],
   lua: `${RETRY_DEAD}${REMOVE_ENDED}${MATCHING_DEAD}${RANK_IN_SET}${TIME}${FENCE}
 if is_deposed(leader, fencing) then return false end
 if redis.call('HEXISTS', deadRequests, id) == 0 then return { 1, 0 } end
@@ -57,6 +70,7 @@ if action == 'retry' then
     for _, each in ipairs(retries) do
       if each.request == id or each.copy then return false end
     end
+    if afterCompensation ~= '1' and redis.call('HEXISTS', base .. task, 'compensated') == 1 then return false end
     retry(task, retries, { at = now, by = by, request = id }, whole(now), '')
     return true
   end

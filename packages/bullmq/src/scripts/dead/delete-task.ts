@@ -1,7 +1,7 @@
 // Deletes one dead task.
 import type { DeadTaskAnswer } from '@bullpen/engine/internal'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
-import { REMOVE_ENDED } from '../includes/remove-ended.ts'
+import { REMOVE_ENDED } from '../includes/ended-tasks/remove-ended.ts'
 import { defineScript } from '../script.ts'
 
 /**

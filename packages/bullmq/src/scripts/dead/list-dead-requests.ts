@@ -1,13 +1,6 @@
 // Lists a queue's requests to retry or delete dead tasks by filter.
 import { defineScript } from '../script.ts'
-
-export interface StoredProgress {
-  /** The request as JSON. */
-  readonly request: string
-  readonly changed: string
-  /** Undefined while there may be matching tasks left. */
-  readonly doneAt: string | undefined
-}
+import { parseProgress } from './stored-progress.ts'
 
 /**
  * - KEYS: the ids of the newest requests.
@@ -23,16 +16,10 @@ export const listDeadRequests = defineScript({
   lua: `
 local found = {}
 for _, id in ipairs(redis.call('LRANGE', deadRequestIds, 0, limit - 1)) do
-  local request, changed, doneAt = unpack(redis.call('HMGET', prefix .. id, 'request', 'changed', 'doneAt'))
-  if request then found[#found + 1] = { request, changed or '0', doneAt or '' } end
+  local fields = redis.call('HMGET', prefix .. id, 'request', 'changed', 'doneAt', 'stoppedBy')
+  if fields[1] then found[#found + 1] = { fields[1], fields[2] or '0', fields[3] or '', fields[4] or '' } end
 end
 return found
 `,
-  answer(reply): StoredProgress[] {
-    return (reply as [string, string, string][]).map(([request, changed, doneAt]) => ({
-      request,
-      changed,
-      doneAt: doneAt === '' ? undefined : doneAt,
-    }))
-  },
+  answer: (reply) => (reply as unknown[]).map(parseProgress),
 })

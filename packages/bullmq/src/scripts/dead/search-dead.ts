@@ -1,5 +1,5 @@
 // Finds the dead tasks that match a filter, newest first, among a limited number of tasks.
-import { MATCHING_DEAD } from '../includes/matching-dead.ts'
+import { MATCHING_DEAD } from '../includes/ended-tasks/matching-dead.ts'
 import { RANK_IN_SET } from '../includes/rank-in-set.ts'
 import { defineScript } from '../script.ts'
 

@@ -10,7 +10,7 @@ import { type BullmqScript, bullmqScripts, withWatched } from '../../internals/c
 import { readArguments } from '../../internals/composition/steps.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { bytesOf } from '../../internals/status/task-charge.ts'
-import { RECENTLY_REMOVED } from '../includes/removed-tasks.ts'
+import { RECENTLY_REMOVED } from '../includes/ended-tasks/removed-tasks.ts'
 import { defineScript } from '../script.ts'
 
 /** The number of arguments of one add without its base: BullMQ's and those of Bullpen's steps. */

@@ -1,6 +1,6 @@
 // Ends waiting tasks whose queue timeout has passed.
 import type { TaskId } from '@bullpen/contract'
-import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
+import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
 import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'

@@ -15,6 +15,7 @@ export type Duty =
   | 'removeUniqueKeys'
   | 'reportFingerprints'
   | 'changeDead'
+  | 'forwardOutbox'
   | 'repairIndex'
 
 /** How early the leader begins to wait for a schedule that will be due, in ms. Must be longer than a round of the leader. */
@@ -29,7 +30,8 @@ export interface Survey {
 /**
  * - KEYS: the names below.
  * - ARGV: the leader's fencing number, the current time (ms since 1970), the mark of a throttle, the queue's retention as JSON
- *   ('' if no consumer has registered one), how often the index is compared entry by entry in ms.
+ *   ('' if no consumer has registered one), how often the index is compared entry by entry in ms, the time before which events are
+ *   dropped in ms since 1970 ('' if no consumer has registered one).
  *
  * Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
@@ -46,6 +48,7 @@ export interface Survey {
  * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
  *   task ends in a process that does not fetch another task because the process is paused, is draining or was resized. If a
  *   process is killed, a marker that it has just received is lost. Without a marker, idle workers look for tasks only every 10 s.
+ * - Drops old events, in whole blocks of the stream. If no whole block is old, drops the old events of the oldest block.
  */
 export const surveyQueueScript = defineScript({
   name: 'survey-queue',
@@ -78,8 +81,10 @@ export const surveyQueueScript = defineScript({
     'newFingerprints',
     'deadRequests',
     'apiKeyTasks',
+    'taskEvents',
+    'outbox',
   ],
-  args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
+  args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs', 'eventsSince'],
   lua: `${TIME}${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
 local found = { tonumber(fencing) }
@@ -90,6 +95,10 @@ local running = redis.call('LLEN', active)
 local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
 if waiting > 0 and not paused and (not concurrency or running < tonumber(concurrency)) then
   redis.call('ZADD', marker, 0, '0')
+end
+
+if eventsSince ~= '' and redis.call('XTRIM', taskEvents, 'MINID', '~', eventsSince) == 0 then
+  redis.call('XTRIM', taskEvents, 'MINID', eventsSince)
 end
 
 local function needs(duty) found[#found + 1] = duty end
@@ -104,6 +113,7 @@ if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
 if redis.call('EXISTS', newFingerprints) == 1 then needs('reportFingerprints') end
 if redis.call('EXISTS', deadRequests) == 1 then needs('changeDead') end
+if redis.call('EXISTS', outbox) == 1 then needs('forwardOutbox') end
 
 local function has_old(set, kept)
   if kept.count and redis.call('ZCARD', set) > kept.count then return true end

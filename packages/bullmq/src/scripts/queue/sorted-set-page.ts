@@ -9,8 +9,8 @@ export interface ScoredId {
 
 /**
  * - KEYS: the set.
- * - ARGV: the score and the id of the task after which the page begins ('' for both to begin at the start), and how many tasks to
- *   read.
+ * - ARGV: the score and the id of the task after which the page begins ('' for both to begin at the start), how many tasks to read,
+ *   '1' to read the set from its highest score.
  *
  * Returns that many tasks with their scores, or fewer at the end of the set. The page begins after the place that the given task
  * has in the set's order, whether or not the task is still there. The page therefore contains exactly the tasks that follow,
@@ -20,10 +20,17 @@ export const sortedSetPage = defineScript({
   name: 'sorted-set-page',
   kind: 'reads',
   keys: ['set'],
-  args: ['score', 'last', 'limit'],
+  args: ['score', 'last', 'limit', 'descends'],
   lua: `${RANK_IN_SET}
 local first = last == '' and 0 or rank_in(set, score, last)
-return redis.call('ZRANGE', set, first, first + limit - 1, 'WITHSCORES')
+if descends ~= '1' then return redis.call('ZRANGE', set, first, first + limit - 1, 'WITHSCORES') end
+if last ~= '' then
+  -- The tasks before the position remain, and the task at the position has been read, if it is still there.
+  local at = redis.call('ZSCORE', set, last)
+  if at and tonumber(at) == tonumber(score) then first = first - 1 end
+  first = redis.call('ZCARD', set) - first
+end
+return redis.call('ZREVRANGE', set, first, first + limit - 1, 'WITHSCORES')
 `,
   answer(reply): ScoredId[] {
     const flat = reply as string[]

@@ -1,5 +1,6 @@
 // Reads the tasks that have not ended, page by page, together with the changes since the previous page.
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
+import { FOLLOWED_MARK } from '../../internals/status/task-charge.ts'
 import { defineScript } from '../script.ts'
 
 /** The position that a count has reached. */
@@ -57,10 +58,13 @@ local tasks, is_known = {}, {}
 local function report(id)
   if is_known[id] then return end
   is_known[id] = true
-  local name, ended, api_key = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'apiKey'))
+  local name, ended, at_end = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'atEnd'))
   local bytes = name and not ended and redis.call('HSTRLEN', base .. id, 'data') + ${TASK_OVERHEAD_BYTES} or -1
+  if bytes ~= -1 and at_end and string.sub(at_end, 1, 1) == '${FOLLOWED_MARK}' then
+    bytes = bytes + redis.call('HSTRLEN', base .. id, 'followUps') + redis.call('HSTRLEN', base .. id, 'compensations')
+  end
   local n = #tasks
-  tasks[n + 1], tasks[n + 2], tasks[n + 3] = id, bytes, api_key or ''
+  tasks[n + 1], tasks[n + 2], tasks[n + 3] = id, bytes, string.sub(at_end or '', 2)
 end
 
 local unread = 0

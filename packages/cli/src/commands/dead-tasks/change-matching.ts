@@ -7,8 +7,8 @@ import { deadFilter } from '../../arguments/dead-filter.ts'
 import { parseCount, parseDuration } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { deadRequestLine } from '../../output/dead-text.ts'
 import { count, plain } from '../../output/format.ts'
+import { deadRequestLine } from '../../output/tasks/dead-text.ts'
 import type { CommandContext } from '../command-context.ts'
 import { MAX_WAIT } from '../wait-for-task.ts'
 
@@ -45,7 +45,14 @@ export async function changeByFilter(context: CommandContext, action: DeadTaskAc
       return EXIT.incomplete
     }
   }
-  const request = { ...filter, ...(rate !== undefined && { rate }), ...(by !== undefined && { by }) }
+  const afterCompensation = values['after-compensation']
+  if (afterCompensation && action === 'delete') throw new UsageError('dead delete does not accept --after-compensation')
+  const request = {
+    ...filter,
+    ...(rate !== undefined && { rate }),
+    ...(by !== undefined && { by }),
+    ...(afterCompensation && { afterCompensation }),
+  }
   const stored = await (action === 'retry' ? client.retryDead(request) : client.deleteDead(request))
   const progress = `to see its progress, run: bullpen dead requests ${stored.id}`
   await out.answer(stored, () => [deadRequestLine(stored)])
@@ -56,6 +63,7 @@ export async function changeByFilter(context: CommandContext, action: DeadTaskAc
   const last = await waitUntilDone(client, stored, performance.now() + milliseconds(wait))
   await out.answer(last, () => [deadRequestLine(last)])
   if (last.status === 'done') return EXIT.success
+  if (last.status === 'stopped') return EXIT.incomplete
   out.remark(`the time is up, and the request continues; ${progress}`)
   return EXIT.incomplete
 }
@@ -65,12 +73,12 @@ function matchText({ queue, matching, exact }: DeadTaskPreview): string {
   return plain(`${exact ? '' : 'at least '}${count(matching, 'dead task')} of ${queue}`)
 }
 
-/** Returns the request once it is done or the time is up. `until` is in ms on the monotonic clock. */
+/** Returns the request once it is done or stopped, or the time is up. `until` is in ms on the monotonic clock. */
 async function waitUntilDone(client: Client, { id }: DeadTaskRequest, until: number): Promise<DeadTaskRequest> {
   for (;;) {
     const request = await client.deadTaskRequest(id)
     const remainingMs = until - performance.now()
-    if (request.status === 'done' || remainingMs <= 0) return request
+    if (request.status !== 'pending' || remainingMs <= 0) return request
     await sleep(Math.min(POLL_MS, remainingMs))
   }
 }

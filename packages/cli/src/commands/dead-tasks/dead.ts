@@ -1,4 +1,4 @@
-// bullpen dead: searches, counts, retries and deletes dead tasks, and shows the requests that have changed them.
+// bullpen dead: searches, counts, retries and deletes dead tasks, and shows and stops the requests that change them.
 import type { Client } from '@bullpen/client'
 import { PAGINATION } from '@bullpen/contract/internal'
 import { DEAD_FILTER_OPTIONS, deadFilter } from '../../arguments/dead-filter.ts'
@@ -6,16 +6,16 @@ import { readInput } from '../../arguments/json-input.ts'
 import { parseChoice, parseCount } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { countLines, deadLine } from '../../output/dead-text.ts'
 import { count, plain } from '../../output/format.ts'
+import { countLines, deadLine } from '../../output/tasks/dead-text.ts'
 import type { CommandContext } from '../command-context.ts'
 import { changeByFilter } from './change-matching.ts'
-import { requests } from './requests.ts'
+import { requests, stop } from './requests.ts'
 
 /** The options that apply only to a retry or a delete by filter. */
 const FILTER_OPTIONS = ['queue', ...DEAD_FILTER_OPTIONS, 'rate', 'dry-run', 'yes', 'wait'] as const
 
-const ACTIONS = { counts, list, retry, delete: remove, requests } as const
+const ACTIONS = { counts, list, retry, delete: remove, requests, stop } as const
 
 export async function dead(context: CommandContext): Promise<ExitCode> {
   const [word = '', ...positionals] = context.positionals
@@ -75,12 +75,13 @@ async function retryByIds(context: CommandContext): Promise<ExitCode> {
   const [first] = positionals
   if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID… or --queue QUEUE')
   if (values.input !== undefined && positionals.length > 1) throw new UsageError('--input requires a single ID')
-  const input = values.input === undefined ? undefined : await readInput(values.input, stdin)
+  const input = values.input === undefined ? undefined : await readInput('--input', values.input, stdin)
   const queue = values['to-queue']
   const options = {
     ...(by !== undefined && { by }),
     ...(values.input !== undefined && { input }),
     ...(queue !== undefined && { queue }),
+    ...(values['after-compensation'] && { afterCompensation: true }),
   }
   return await forEachId(context, async (client, id) => {
     const retried = await client.retryTask(id, options)
@@ -98,6 +99,7 @@ async function deleteByIds(context: CommandContext): Promise<ExitCode> {
     throw new UsageError('missing argument; expected bullpen dead delete ID… or --queue QUEUE')
   if (values.input !== undefined) throw new UsageError("'bullpen dead delete' does not accept --input")
   if (values['to-queue'] !== undefined) throw new UsageError("'bullpen dead delete' does not accept --to-queue")
+  if (values['after-compensation']) throw new UsageError("'bullpen dead delete' does not accept --after-compensation")
   return await forEachId(context, async (client, id) => {
     const deleted = await client.deleteTask(id, by === undefined ? {} : { by })
     await out.answer(deleted, () => [`${id}  deleted`])

@@ -1,7 +1,7 @@
 // Tests a drain's forecast: which running tasks will end before its deadline.
 import { expect, test } from 'vitest'
 import { busy, fleetOf, idle, NOW, P1, P2, pool, workerOf } from '../../fleet.fixture.ts'
-import { forecastLines } from '../../output/forecast-text.ts'
+import { forecastLines } from '../../output/fleet/forecast-text.ts'
 import { type DrainPlan, forecastDrain } from './drain-forecast.ts'
 
 const SOFT_TIMEOUT: DrainPlan = { mode: 'soft_timeout', timeoutMs: undefined }

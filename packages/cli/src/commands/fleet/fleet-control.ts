@@ -6,7 +6,7 @@ import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../
 import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { commandLines } from '../../output/command-text.ts'
+import { commandLines } from '../../output/fleet/command-text.ts'
 import { plain } from '../../output/format.ts'
 import type { CommandContext } from '../command-context.ts'
 

@@ -1,6 +1,6 @@
 // bullpen fleet: shows queues, workers and pools. With --slots, also shows every slot.
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { fleetLines } from '../../output/fleet-text.ts'
+import { fleetLines } from '../../output/fleet/fleet-text.ts'
 import type { CommandContext } from '../command-context.ts'
 
 export async function fleet({ values, connect, out }: CommandContext): Promise<ExitCode> {

@@ -5,7 +5,7 @@ import type { FleetView, PoolState } from '@bullpen/contract'
 import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
 import type { Target } from '../../arguments/target.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { targetText } from '../../output/command-text.ts'
+import { targetText } from '../../output/fleet/command-text.ts'
 import { count, plain } from '../../output/format.ts'
 import type { Output } from '../../output/output.ts'
 

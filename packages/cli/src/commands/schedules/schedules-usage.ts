@@ -1,28 +1,27 @@
 // Defines the usage of bullpen schedules: its actions and options.
-import type { OptionName } from '../../arguments/options.ts'
+import { ATTEMPT_OPTIONS, type OptionName } from '../../arguments/options.ts'
 import type { Command } from '../command-table.ts'
 
 export const SCHEDULE_ACTIONS = ['list', 'show', 'put', 'pause', 'resume', 'run', 'delete', 'sync'] as const
 
 export type ScheduleActionName = (typeof SCHEDULE_ACTIONS)[number]
 
-/** The options of a schedule's tasks. */
-export const TASK_OPTIONS = [
+/** The settings of a schedule, and the options of its tasks. */
+export const SETTINGS_OPTIONS = [
+  'task',
+  'input',
+  'cron',
+  'time-zone',
+  'every',
+  'offset',
+  'overlap',
+  'catch-up',
+  'jitter',
   'meta',
   'tag',
   'priority',
   'concurrency-key',
-  'max-attempts',
-  'backoff',
-  'initial-delay',
-  'max-delay',
-  'factor',
-  'delays',
-  'backoff-jitter',
-  'timeout',
-  'heartbeat-timeout',
-  'queue-timeout',
-  'total-timeout',
+  ...ATTEMPT_OPTIONS,
 ] as const satisfies readonly OptionName[]
 
 export const SCHEDULES_COMMAND = {
@@ -44,22 +43,7 @@ export const SCHEDULES_COMMAND = {
     "'sync' prints each difference. With --dry-run, it does not change anything, and the exit code is 1 if there are differences.",
   ],
   arguments: { min: 0, max: 2 },
-  options: [
-    'task',
-    'input',
-    'cron',
-    'time-zone',
-    'every',
-    'offset',
-    'overlap',
-    'catch-up',
-    'jitter',
-    ...TASK_OPTIONS,
-    'next',
-    'trouble',
-    'dry-run',
-    'by',
-  ],
+  options: [...SETTINGS_OPTIONS, 'next', 'trouble', 'dry-run', 'by'],
   optionHelp: {
     task: { value: 'TASK', help: 'the name of the task to enqueue' },
     input: { value: 'INPUT', help: "the task's input as JSON, or - to read it from standard input (default: {})" },

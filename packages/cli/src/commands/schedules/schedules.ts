@@ -1,18 +1,18 @@
 // bullpen schedules: lists, shows, stores, pauses, resumes, runs and deletes schedules, and syncs them with the API's catalogue.
 import type { ScheduleSettings } from '@bullpen/client'
-import type { CatchUp, ScheduleRequest } from '@bullpen/contract'
-import { MAX_NEXT_RUNS, OVERLAPS } from '@bullpen/contract/internal'
+import type { CatchUp, ScheduleRequest, ScheduleView } from '@bullpen/contract'
+import { MAX_NEXT_RUNS, OVERLAPS, PAGINATION } from '@bullpen/contract/internal'
 import { parseEnqueueOptions } from '../../arguments/enqueue-options.ts'
 import { readInput } from '../../arguments/json-input.ts'
 import { parseChoice, parseCount, parseDuration, requireValue } from '../../arguments/option-values.ts'
-import type { OptionName } from '../../arguments/options.ts'
+import { COMMON_OPTIONS, type OptionName } from '../../arguments/options.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { plain } from '../../output/format.ts'
-import { scheduleLines, scheduleListLines, syncLines } from '../../output/schedule-text.ts'
-import { acceptedLine } from '../../output/task-text.ts'
+import { scheduleLines, scheduleListLines, syncLines } from '../../output/tasks/schedule-text.ts'
+import { acceptedLine } from '../../output/tasks/task-text.ts'
 import type { CommandContext } from '../command-context.ts'
-import { SCHEDULE_ACTIONS, type ScheduleActionName, TASK_OPTIONS } from './schedules-usage.ts'
+import { SCHEDULE_ACTIONS, type ScheduleActionName, SETTINGS_OPTIONS } from './schedules-usage.ts'
 
 interface Action {
   /** The options that the action accepts, in addition to those that every command accepts. */
@@ -25,19 +25,7 @@ const ACTIONS: Readonly<Record<ScheduleActionName, Action>> = {
   list: { options: ['trouble', 'next'], needsName: false, run: list },
   show: { options: ['next'], needsName: true, run: show },
   put: {
-    options: [
-      'task',
-      'input',
-      'cron',
-      'time-zone',
-      'every',
-      'offset',
-      'overlap',
-      'catch-up',
-      'jitter',
-      'by',
-      ...TASK_OPTIONS,
-    ],
+    options: [...SETTINGS_OPTIONS, 'by'],
     needsName: true,
     run: put,
   },
@@ -48,8 +36,6 @@ const ACTIONS: Readonly<Record<ScheduleActionName, Action>> = {
   sync: { options: ['dry-run', 'by'], needsName: false, run: sync },
 }
 
-const COMMON = ['api', 'key', 'json', 'help', 'version']
-
 export async function schedules(context: CommandContext): Promise<ExitCode> {
   const [word = 'list', name] = context.positionals
   const action = ACTIONS[parseChoice('ACTION', word, SCHEDULE_ACTIONS)]
@@ -59,7 +45,7 @@ export async function schedules(context: CommandContext): Promise<ExitCode> {
   if (!action.needsName && name !== undefined) {
     throw new UsageError(`unexpected argument '${name}'; 'bullpen schedules ${word}' does not accept a name`)
   }
-  const accepted: readonly string[] = [...action.options, ...COMMON]
+  const accepted: readonly string[] = [...action.options, ...COMMON_OPTIONS]
   const extra = Object.keys(context.values).find((option) => !accepted.includes(option))
   if (extra !== undefined) throw new UsageError(`'bullpen schedules ${word}' does not accept --${extra}`)
   return await action.run(context, name ?? '')
@@ -68,7 +54,9 @@ export async function schedules(context: CommandContext): Promise<ExitCode> {
 async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {
   const next = nextOf(values.next)
   const { trouble = false } = values
-  const found = await connect().schedules.list({ ...(next !== undefined && { next }), ...(trouble && { trouble }) })
+  const options = { ...(next !== undefined && { next }), ...(trouble && { trouble }), pageSize: PAGINATION.max }
+  const found: ScheduleView[] = []
+  for await (const schedule of connect().schedules.list(options)) found.push(schedule)
   await out.answer({ schedules: found }, (layout) => scheduleListLines(found, layout))
   if (found.length === 0) out.remark(trouble ? 'no schedule is in trouble' : 'there are no schedules')
   return EXIT.success
@@ -97,7 +85,7 @@ async function put({ values, connect, out, by, stdin }: CommandContext, name: st
   }
   if (cron === undefined && values.every === undefined) throw new UsageError('missing option --cron or --every')
   const client = connect()
-  const request: ScheduleRequest = { ...settings, task, input: await readInput(values.input, stdin) }
+  const request: ScheduleRequest = { ...settings, task, input: await readInput('--input', values.input, stdin) }
   const stored = await client.schedules.store(request, byOf(by))
   await out.answer(stored, (layout) => [
     `${plain(name)}  ${stored.action}`,

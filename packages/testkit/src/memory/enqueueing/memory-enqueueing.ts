@@ -1,10 +1,19 @@
 // Stores tasks for the memory broker: checks whether a task may be stored, and resolves conflicts with earlier calls and tasks.
-import { BullpenError, type Enqueued, type TaskId } from '@bullpen/contract'
+import { BullpenError, type Enqueued, QueueFullError, type TaskId } from '@bullpen/contract'
+import { decodeLines, decodeNext, envelopeSchema } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
-import { type Clock, mapTasks, queueOfAll, taskBytes, uniqueKeyTaken } from '@bullpen/engine/internal'
-import type { MemoryStore } from '../memory-store.ts'
+import {
+  type Clock,
+  type ForwardedTask,
+  mapTasks,
+  queueOfAll,
+  refusedTogether,
+  taskBytes,
+  uniqueKeyTaken,
+} from '@bullpen/engine/internal'
 import type { Outage } from '../outage.ts'
-import { actionOnExisting, type StoredTask, statusOf, storedTask } from '../stored-task.ts'
+import type { MemoryStore } from '../store/memory-store.ts'
+import { actionOnExisting, type StoredTask, statusOf, storedTask } from '../store/stored-task.ts'
 import { ApiKeyBuckets } from './api-key-buckets.ts'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
@@ -29,6 +38,10 @@ export interface MemoryEnqueueingOptions {
 export interface MemoryEnqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
   /** Stores a task at once, even while the broker is unreachable. @throws BullpenError like `enqueue`. */
   storeNow(task: NewTask): Enqueued
+  /** Stores a task from an outbox, unless a task with its id exists. */
+  storeForwarded(forwarded: ForwardedTask): void
+  /** Checks whether these tasks could be enqueued now. @throws BullpenError like `enqueueAll`. */
+  admitMembers(tasks: readonly NewTask[]): void
   /** Checks the size of a task's stored data, in bytes. @throws BullpenError `payload_too_large`. */
   assertSize(dataBytes: number): void
   /** Notes that a task was deleted. */
@@ -100,7 +113,7 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     uniqueKeys.take(task)
     buckets.take(task)
     records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
-    own.places.add(stored)
+    own.add(stored)
     onStored(stored)
     return enqueued
   }
@@ -131,6 +144,12 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     return { isNew: true, dataBytes, store: () => store(task, stored, other, hasReplaced) }
   }
 
+  /** Returns how much room the tasks of an atomic call need that no earlier call has stored. */
+  const neededBy = (all: readonly NewTask[]): Pending => {
+    const added = mapTasks(all, (task) => prepare({ ...task, limits: undefined })).filter(({ isNew }) => isNew)
+    return { tasks: added.length, bytes: added.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0) }
+  }
+
   const enqueue = async (task: NewTask): Promise<Enqueued> => {
     outage.check()
     return prepare(task).store()
@@ -143,14 +162,40 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
       outage.check()
       queueOfAll(all)
       let pending = NOTHING_PENDING
-      const prepared = mapTasks(all, (task) => {
+      const prepareNext = (task: NewTask): PreparedTask => {
         const each = prepare(task, pending)
         if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + taskBytes(each.dataBytes) }
         return each
-      })
-      return prepared.map((each) => each.store())
+      }
+      try {
+        return mapTasks(all, prepareNext).map((each) => each.store())
+      } catch (error) {
+        throw error instanceof QueueFullError ? refusedTogether(error, neededBy(all)) : error
+      }
+    },
+    admitMembers(all) {
+      const pending = new Map<string, Pending>()
+      const admitNext = (task: NewTask): void => {
+        const before = pending.get(task.queue) ?? NOTHING_PENDING
+        const { dataBytes } = prepare({ ...task, id: '' as TaskId }, before)
+        pending.set(task.queue, { tasks: before.tasks + 1, bytes: before.bytes + taskBytes(dataBytes) })
+      }
+      try {
+        mapTasks(all, admitNext)
+      } catch (error) {
+        if (!(error instanceof QueueFullError)) throw error
+        throw refusedTogether(error, neededBy(all.filter(({ queue }) => queue === error.reached.queue)))
+      }
     },
     storeNow: (task) => prepare(task).store(),
+    storeForwarded({ task, data, lines }) {
+      if (tasks.has(task.id)) return
+      const stored = storedTask(task)
+      const followUps = decodeLines(lines)
+      const next = decodeNext(lines)
+      const envelope = envelopeSchema.parse(JSON.parse(data))
+      store(task, { ...stored, codec, envelope, followUps, next, dataBytes: Buffer.byteLength(data) }, undefined, false)
+    },
     assertSize,
     noteRemoved: (task) => removedTasks.add(task),
   }

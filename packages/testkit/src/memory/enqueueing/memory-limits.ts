@@ -2,8 +2,8 @@
 import { QueueFullError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { taskBytes, tooLargeForQueue } from '@bullpen/engine/internal'
-import type { MemoryStore } from '../memory-store.ts'
-import type { StoredTask } from '../stored-task.ts'
+import type { MemoryStore } from '../store/memory-store.ts'
+import type { StoredTask } from '../store/stored-task.ts'
 
 /** What one call stores before a task. */
 export interface Pending {

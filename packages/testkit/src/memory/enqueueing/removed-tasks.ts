@@ -3,7 +3,7 @@
 import type { EnqueueAction, TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, REPEATS_WITHIN_MS } from '@bullpen/engine/internal'
-import { actionOnExisting, type StoredTask } from '../stored-task.ts'
+import { actionOnExisting, type StoredTask } from '../store/stored-task.ts'
 
 export class RemovedTasks {
   readonly #clock: Clock

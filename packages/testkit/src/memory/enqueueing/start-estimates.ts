@@ -1,7 +1,7 @@
 // Estimates when new tasks start, for the memory broker.
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, createStartEstimator, type StartEstimator } from '@bullpen/engine/internal'
-import type { MemoryStore } from '../memory-store.ts'
+import type { MemoryStore } from '../store/memory-store.ts'
 
 /** The maximum age of a reading of a queue, in ms. As on Redis, the rate is measured between readings that are some time apart. */
 const READ_EVERY_MS = 2_000

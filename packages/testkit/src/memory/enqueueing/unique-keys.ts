@@ -12,7 +12,7 @@ import {
   nameOfKey,
   resolveConflict,
 } from '@bullpen/engine/internal'
-import { type StoredTask, statusOf } from '../stored-task.ts'
+import { type StoredTask, statusOf } from '../store/stored-task.ts'
 
 interface Entry {
   readonly id: TaskId

@@ -100,6 +100,39 @@ export function cancels(open: OpenBackend): void {
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])
   })
 
+  it('a cancel that comes too late does not end the task when it is retried at once, in whichever pool', async () => {
+    const gates = [gate(), gate(), gate()] as const
+    const { enqueue, start, settled, reaches, broker } = await openSetup(open, {
+      concurrency: 1,
+      async handle(context) {
+        const { input, fencingToken } = context
+        if (fencingToken > 1) return input
+        await gates[input.n as 0 | 1 | 2].handle(context)
+        if (input.n === 0) throw new TaskError('gone', 'not there', { retryable: false })
+        return input
+      },
+    })
+    await start('one')
+    await start('two')
+    const dies = await enqueue(short, { n: 0 })
+    await gates[0].holds(1)
+    const other = await enqueue(short, { n: 1 })
+    await gates[1].holds(1)
+    const blocks = await enqueue(short, { n: 2 })
+    // The worker of a short task refuses to stop it, so the task dies in spite of the stored request.
+    expect(await broker.cancel(dies, LONG)).toBe('cancelling')
+    gates[0].open()
+    await reaches(dies, 'dead')
+    // The pool whose task has died is busy with the third task, so that the other pool runs the retried one.
+    await gates[2].holds(1)
+    gates[1].open()
+    await settled(other)
+    expect(await broker.retry(dies, { request: 'request-1', by: 'ann' })).toBe('done')
+    expect(await settled(dies)).toMatchObject({ status: 'completed', fencingToken: 2 })
+    gates[2].open()
+    await settled(blocks)
+  })
+
   it('an unknown task is not found', async () => {
     const { broker, create } = await openSetup(open)
     expect(await broker.cancel(create(long, {}).id, LONG)).toBe('not_found')

@@ -5,7 +5,7 @@ import type { Retention } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { long, openSetup, QUEUE, short } from '../setup.ts'
+import { long, NO_ENTRIES, openSetup, QUEUE, short } from '../setup.ts'
 
 /** A pool whose handler fails if its input is 1, and a way to end a task with each status. */
 async function endingTasks(open: OpenBackend, retention: Retention) {
@@ -60,7 +60,14 @@ export function retention(open: OpenBackend): void {
     expect((await idsOf(status)).toSorted()).toEqual(ids.slice(-3).toSorted())
     for (const id of ids.slice(0, 5)) expect(await broker.find(id)).toBeUndefined()
     for (const id of ids.slice(5)) expect((await find(id)).status).toBe(status)
-    expect(await broker.totals(QUEUE)).toEqual({ bytes: 0, accepted: 8, removed: 5, drift: 0, unaccounted: 0 })
+    expect(await broker.totals(QUEUE)).toEqual({
+      bytes: 0,
+      accepted: 8,
+      removed: 5,
+      drift: 0,
+      unaccounted: 0,
+      outbox: NO_ENTRIES,
+    })
   })
 
   it.each(FINAL_STATUSES)(
@@ -74,7 +81,14 @@ export function retention(open: OpenBackend): void {
       for (const id of [first, second]) expect(await broker.find(id)).toBeUndefined()
       const counts = await broker.counts(QUEUE)
       expect(others.map((other) => counts[other])).toEqual([1, 1, 1])
-      expect(await broker.totals(QUEUE)).toEqual({ bytes: 0, accepted: 5, removed: 2, drift: 0, unaccounted: 0 })
+      expect(await broker.totals(QUEUE)).toEqual({
+        bytes: 0,
+        accepted: 5,
+        removed: 2,
+        drift: 0,
+        unaccounted: 0,
+        outbox: NO_ENTRIES,
+      })
     },
   )
 }

@@ -232,7 +232,7 @@ export function apiKeyLimits(open: OpenBackend): void {
   it('concurrent and atomic calls together never exceed the number of unfinished tasks', async () => {
     const { enqueueAs, broker, task } = await openLimited(open, { maxUnfinishedTasks: 20 })
     const some = (tasks: number) => Array.from({ length: tasks }, () => task('shop'))
-    await expect(broker.enqueueAll(some(21))).rejects.toMatchObject({ code: 'queue_full' })
+    await expect(broker.enqueueAll(some(21))).rejects.toMatchObject({ code: 'payload_too_large' })
     const atomic = Array.from({ length: 10 }, () =>
       broker.enqueueAll(some(3)).then(
         (stored) => stored.length,

@@ -141,7 +141,8 @@ export function bulk(open: OpenBackend): void {
     expect(await broker.enqueueAll(tasks(7))).toHaveLength(7)
     await expect(broker.enqueueAll(tasks(4))).rejects.toMatchObject({
       code: 'queue_full',
-      reached: { limit: 'maxTasks' },
+      reached: { limit: 'maxTasks', found: 7, wanted: 4 },
+      message: `queue '${QUEUE}' has no room for the request's 4 tasks: 7 tasks are waiting or scheduled, and maxTasks is 10; no task was stored, so try again later`,
     })
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 7 })
     expect(await broker.enqueueAll(tasks(3))).toHaveLength(3)
@@ -180,5 +181,38 @@ export function bulk(open: OpenBackend): void {
       ),
     })
     expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 0, accepted: 1 })
+    // Another task waits, so that the first task of the call already exceeds the limit.
+    await broker.enqueue(create(short, {}))
+    const three = { code: 'payload_too_large', message: expect.stringContaining(`the call needs ${3 * one} bytes`) }
+    await expect(broker.enqueueAll(tasks)).rejects.toMatchObject(three)
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: one, accepted: 2 })
+  })
+
+  it.each([
+    ['maxTasks', '', { limits: { maxTasks: 3 } }],
+    [
+      'maxUnfinishedTasks',
+      " of API key 'ann'",
+      { limits: { perApiKey: { maxUnfinishedTasks: 3 } }, apiKeyName: 'ann' },
+    ],
+  ] as const)('an atomic call with more new tasks than %s is rejected for good', async (limit, holder, limited) => {
+    const { create, broker } = await openSetup(open)
+    const keyed = (i: number): NewTask => ({
+      ...create(short, {}),
+      ...limited,
+      idempotency: idempotencyOf({ key: `k${i}`, caller: 'ann', request: 'a', life: 3_600 }),
+    })
+    const tasks = (n: number) => Array.from({ length: n }, (_, i) => keyed(i))
+    const refused = {
+      code: 'payload_too_large',
+      message: `the request has 4 tasks, but queue '${QUEUE}' holds at most 3 tasks${holder} (${limit}); send fewer tasks in each request, or raise the limit`,
+    }
+    await expect(broker.enqueueAll(tasks(4))).rejects.toMatchObject(refused)
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 0 })
+    // Tasks that are already stored need no room, so the other three can be stored later.
+    await broker.enqueueAll(tasks(1))
+    await expect(broker.enqueueAll(tasks(4))).rejects.toMatchObject({ code: 'queue_full', reached: { wanted: 3 } })
+    await expect(broker.enqueueAll(tasks(5))).rejects.toMatchObject({ code: 'payload_too_large' })
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 1 })
   })
 }

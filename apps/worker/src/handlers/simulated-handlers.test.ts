@@ -1,0 +1,83 @@
+// Every handler of the example is idempotent: it is interrupted at each of its calls and at each step, and runs again.
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { effects, type Simulation, simulate } from '@bullpen/testkit'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openFileAccess } from '../resources/file-access.ts'
+import type { WorkerResources } from '../resources/index.ts'
+import { openReceiptGateway } from '../resources/receipt-gateway.ts'
+import { handlers } from './index.ts'
+
+const receipt = { orderId: '7', to: 'ann@example.org', total: '19.90', currency: 'EUR' }
+
+/** The keys of all requests that the endpoint has received. */
+const keys: unknown[] = []
+const endpoint = createServer((request, response) => {
+  keys.push(request.headers['idempotency-key'])
+  response.writeHead(202).end()
+})
+let directory: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'simulated-'))
+  for (const name of ['a', 'b', 'c']) await writeFile(join(directory, name), name)
+  endpoint.listen(0, '127.0.0.1')
+  await once(endpoint, 'listening')
+})
+
+afterAll(async () => {
+  endpoint.close()
+  endpoint.closeAllConnections()
+  await rm(directory, { recursive: true })
+})
+
+async function resources(): Promise<WorkerResources> {
+  const { port } = endpoint.address() as AddressInfo
+  const gateway = await openReceiptGateway({ endpoint: `http://127.0.0.1:${port}/receipts` })
+  return {
+    files: await openFileAccess({ roots: [directory] }),
+    // The endpoint honours the Idempotency-Key header, as the gateway's documentation requires.
+    receipts: effects(gateway, { deliver: { deduplicatedBy: (_receipt, key) => key } }),
+  }
+}
+
+// The handlers read real files and sockets.
+const real = { clock: 'real', resources } as const
+const reading = { ...real, withoutEffects: true } as const
+
+const simulations: { readonly [Name in keyof typeof handlers]: () => Promise<Simulation> } = {
+  'math.factorial': () => simulate(handlers['math.factorial'], { n: 5 }, { withoutEffects: true }),
+  'files.digest': () => simulate(handlers['files.digest'], { path: join(directory, 'a') }, reading),
+  async 'files.digest-tree'() {
+    // Progress is reported at most every 500 ms. Here, it is reported after every file.
+    let now = 0
+    vi.spyOn(Date, 'now').mockImplementation(() => (now += 1_000))
+    try {
+      return await simulate(handlers['files.digest-tree'], { path: directory }, reading)
+    } finally {
+      vi.restoreAllMocks()
+    }
+  },
+  'receipt.send': () => simulate(handlers['receipt.send'], receipt, real),
+}
+
+test.each(Object.entries(simulations))('%s is idempotent', { timeout: 60_000 }, async (task, run) => {
+  const found = await run()
+  expect(found.task).toBe(task)
+  found.assertIdempotent()
+})
+
+test('a receipt is delivered once, by requests that all have the same key', async () => {
+  keys.length = 0
+  const found = await simulations['receipt.send']()
+  const effect = `receipts.deliver({ currency: "EUR", orderId: "7", to: "ann@example.org", total: "19.90" }, <idempotency key>)`
+  expect(found.effects).toEqual([{ effect, times: 1 }])
+  // Before, in and after the step, before and after the request, and after the handler has returned.
+  expect(found.points).toBe(6)
+  expect(keys.length).toBeGreaterThan(found.runs)
+  expect(new Set(keys).size).toBe(1)
+})

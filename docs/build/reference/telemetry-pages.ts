@@ -1,0 +1,48 @@
+// Builds the reference pages of the metrics and the log fields.
+import { COMMIT_REFUSALS } from '@bullpen/contract/internal'
+import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
+import { code, codes, page, table } from './markdown.ts'
+
+export function metricsPage(): string {
+  return page(
+    'Metrics',
+    `
+The API serves metrics at \`http://127.0.0.1:9464/metrics\`, on a separate port, and a worker serves them on the same port as its
+probes. Both use the Prometheus text format. These ports do not require an API key, so do not expose them outside your network.
+prom-client's process metrics (\`process_*\`, \`nodejs_*\`) are included.
+
+If a queue has more than 500 task names, the additional names share the label value \`other\`. The label \`reason\` is one of the
+[reasons why an attempt ended](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In
+\`bullpen_commits_refused_total\`, \`reason\` is one of
+${codes(COMMIT_REFUSALS)}.
+
+The start of an attempt is counted immediately. All other changes to attempts and tasks are counted only after Redis has confirmed them.
+Each started attempt is later counted either as ended or as a refused commit, unless a drain abandoned it, Redis never responded to its commit, or its process died.`,
+    table(
+      ['metric', 'type', 'labels', 'meaning'],
+      Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),
+    ),
+    `
+For the metrics to check for each symptom, see [the runbook](../README.md#runbook). The Grafana dashboard in \`k8s/base/dashboards\` is
+generated from \`packages/telemetry/src/dashboards\`.`,
+  )
+}
+
+export function logFieldsPage(): string {
+  return page(
+    'Log fields',
+    `
+The API and the workers write one JSON object per line to standard output. Each object contains \`level\` as a word, \`time\` in RFC 3339
+format, \`name\` (the program's name), \`msg\`, and any of the fields below. A field has the same meaning in every line.
+
+A dead task or a panic is logged at level \`error\`, and a retry at \`warn\`. The start and the end of a long attempt are logged at
+\`info\`, and the success of a short task at \`debug\`. HTTP responses with a status of 500 or above are logged at \`warn\`, those from
+400 to 499 at \`info\`, and all others at \`debug\`.
+
+Inputs, outputs, API keys, cookies and query strings are never logged. Handlers' error messages are logged, so keep secrets out of them.`,
+    table(
+      ['field', 'meaning'],
+      Object.entries(LOG_FIELDS).map(([name, meaning]) => [code(name), meaning]),
+    ),
+  )
+}

@@ -1,0 +1,64 @@
+// POST /v1/groups creates a group, with its first members if there are any. POST /v1/groups/{id}/tasks adds members.
+import {
+  type AddToGroupRequest,
+  BullpenError,
+  type CreateGroupRequest,
+  type GroupView,
+  type MembersAdded,
+} from '@bullpen/contract'
+import { createGroupId, groupId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { countsApiKeys, groupExists, groupView, newGroup, planFollowUps } from '@bullpen/engine/internal'
+import type { z } from 'zod'
+import { requesterOf } from '../../auth/requester.ts'
+import type { ApiContext } from '../../http/context.ts'
+import type { Call } from '../../http/routes/route.ts'
+import { originOf } from '../enqueueing/planned-task.ts'
+import { memberAdder } from './group-members.ts'
+import type { GroupParams } from './show-groups.ts'
+
+/** The key of the members that are added together with their group, of which there is one request at most. */
+const FIRST_MEMBERS = 'create'
+
+const EXPECTED_ID =
+  'POST /v1/groups does not accept this header; send the group\'s id in the body instead, such as {"id":"group-01jd3v7n8q0000000000000000"}, which makes the request idempotent'
+
+export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
+  const { catalogue, broker, log, now, randomBytes } = context
+  const passesOnApiKey = countsApiKeys(catalogue)
+  const addMembers = memberAdder(context, taskSchema)
+  return async ({ body, request, reply }: Call): Promise<GroupView> => {
+    const { id: given, tasks, seal = tasks !== undefined, by: name, ...settings } = body as CreateGroupRequest
+    const id = given === undefined ? createGroupId(now(), randomBytes(ID_RANDOM_BYTES)) : groupId(given)
+    const by = requesterOf(request, name)
+    const { correlationId, apiKeyName, idempotencyKey } = originOf(request)
+    if (idempotencyKey !== undefined) throw headerRefused('Idempotency-Key', EXPECTED_ID)
+    const followUps = planFollowUps(settings, { catalogue, correlationId, apiKeyName, passesOnApiKey })
+    let group = await broker.groups.create(newGroup(id, settings, by, followUps))
+    if (tasks !== undefined) {
+      await addMembers(request, { id, tasks, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
+        // The response has no id, so the caller could not use the group.
+        if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})
+        throw error instanceof BullpenError && error.code === 'idempotency_key_reused' ? groupExists(id) : error
+      })
+      group = (await broker.groups.find(id)) ?? group
+    } else if (seal) group = await broker.groups.seal(id)
+    log.info({ group: id, by, requestId: request.id }, 'group created')
+    const view = groupView(group)
+    reply.code(201).header('location', view.links.self)
+    return view
+  }
+}
+
+export function addToGroup(context: ApiContext, taskSchema: z.ZodType) {
+  const addMembers = memberAdder(context, taskSchema)
+  return async ({ params, body, request, reply }: Call<GroupParams>): Promise<MembersAdded> => {
+    const { tasks, seal = false } = body as AddToGroupRequest
+    const { start, ids } = await addMembers(request, { id: groupId(params.id), tasks, seal })
+    reply.code(202)
+    return { start, count: ids.length, ids: [...ids] }
+  }
+}
+
+function headerRefused(header: string, message: string): BullpenError {
+  return new BullpenError('invalid_request', `${header}: ${message}`, { errors: [{ header, message }] })
+}

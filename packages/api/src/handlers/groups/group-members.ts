@@ -1,0 +1,76 @@
+// Adds the members of a request to a group. Either all of them are stored, or the response is a problem.
+import {
+  BullpenError,
+  EnqueueRateError,
+  type EnqueueRequest,
+  type GroupId,
+  type MemberRequest,
+  QueueFullError,
+} from '@bullpen/contract'
+import { errorAt } from '@bullpen/contract/internal'
+import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS } from '@bullpen/engine/internal'
+import { idempotencyOf } from '@bullpen/engine/node'
+import type { FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { ApiContext } from '../../http/context.ts'
+import { listedTaskError } from '../../http/schemas.ts'
+import { countRefused, keepToRate } from '../enqueueing/enqueue-rate.ts'
+import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from '../enqueueing/planned-task.ts'
+
+export interface MembersOfRequest {
+  readonly id: GroupId
+  readonly tasks: readonly MemberRequest[]
+  readonly seal: boolean
+  /** Identifies the request. By default, the request's idempotency key does. Without either, a repeat adds the members again. */
+  readonly key?: string
+}
+
+/** Returns the function that adds members. `taskSchema` is the schema of one task. */
+export function memberAdder(context: ApiContext, taskSchema: z.ZodType) {
+  const { catalogue, broker, emit, randomBytes } = context
+  const plan = taskPlanner(context)
+
+  function check(given: unknown, index: number, origin: RequestOrigin): PlannedTask | BullpenError {
+    const error = listedTaskError(catalogue, taskSchema, given, index, NOT_FOR_MEMBERS)
+    if (error !== undefined) return error
+    try {
+      checkMember(given as object)
+      const planned = plan(given as EnqueueRequest, { ...origin, idempotencyKey: undefined }, index)
+      planned.create()
+      return planned
+    } catch (thrown) {
+      if (!(thrown instanceof BullpenError)) throw thrown
+      return errorAt(thrown, `/tasks/${index}`)
+    }
+  }
+
+  return async (request: FastifyRequest, { id, tasks, seal, key: given }: MembersOfRequest): Promise<AddedMembers> => {
+    const origin = originOf(request)
+    const checked = tasks.map((task, index) => check(task, index, origin))
+    const invalid = checked.filter((each) => each instanceof BullpenError)
+    if (invalid.length > 0) throw errorOfAll(invalid)
+    const planned = checked as readonly PlannedTask[]
+    await keepToRate(context, request, planned)
+    const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
+    const digests = idempotencyOf({ key, caller: origin.caller, request: JSON.stringify({ tasks, seal }), life: 0 })
+    const created = planned.map((each) => each.create())
+    const members = { key: digests.key, digest: digests.request, tasks: created, seal }
+    const added = await broker.groups.add(id, members).catch((error: unknown) => {
+      if (error instanceof EnqueueRateError) countRefused(context, planned)
+      if (error instanceof QueueFullError) {
+        const { queue: full, limit } = error.reached
+        for (const { queue, task } of planned) {
+          if (queue === full) emit({ event: 'task.refused', queue, task, limit, action: 'rejected' })
+        }
+      }
+      // The broker's pointers begin with the index of a member.
+      const isOfMember = error instanceof BullpenError && error.code === 'payload_too_large' && error.errors.length > 0
+      throw isOfMember ? errorAt(error, '/tasks') : error
+    })
+    added.ids.forEach((taskId, i) => {
+      const { queue, task } = planned[i] as PlannedTask
+      emit({ event: 'task.enqueued', queue, task, id: taskId })
+    })
+    return added
+  }
+}

@@ -1,0 +1,37 @@
+// POST /v1/runs starts a pipeline. POST /v1/runs/{id}/cancel cancels a run.
+import type { RunView, StartRunRequest } from '@bullpen/contract'
+import { createRunId, ID_RANDOM_BYTES, runId } from '@bullpen/contract/internal'
+import { planRun, runView } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { requesterOf } from '../../auth/requester.ts'
+import type { ApiContext } from '../../http/context.ts'
+import type { Call } from '../../http/routes/route.ts'
+import { originOf } from '../enqueueing/planned-task.ts'
+import type { RunParams } from './show-runs.ts'
+
+export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContext) {
+  return async ({ body, request, reply }: Call): Promise<RunView> => {
+    const { pipeline, input, id: given, by: name, ...settings } = body as StartRunRequest
+    const id = given === undefined ? createRunId(now(), randomBytes(ID_RANDOM_BYTES)) : runId(given)
+    const by = requesterOf(request, name)
+    const { correlationId } = originOf(request)
+    const definition = catalogue.pipeline(pipeline)
+    const run = await broker.runs.start(planRun(definition, { ...settings, id, by, input, now: now(), correlationId }))
+    log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
+    const view = runView(run, undefined, sha256)
+    reply.code(201).header('location', view.links.self)
+    return view
+  }
+}
+
+export function cancelRun({ broker, log }: ApiContext) {
+  return async ({ params, body, request }: Call<RunParams>): Promise<RunView> => {
+    // The body has been validated. It is undefined, null, or an object with an optional name.
+    const { by: name } = (body ?? {}) as { readonly by?: string }
+    const id = runId(params.id)
+    const by = requesterOf(request, name)
+    const run = await broker.runs.cancel(id, by)
+    log.info({ run: id, by, requestId: request.id }, 'pipeline cancelled')
+    return runView(run, undefined, sha256)
+  }
+}

@@ -1,0 +1,130 @@
+// Defines the routes that start, show and cancel the runs of pipelines.
+import {
+  cancelRunSchema,
+  groupsQuerySchema,
+  runErrorsQuerySchema,
+  runErrorsSchema,
+  runListSchema,
+  runQuerySchema,
+  runViewSchema,
+  startRunSchema,
+} from '@bullpen/contract/internal'
+import { z } from 'zod'
+import { listRuns, showRun, showRunErrors } from '../../handlers/pipelines/show-runs.ts'
+import { cancelRun, startRun } from '../../handlers/pipelines/start-run.ts'
+import type { ApiContext } from '../context.ts'
+import { type Route, route } from './route.ts'
+
+const idParams = z.object({ id: z.string().describe("The run's id.") })
+
+const PROBLEMS_OF_BODY = [
+  'malformed_json',
+  'invalid_request',
+  'unauthorized',
+  'payload_too_large',
+  'unsupported_media_type',
+  'run_not_found',
+  'redis_unavailable',
+] as const satisfies Route['problems']
+
+const LOOKED_UP = ['invalid_request', 'unauthorized', 'run_not_found', 'redis_unavailable'] as const
+
+export function runRoutes(context: ApiContext): readonly Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/runs',
+      access: 'key',
+      tag: 'Pipelines',
+      operationId: 'startRun',
+      summary: 'Start a pipeline',
+      description:
+        "Starts a run of a pipeline in the catalogue. A worker runs the pipeline's source, and each item that the source yields " +
+        'becomes a task of the first stage. The request is idempotent if it has an `id`. The limits of the queues are checked once, ' +
+        "before the run starts. The run's tasks are not refused afterwards, and do not count against the rate of an API key.",
+      body: startRunSchema,
+      responses: {
+        201: {
+          description: 'The run has started, or had started before.',
+          schema: runViewSchema,
+          headers: [{ name: 'Location', description: "The run's path." }],
+        },
+      },
+      problems: [
+        ...PROBLEMS_OF_BODY,
+        'unknown_pipeline',
+        'invalid_input',
+        'invalid_duration',
+        'queue_not_found',
+        'queue_draining',
+        'queue_full',
+        'redis_full',
+        'unsafe_redis',
+      ],
+      handle: startRun(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/runs',
+      access: 'browser',
+      tag: 'Pipelines',
+      operationId: 'listRuns',
+      summary: 'List the runs of pipelines that have not ended',
+      description: 'Returns the oldest runs first, at most `limit` of them.',
+      query: groupsQuerySchema,
+      responses: { 200: { description: 'The runs.', schema: runListSchema } },
+      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      handle: listRuns(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/runs/:id',
+      access: 'browser',
+      tag: 'Pipelines',
+      operationId: 'showRun',
+      summary: 'Show a run, or wait for it to end',
+      description:
+        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the run has ended. If the ' +
+        "time runs out first, the API returns the run's current state, so check `state`. The numbers lag behind the tasks by a few " +
+        'milliseconds. A completed run has the `output` of its reduction, if the pipeline has one.',
+      params: idParams,
+      query: runQuerySchema,
+      responses: { 200: { description: 'The run.', schema: runViewSchema } },
+      problems: LOOKED_UP,
+      handle: showRun(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/runs/:id/cancel',
+      access: 'key',
+      tag: 'Pipelines',
+      operationId: 'cancelRun',
+      summary: 'Cancel a run',
+      description:
+        'No further task of the run starts. Long tasks that are running receive an abort signal, and short ones finish. The response ' +
+        'does not wait until they have ended, so wait for the run with GET /v1/runs/{id}. The request is idempotent.',
+      params: idParams,
+      body: cancelRunSchema,
+      bodyRequired: false,
+      responses: { 200: { description: 'The run is cancelled, or had already ended.', schema: runViewSchema } },
+      problems: PROBLEMS_OF_BODY,
+      handle: cancelRun(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/runs/:id/errors',
+      access: 'browser',
+      tag: 'Pipelines',
+      operationId: 'showRunErrors',
+      summary: "Show a run's errors",
+      description:
+        'Returns the errors that a run has collected, in the order in which they occurred. An error is stored with its task, so it is ' +
+        "available for the retention of the task's queue. Follow `next` until it is absent.",
+      params: idParams,
+      query: runErrorsQuerySchema,
+      responses: { 200: { description: 'One page.', schema: runErrorsSchema } },
+      problems: LOOKED_UP,
+      handle: showRunErrors(context),
+    }),
+  ]
+}

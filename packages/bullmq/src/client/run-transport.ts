@@ -1,0 +1,62 @@
+// Carries a client's calls about pipelines over Redis. The client plans a run in its own process, as the API does.
+import type { Catalogue } from '@bullpen/contract'
+import { type RunTransport, runId, type Try } from '@bullpen/contract/internal'
+import type { Broker } from '@bullpen/engine'
+import { planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { afterTime } from './aborts.ts'
+
+export interface RunTransportOptions {
+  readonly broker: Pick<Broker, 'runs' | 'find'>
+  readonly catalogue: Catalogue
+  readonly correlationId: string | undefined
+  /** Returns Redis's time, in ms since 1970. */
+  readonly now: () => number
+  /** Runs a call once, and converts its errors. */
+  readonly once: <T>(run: () => Promise<T>, signal: AbortSignal | undefined) => Promise<T>
+}
+
+/** The name that is stored for a caller that passes no `by`. */
+const CALLER = `client:${process.pid}`
+const PAGE_SIZE = 200
+
+export function runTransport({ broker, catalogue, correlationId, now, once }: RunTransportOptions): RunTransport {
+  const { runs } = broker
+  const call =
+    <T>(run: () => Promise<T>): Try<T> =>
+    (signal) =>
+      once(run, signal)
+
+  const known = (id: string, run: Run | undefined): Run => {
+    if (run === undefined) throw runNotFound(runId(id))
+    return run
+  }
+
+  return {
+    start: ({ id, pipeline, by = CALLER, input, ...settings }) =>
+      call(async () => {
+        const plan = { ...settings, id: runId(id), by, input, now: now(), correlationId }
+        return runView(await runs.start(planRun(catalogue.pipeline(pipeline), plan)), undefined, sha256)
+      }),
+
+    cancel: (id, by = CALLER) => call(async () => runView(await runs.cancel(runId(id), by), undefined, sha256)),
+
+    show: (text, waitMs) => (signal) =>
+      once(async () => {
+        const id = runId(text)
+        const found =
+          waitMs === 0 ? await runs.find(id) : await afterTime(waitMs, signal, (end) => runs.waitUntilEnded(id, end))
+        const run = known(text, found)
+        const output = run.ended?.result === 'completed' ? await runs.output(id) : undefined
+        return runView(run, output, sha256)
+      }, signal),
+
+    errors: (text, from) =>
+      call(async () => {
+        const id = runId(text)
+        const run = known(text, await runs.find(id))
+        const page = { from, limit: PAGE_SIZE }
+        return runErrors(run, await runs.errors(id, from, PAGE_SIZE), page, broker.find, sha256)
+      }),
+  }
+}

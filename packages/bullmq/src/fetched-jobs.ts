@@ -1,0 +1,77 @@
+// Passes the jobs that a consumer has fetched to its pool, and commits the pool's verdicts.
+//
+// A job is passed on at once if the consumer's copy of the cancel rules is fresh and the job has never lost its process. Otherwise, it
+// waits until the copy is fresh and its quarantine has been read. A task whose cancellation is known is passed on with the field
+// `cancelled`. If the job loses its lock while it waits, it is left to its new owner.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PayloadCodec } from '@bullpen/engine'
+import type { ConsumerHost, RunTask, TaskQuarantine } from '@bullpen/engine/internal'
+import { type Job, WaitingError } from 'bullmq'
+import { type CancelSubscriber, causeOf } from './cancel/by-id.ts'
+import type { RuleCache } from './cancel/rule-cache.ts'
+import { mayBeQuarantined, readQuarantine } from './internals/worker/quarantined-job.ts'
+import type { QueueKeys } from './keys.ts'
+import { type CommitHost, commit, postpone, release, toFetchedTask } from './processor.ts'
+import type { Commander } from './scripts/script.ts'
+
+/** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
+const RELEASE_DELAY_MS = 50
+
+export interface FetchedJobsOptions {
+  readonly redis: Commander
+  readonly keys: QueueKeys
+  readonly runTask: RunTask
+  readonly pool: Pick<ConsumerHost, 'released'>
+  readonly rules: RuleCache
+  readonly cancels: CancelSubscriber
+  readonly codec: PayloadCodec | undefined
+  readonly commitHost: CommitHost
+}
+
+export interface FetchedJobs {
+  /** BullMQ's processor. Resolves with what BullMQ stores as the job's result. */
+  process(job: Job, token: string): Promise<unknown>
+  /** Reports that a job has lost its lock. A job that still waits is then not passed on. */
+  lockLost(id: string): void
+}
+
+export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
+  const { redis, keys, runTask, pool, rules, cancels, codec, commitHost } = options
+  const released = (): void => pool.released()
+
+  const run = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
+    const task = toFetchedTask(job, token, codec, commitHost.events.open(job, token), quarantine)
+    const rule = rules.matching(task)
+    const by = cancels.cancelledBy(task)
+    const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
+    return runTask(
+      cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
+      (result) => commit(result, job, token, commitHost, rule?.id),
+      (delayMs) =>
+        delayMs === undefined
+          ? sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
+          : postpone(job, token, delayMs, released),
+    )
+  }
+
+  /** The jobs that wait, and whether their lock has been lost since. */
+  const waitingJobs = new Map<string, { lockLost: boolean }>()
+  const runLater = async (job: Job, token: string): Promise<unknown> => {
+    const waiting = { lockLost: false }
+    waitingJobs.set(job.id ?? '', waiting)
+    const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
+    await rules.untilFresh()
+    waitingJobs.delete(job.id ?? '')
+    // Report to BullMQ that the job was moved, because another process may already own it.
+    if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
+    return run(job, token, quarantine)
+  }
+
+  return {
+    process: (job, token) => (rules.isFresh() && !mayBeQuarantined(job) ? run(job, token) : runLater(job, token)),
+    lockLost(id) {
+      const waiting = waitingJobs.get(id)
+      if (waiting !== undefined) waiting.lockLost = true
+    },
+  }
+}

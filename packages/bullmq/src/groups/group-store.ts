@@ -1,0 +1,233 @@
+// Implements the port for groups on Redis.
+//
+// A group has a hash tag of its own, so each of its scripts runs on one node, and none of them touches a queue. Members are stored in
+// the group's outbox, from which they are enqueued (./group-forwarder.ts), and their ends arrive through the outboxes of their queues
+// (./group-deliveries.ts). The leader completes what a dead process has left (./group-visits.ts).
+import type { GroupId, GroupResult, TaskId } from '@bullpen/contract'
+import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES, readGroupId } from '@bullpen/contract/internal'
+import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import {
+  type AddedMembers,
+  addRefused,
+  type Group,
+  type GroupMember,
+  type Groups,
+  groupExists,
+  groupFollowUpLines,
+  groupNotFound,
+  memberId,
+  memberTemplate,
+} from '@bullpen/engine/internal'
+import { requestDigest, sha256 } from '@bullpen/engine/node'
+import { type GroupKeys, groupEndedChannel, groupKeys, groupQueuesChannel } from '../keys.ts'
+import { addMembersScript } from '../scripts/groups/add-members.ts'
+import { cancelGroupScript } from '../scripts/groups/cancel-group.ts'
+import { createGroupScript } from '../scripts/groups/create-group.ts'
+import { readMembersScript } from '../scripts/groups/read-members.ts'
+import { sealGroupScript } from '../scripts/groups/seal-group.ts'
+import type { GroupChange } from '../scripts/includes/group-steps.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import type { GroupWaiters } from '../waiting/group-waiters.ts'
+import { cancelMembers } from './group-deliveries.ts'
+import { type AddedRequest, addedRequestOf, END_CODES, groupOf, unfinishedMembers } from './group-record.ts'
+import { countGroups, registeredGroups, registerGroup, VISIT_AFTER_MS } from './group-registry.ts'
+
+export interface GroupStoreOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  readonly codec: PayloadCodec | undefined
+  readonly waiters: Pick<GroupWaiters, 'wait' | 'watch'>
+  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
+  readonly call: <T>(run: () => Promise<T>) => Promise<T>
+  readonly withCommandTimeout: <T>(promise: Promise<T>) => Promise<T>
+  readonly now: () => number
+  /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
+  readonly admit: (tasks: readonly NewTask[]) => Promise<void>
+  readonly find: Broker['find']
+  /** Delivers what is in a group's outbox, without making the caller wait. */
+  readonly forward: (id: GroupId) => void
+  /** Called for each group that a call has ended. */
+  readonly onEnded: (result: GroupResult) => void
+}
+
+/** How long an unfinished group is kept after its total timeout, in ms. By then, the leader has ended it. */
+const SPARE_MS = 2 * 86_400_000
+
+export function createGroupStore(options: GroupStoreOptions): Groups {
+  const { redis, namespace, codec, waiters, call, withCommandTimeout, now, admit, find, forward, onEnded } = options
+  const channel = groupEndedChannel(namespace)
+  const queuesChannel = groupQueuesChannel(namespace)
+  const keysOf = (id: GroupId): GroupKeys => groupKeys(namespace, id)
+  const register = (id: GroupId): Promise<void> => registerGroup(redis, namespace, id, now() + VISIT_AFTER_MS)
+
+  /** Registers the group, changes it, and delivers what follows. @throws BullpenError `group_not_found`. */
+  async function change(id: GroupId, run: (keys: GroupKeys) => Promise<GroupChange>): Promise<Group> {
+    const { fields, result } = await call(async () => {
+      await register(id)
+      return run(keysOf(id))
+    })
+    const group = groupOf(id, fields)
+    if (result !== undefined) onEnded(result)
+    if (group === undefined) throw groupNotFound(id)
+    forward(id)
+    return group
+  }
+
+  /**
+   * Cancels the members without waiting for the forwarder, which does the same. Resolves when none of them can start any more. If that
+   * fails, the forwarder repeats it until it succeeds.
+   */
+  async function stopMembers({ id: group, queues, cancelled }: Group): Promise<void> {
+    const stopping = queues.map(async (queue) => {
+      const { known } = await cancelMembers(redis, namespace, { group, queue, by: cancelled?.by ?? '' })
+      await known
+    })
+    await Promise.allSettled(stopping)
+  }
+
+  async function read(id: GroupId): Promise<Group | undefined> {
+    return call(async () => {
+      const fields = await redis.hgetall(keysOf(id).meta)
+      return groupOf(id, Object.entries(fields).flat())
+    })
+  }
+
+  /** Returns what an earlier request with this key has added. Returns undefined if there is none, or if Redis cannot be reached. */
+  async function earlierRequest(id: GroupId, key: string): Promise<AddedRequest | undefined> {
+    const text = await call(() => redis.hget(keysOf(id).requests, key)).catch(() => undefined)
+    return text ? addedRequestOf(text) : undefined
+  }
+
+  async function memberAt(
+    group: Group,
+    member: number,
+    code: number | undefined,
+    queue: number | undefined,
+  ): Promise<GroupMember> {
+    const id: TaskId = memberId(group.id, member, group.queues[queue ?? 0] ?? '', sha256)
+    const record = await find(id)
+    const end = END_CODES[code ?? 0] ?? (group.state === 'ended' ? 'removed' : undefined)
+    // A member that has not been enqueued yet waits in the group's outbox.
+    return { member, id, status: end ?? record?.status ?? 'waiting', record }
+  }
+
+  return {
+    async create({ id, by, onError, totalMs, keepMs, followUps, settings }) {
+      const lines = groupFollowUpLines(followUps, codec)
+      if (totalMs < VISIT_AFTER_MS) await call(() => registerGroup(redis, namespace, id, now() + totalMs))
+      const args = { by, onError, totalMs, keepMs, spareMs: SPARE_MS, lines, digest: requestDigest(settings) }
+      return change(id, async (keys) => {
+        const fields = await runScript(redis, createGroupScript, keys, args)
+        if (fields === 'reused') throw groupExists(id)
+        return { fields, result: undefined }
+      })
+    },
+
+    async add(id, { key, digest, tasks, seal }) {
+      const added = (start: number): AddedMembers => ({
+        start,
+        ids: tasks.map(({ queue }, i) => memberId(id, start + i, queue, sha256)),
+      })
+      try {
+        await admit(tasks)
+      } catch (error) {
+        // A repeated request needs no room in the queues, because its members have been stored.
+        const earlier = await earlierRequest(id, key)
+        if (earlier === undefined) throw error
+        if (earlier.digest !== digest) throw addRefused(id, 'reused')
+        return added(earlier.start)
+      }
+      const more = tasks.flatMap((task) => [task.queue, JSON.stringify(memberTemplate(task, codec))])
+      const limits = { maxMembers: MAX_GROUP_MEMBERS, maxQueues: MAX_GROUP_QUEUES }
+      const start = await call(async () => {
+        await register(id)
+        const args = { id, channel, queuesChannel, key, digest, seal: seal ? '1' : '', ...limits }
+        return runScript(redis, addMembersScript, keysOf(id), args, more)
+      })
+      if (start === 'missing') throw groupNotFound(id)
+      if (typeof start === 'string') throw addRefused(id, start)
+      forward(id)
+      return added(start)
+    },
+
+    seal: (id) => change(id, (keys) => runScript(redis, sealGroupScript, keys, { id, channel })),
+
+    async cancel(id, by) {
+      const group = await change(id, (keys) => runScript(redis, cancelGroupScript, keys, { id, channel, by }))
+      if (group.state !== 'ended') await stopMembers(group)
+      return group
+    },
+
+    find: read,
+
+    async waitUntilEnded(id, signal) {
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      signal.addEventListener('abort', wake)
+      const wait = waiters.wait(id, wake)
+      try {
+        await withCommandTimeout(wait.following)
+        for (;;) {
+          // Created before the read, so that an end during the read is not missed.
+          changed = Promise.withResolvers()
+          const group = await read(id)
+          if (group === undefined || group.state === 'ended' || signal.aborted) return group
+          await changed.promise
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        wait.stop()
+      }
+    },
+
+    async watch(id, onChange) {
+      const { following, stop } = waiters.watch(id, onChange)
+      try {
+        await withCommandTimeout(following)
+        return stop
+      } catch (error) {
+        stop()
+        throw error
+      }
+    },
+
+    async members(id, from, limit) {
+      const { fields, ends, queues } = await call(() =>
+        runScript(redis, readMembersScript, keysOf(id), { from, limit }),
+      )
+      const group = groupOf(id, fields)
+      if (group === undefined) throw groupNotFound(id)
+      const members = await Promise.all(ends.map((code, i) => memberAt(group, from + i, code, queues[i])))
+      return { group, members }
+    },
+
+    async unfinished(id) {
+      return call(async () => {
+        const { meta, members, queues } = keysOf(id)
+        // The hash is read first, so that it has no member whose queue is unknown.
+        const [fields, ends, positions] = await Promise.all([
+          redis.hgetall(meta),
+          redis.getBuffer(members),
+          redis.getBuffer(queues),
+        ])
+        const group = groupOf(id, Object.entries(fields).flat())
+        return group && { group, byQueue: unfinishedMembers(group, ends, positions) }
+      })
+    },
+
+    count: () => call(() => countGroups(redis, namespace)),
+
+    async list(limit) {
+      // A group's id begins with the time of its creation.
+      const registered = await call(() => registeredGroups(redis, namespace))
+      const ids = registered.flatMap((id) => readGroupId(id)?.id ?? []).toSorted()
+      const unfinished: Group[] = []
+      // A group stays registered for up to a minute after its end.
+      for (let from = 0; from < ids.length && unfinished.length < limit; from += limit) {
+        const groups = await Promise.all(ids.slice(from, from + limit).map(read))
+        for (const group of groups) if (group !== undefined && group.state !== 'ended') unfinished.push(group)
+      }
+      return unfinished.slice(0, limit)
+    },
+  }
+}

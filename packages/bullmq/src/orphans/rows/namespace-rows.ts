@@ -1,0 +1,137 @@
+// Describes the keys of a namespace: those of its leader and its fleet, and those that all of its queues share.
+import {
+  enqueueRateKey,
+  type FleetKeys,
+  fleetKeys,
+  groupsKey,
+  type LeaderKeys,
+  leaderKeys,
+  producersKey,
+} from '../../keys.ts'
+import { type KeyRow, scored } from './key-row.ts'
+
+/** Returns the keys of a namespace, all of which share one hash tag. The channels are left out. */
+export function namespaceKeys(namespace: string) {
+  const { channel: _, ...leader } = leaderKeys(namespace)
+  const { base: __, notifications: ___, responses: ____, ...fleet } = fleetKeys(namespace)
+  return {
+    /** The prefix of all these keys. */
+    base: `{${namespace}}:`,
+    ...leader,
+    ...fleet,
+    groups: groupsKey(namespace),
+    producers: producersKey(namespace),
+    enqueueRate: (apiKeyName: string) => enqueueRateKey(namespace, apiKeyName),
+  }
+}
+
+export type NamespaceKeys = ReturnType<typeof namespaceKeys>
+
+type Row = KeyRow<NamespaceKeys>
+
+const LEADER_ROWS = {
+  schema: { type: 'string', holds: "the namespace's schema version", owner: 'namespace', ends: 'kept; a number' },
+  lease: {
+    type: 'string',
+    holds: 'the process that leads',
+    owner: 'leader',
+    ends: 'expires 3 s after the leader has renewed it for the last time',
+    expires: true,
+  },
+  fencing: {
+    type: 'string',
+    holds: 'the fencing number of the newest leader',
+    owner: 'namespace',
+    ends: 'kept; a number',
+  },
+  registry: {
+    type: 'hash',
+    holds: "the namespace's queues, with their retention",
+    owner: 'namespace',
+    ends: 'kept; one field for each queue',
+  },
+} as const satisfies Record<Exclude<keyof LeaderKeys, 'channel'>, Row>
+
+const FLEET_ROWS = {
+  heartbeats: {
+    type: 'sorted set',
+    holds: 'the workers, by last heartbeat',
+    owner: 'namespace',
+    ends: 'the heartbeats of other workers remove a worker that has been silent for a minute',
+  },
+  worker: {
+    type: 'hash',
+    parts: ['worker'],
+    holds: 'the status of a worker',
+    owner: 'worker',
+    ends: 'expires a minute after the last heartbeat',
+    expires: true,
+    owned: ({ heartbeats }, id) => [scored(heartbeats, id)],
+  },
+  inbox: {
+    type: 'sorted set',
+    parts: ['worker'],
+    holds: 'the commands to which a worker has not responded',
+    owner: 'worker',
+    ends: 'deleted with the worker; expires seven days after the last command',
+    expires: true,
+  },
+  command: {
+    type: 'hash',
+    parts: ['command'],
+    holds: 'a command and the responses of its workers',
+    owner: 'command',
+    ends: 'expires after seven days',
+    expires: true,
+  },
+  commands: {
+    type: 'sorted set',
+    holds: 'the ids of all commands',
+    owner: 'namespace',
+    ends: 'the next command removes old ids',
+  },
+  unapplied: {
+    type: 'sorted set',
+    holds: 'the commands whose queue settings may not have been applied',
+    owner: 'namespace',
+    ends: 'a member is removed when its settings are applied, or with its command',
+  },
+  settingsRevision: {
+    type: 'string',
+    holds: "the number of changes of the queues' settings",
+    owner: 'namespace',
+    ends: 'kept; a number',
+  },
+  enqueueRates: {
+    type: 'hash',
+    holds: 'the enqueue rates that commands have set',
+    owner: 'namespace',
+    ends: 'kept; one field for each name of an API key',
+  },
+} as const satisfies Record<Exclude<keyof FleetKeys, 'base' | 'notifications' | 'responses'>, Row>
+
+export const NAMESPACE_ROWS = {
+  ...LEADER_ROWS,
+  ...FLEET_ROWS,
+  groups: {
+    type: 'sorted set',
+    holds: 'the groups and runs at which the leader has to look, by when',
+    owner: 'namespace',
+    ends: 'the leader removes a group or run that has ended',
+  },
+  producers: {
+    type: 'sorted set',
+    holds: "the producers that share a single server's memory",
+    owner: 'producer',
+    ends: 'expires when no producer is left',
+    expires: true,
+  },
+  enqueueRate: {
+    type: 'string',
+    parts: ['api key'],
+    holds: "an API key's bucket of tokens over all queues",
+    owner: 'API key',
+    ends: 'expires when the bucket is full',
+    expires: true,
+  },
+} as const satisfies Record<Exclude<keyof NamespaceKeys, 'base'>, Row>

@@ -1,0 +1,68 @@
+// Tests that a task whose worker dies at any step between registering a compensation and its end is compensated if and only if it does
+// not complete.
+import { TaskError } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { expect, it, onTestFinished } from 'vitest'
+import { COMPOSED } from '../internals/composition/composed-scripts.ts'
+import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
+import { registerTask } from '../scripts/jobs/register-task.ts'
+import { long, setup, short } from '../setup.fixture.ts'
+
+const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
+
+/** The step at which the worker dies. Without a script, it dies after the effect. */
+const STEPS = [
+  { step: 'before the registration is stored', script: registerTask.lua, when: 'before' },
+  { step: 'after the registration is stored', script: registerTask.lua, when: 'after' },
+  { step: 'after the effect', script: undefined, when: 'after' },
+  { step: 'before the end is stored', script: finished, when: 'before' },
+  { step: 'after the end is stored', script: finished, when: 'after' },
+] as const
+
+const CASES = STEPS.flatMap((each) => [true, false].map((completes) => ({ ...each, completes })))
+
+it.each(CASES)(
+  'a task whose worker dies $step, and that would complete ($completes), is compensated only if it does not',
+  async ({ script, when, completes }) => {
+    const died = Promise.withResolvers<void>()
+    const undone: number[] = []
+    let isDead = false
+    const rig = await setup({
+      roundMs: 50,
+      concurrency: 1,
+      async handle({ name, input, compensate, fencingToken }) {
+        if (String(name) === short.name) {
+          undone.push(input.n)
+          return input
+        }
+        await compensate(short, { n: 7 })
+        // Here is the effect.
+        if (script === undefined && fencingToken === 1) die()
+        if (isDead && fencingToken === 1) await new Promise(() => {})
+        if (!completes) throw new TaskError('fatal', 'it broke', { retryable: false })
+        return input
+      },
+    })
+    const proxy = await scriptProxy(rig.redisUrl)
+    onTestFinished(() => proxy.close())
+    const die = (): void => {
+      isDead = true
+      proxy.close()
+      died.resolve()
+    }
+    await rig.startPool(proxy.url)
+    if (script !== undefined) proxy.arm({ scripts: [script], when, onFault: die })
+    const id = await rig.enqueue(long)
+    await died.promise
+    await rig.kill(0, [id])
+    await rig.startPool()
+    const ended = await rig.settled(id)
+    expect(ended?.status).toBe(completes ? 'completed' : 'dead')
+    await eventually(async () => (await rig.broker.totals('rig')).outbox.entries === 0)
+    await eventually(async () => {
+      const { waiting, active } = await rig.broker.counts('rig')
+      return waiting + active === 0
+    })
+    expect(undone).toEqual(completes ? [] : [7])
+  },
+)

@@ -1,0 +1,138 @@
+// Forwards the entries of outboxes: claims them, delivers each to its target, and deletes those that were delivered.
+//
+// The protocol, for each page of entries:
+//   1. One script claims the entries, so that one process at a time delivers them (../scripts/outbox/claim-entries.ts).
+//   2. Each entry is delivered by one script on its target's shard, which also stores that it was (./forwarded-steps.ts).
+//   3. One script deletes the delivered entries (../scripts/outbox/delete-entries.ts).
+//
+// A process that dies after step 1 or 2 leaves claimed entries, and one that dies before step 1 leaves fresh ones. The leader looks
+// for both in each of its rounds, and claims an entry again if its claim is five seconds old. Step 2 may then run twice, and finds
+// its record. Each script may also be sent twice because its reply was lost: a claim that is lost is claimed again after five
+// seconds, and an entry that was deleted already is skipped. Nothing is fenced, because two forwarders do no harm.
+//
+// The same five seconds are the backoff of a target that cannot be reached: its entries stay claimed, and those of other targets
+// are delivered meanwhile. An entry that cannot be read, because a newer version of Bullpen has written it, stays as well.
+//
+// The process that has ended a task calls `wake` at once. Many ends share one page: while a loop is running for an outbox, further
+// calls only make it look once more.
+import type { QueueKeys } from '../keys.ts'
+import { type ClaimedPage, claimEntries } from '../scripts/outbox/claim-entries.ts'
+import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
+import { pauseAfterPage } from '../scripts/pause-after-page.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import { type Claimed, type Deliveries, deliverEach } from './deliveries.ts'
+import { parseEntry } from './outbox-entry.ts'
+
+/** The maximum number of fresh entries in a page, and of entries that were left. */
+export const PAGE_SIZE = 100
+/** After this time, in ms, a claim counts as left by a process that has died, or as due for another try. */
+const CLAIM_MS = 5_000
+/** The maximum number of outboxes that a process forwards at once, because each page is kept in memory. */
+const MAX_LOOPS = 4
+
+const BEGINNING = '0-0'
+
+/** An outbox, as its forwarder sees it. */
+export interface Outbox {
+  /** Distinguishes the outbox from others. */
+  readonly name: string
+  claim(options: { readonly leftForMs: number | undefined; readonly cursor: string }): Promise<ClaimedPage>
+  remove(ids: readonly string[]): Promise<void>
+}
+
+/** Returns the outbox of a queue. */
+export function queueOutbox(redis: Commander, keys: QueueKeys): Outbox {
+  return {
+    name: keys.outbox,
+    claim: ({ leftForMs = '', cursor }) =>
+      runScript(redis, claimEntries, keys, { limit: PAGE_SIZE, idleMs: leftForMs, cursor }),
+    remove: (ids) => runScript(redis, deleteEntries, keys, {}, ids),
+  }
+}
+
+export interface ForwarderOptions {
+  readonly deliveries: Deliveries
+  /** Called with the number of entries in a page that this version cannot read. */
+  readonly onUnreadable: (entries: number) => void
+}
+
+export interface Forwarder {
+  /** Forwards the fresh entries of an outbox soon. Never throws: what cannot be forwarded is left for the leader. */
+  wake(outbox: Outbox): void
+  /** Forwards all entries, also those that another process has left. Stops after a page if `isOver` returns true. */
+  forwardLeft(outbox: Outbox, isOver: () => boolean): Promise<void>
+  /** Resolves when everything that `wake` was called for has been tried. Never rejects. */
+  settled(): Promise<void>
+}
+
+interface Loop {
+  /** Whether there may be entries that the loop has not seen. */
+  isWoken: boolean
+  done: Promise<void>
+}
+
+export function createForwarder({ deliveries, onUnreadable }: ForwarderOptions): Forwarder {
+  /** The outboxes that are being forwarded, by name. */
+  const running = new Map<string, Loop>()
+  /** The outboxes that wait for a loop. */
+  const waiting = new Map<string, Outbox>()
+
+  async function deliverPage(outbox: Outbox, { entries }: ClaimedPage): Promise<void> {
+    const claimed = entries.flatMap(([id, text]): Claimed[] => {
+      const entry = parseEntry(text)
+      return entry === undefined ? [] : [{ id, entry }]
+    })
+    if (claimed.length < entries.length) onUnreadable(entries.length - claimed.length)
+    const delivered = await deliverEach(deliveries, claimed)
+    if (delivered.length > 0) await outbox.remove(delivered)
+  }
+
+  async function forwardFresh(outbox: Outbox, loop: Loop): Promise<void> {
+    do {
+      loop.isWoken = false
+      const page = await outbox.claim({ leftForMs: undefined, cursor: BEGINNING })
+      await deliverPage(outbox, page)
+      if (page.fresh === PAGE_SIZE) loop.isWoken = true
+    } while (loop.isWoken)
+  }
+
+  function start(outbox: Outbox): void {
+    const loop: Loop = { isWoken: false, done: Promise.resolve() }
+    running.set(outbox.name, loop)
+    loop.done = forwardFresh(outbox, loop)
+      .catch(() => {})
+      .finally(() => {
+        running.delete(outbox.name)
+        // The loop was woken after it had looked for the last time.
+        if (loop.isWoken) waiting.set(outbox.name, outbox)
+        const [next] = waiting.values()
+        if (next === undefined) return
+        waiting.delete(next.name)
+        start(next)
+      })
+  }
+
+  return {
+    wake(outbox) {
+      const found = running.get(outbox.name)
+      if (found !== undefined) found.isWoken = true
+      else if (running.size < MAX_LOOPS) start(outbox)
+      else waiting.set(outbox.name, outbox)
+    },
+
+    async forwardLeft(outbox, isOver) {
+      for (let cursor = BEGINNING; ; ) {
+        const sentAt = performance.now()
+        const page = await outbox.claim({ leftForMs: CLAIM_MS, cursor })
+        await deliverPage(outbox, page)
+        cursor = page.cursor
+        if ((page.fresh < PAGE_SIZE && cursor === BEGINNING) || isOver()) return
+        await pauseAfterPage(sentAt)
+      }
+    },
+
+    async settled() {
+      while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done))
+    },
+  }
+}

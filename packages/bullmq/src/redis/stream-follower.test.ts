@@ -1,0 +1,98 @@
+// Followers of streams on a real Redis: they share a connection, survive its loss, and learn of dropped entries.
+import { randomUUID } from 'node:crypto'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { silent } from '../setup.fixture.ts'
+import { openStreamFollower, type StreamListener } from './stream-follower.ts'
+
+async function setup() {
+  const base = `t-${randomUUID().slice(0, 12)}`
+  const name = `follower-${base}`
+  const redis = new Redis(inject('redisUrl'))
+  let connections = 0
+  const follower = openStreamFollower({
+    redis,
+    connect() {
+      connections++
+      return new Redis(inject('redisUrl'), { connectionName: name, maxRetriesPerRequest: null })
+    },
+    log: silent,
+  })
+  onTestFinished(() => {
+    follower.close()
+    redis.disconnect()
+  })
+  const received: string[] = []
+  const listener = (label: string): StreamListener => ({
+    onEntries: (entries) => void received.push(...entries.map(([, fields]) => `${label} ${fields[1]}`)),
+    onMissed: (kind) => void received.push(`${label} ${kind}`),
+  })
+  const clients = async (): Promise<readonly string[]> =>
+    String(await redis.client('LIST'))
+      .split('\n')
+      .filter((line) => line.includes(`name=${name}`))
+  return { base, redis, follower, received, listener, clients, connections: () => connections }
+}
+
+it('the followers of several streams share one connection, which is closed when the last one stops', async () => {
+  const { base, redis, follower, received, listener, clients } = await setup()
+  const stops = ['a', 'b', 'c'].map((label) => follower.follow(`${base}:${label}`, '0-0', listener(label)))
+  for (const label of ['a', 'b', 'c', 'a']) await redis.xadd(`${base}:${label}`, '*', 'n', label)
+  await eventually(() => received.length === 4)
+  expect(received.toSorted()).toEqual(['a a', 'a a', 'b b', 'c c'])
+  await eventually(async () => (await clients()).length === 1)
+  for (const stop of stops) stop()
+  await eventually(async () => (await clients()).length === 0)
+})
+
+it('a follower that begins at an earlier position receives the entries since then, and the others receive none twice', async () => {
+  const { base, redis, follower, received, listener } = await setup()
+  const first = (await redis.xadd(base, '*', 'n', '1')) ?? ''
+  await redis.xadd(base, '*', 'n', '2')
+  follower.follow(base, first, listener('late'))
+  await eventually(() => received.length === 1)
+  follower.follow(base, '0-0', listener('early'))
+  await redis.xadd(base, '*', 'n', '3')
+  await eventually(() => received.length === 5)
+  expect(received.filter((each) => each.startsWith('late'))).toEqual(['late 2', 'late 3'])
+  expect(received.filter((each) => each.startsWith('early'))).toEqual(['early 1', 'early 2', 'early 3'])
+})
+
+it('a follower whose connection was lost continues after the last entry, and is notified', async () => {
+  const { base, redis, follower, received, listener, clients } = await setup()
+  follower.follow(base, '0-0', listener('a'))
+  await redis.xadd(base, '*', 'n', '1')
+  await eventually(() => received.length === 1)
+  await eventually(async () => (await clients()).some((line) => line.includes('cmd=xread')))
+  const id = /^id=(\d+)/.exec((await clients())[0] ?? '')?.[1] ?? ''
+  await redis.client('KILL', 'ID', id)
+  await redis.xadd(base, '*', 'n', '2')
+  await eventually(() => received.includes('a 2'))
+  expect(received.filter((each) => each !== 'a reconnected')).toEqual(['a 1', 'a 2'])
+})
+
+it('a follower learns that entries were dropped before it has read them', async () => {
+  const { base, redis, follower, received, listener } = await setup()
+  const pipeline = redis.pipeline()
+  for (let n = 1; n <= 3_000; n++) pipeline.xadd(base, '*', 'n', n)
+  const added = (await pipeline.exec()) ?? []
+  const position = String(added[0]?.[1])
+  await redis.xtrim(base, 'MAXLEN', 1_500)
+  follower.follow(base, position, listener('a'))
+  await eventually(() => received.length === 1_501)
+  expect(received.slice(0, 2)).toEqual(['a trimmed', 'a 1501'])
+})
+
+it('a follower whose entries Redis has lost goes on with the entries that follow', async () => {
+  const { base, redis, follower, received, listener, clients } = await setup()
+  follower.follow(base, '9000000000000-0', listener('a'))
+  await redis.xadd(base, '1-0', 'n', 'old')
+  await eventually(async () => (await clients()).some((line) => line.includes('cmd=xread')))
+  const id = /^id=(\d+)/.exec((await clients())[0] ?? '')?.[1] ?? ''
+  await redis.client('KILL', 'ID', id)
+  await eventually(() => received.includes('a reset'))
+  await redis.xadd(base, '2-0', 'n', 'new')
+  await eventually(() => received.includes('a new'))
+  expect(received).not.toContain('a old')
+})

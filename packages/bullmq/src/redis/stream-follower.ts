@@ -1,0 +1,238 @@
+// Follows streams for all of a broker's callers, over one connection, and passes on what is added to them.
+//
+// A connection that blocks in a command can't be told to read another stream. If the streams change, it is therefore replaced. This
+// happens only when the first caller of a queue appears, and when the last caller of all queues has gone. In a cluster, one command
+// can't read streams of several hash slots, so each slot has a connection of its own.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '@bullpen/contract'
+import { compareEventIds, STREAM_START } from '@bullpen/engine/internal'
+import type { Commander } from '../scripts/script.ts'
+import { isCluster } from './redis-client.ts'
+
+/** How long one read may block, in ms. */
+const BLOCK_MS = 5_000
+/** The maximum number of entries of one stream per read. */
+const PAGE_SIZE = 1_000
+const RETRY_MS = 200
+/**
+ * If there were this many reads within {@link BUSY_WINDOW_MS}, the next read waits for {@link BUSY_PAUSE_MS}, so that it returns
+ * several entries. Otherwise, each entry of a busy stream would take Redis and the process one command.
+ */
+const BUSY_READS = 20
+const BUSY_WINDOW_MS = 100
+const BUSY_PAUSE_MS = 5
+
+/** One entry of a stream: its id, and its fields, which alternate with their values. */
+export type StreamEntry = readonly [id: string, fields: readonly string[]]
+
+export interface StreamListener {
+  /** Receives entries in order. */
+  onEntries(entries: readonly StreamEntry[]): void
+  /** Called if entries may have been missed: the connection was lost, or Redis has dropped entries before they were read. */
+  onMissed(kind: 'reconnected' | 'trimmed' | 'reset'): void
+}
+
+export interface StreamFollower {
+  /** Passes on all entries of a stream after this id, until the returned function is called. */
+  follow(key: string, after: string, listener: StreamListener): () => void
+  close(): void
+}
+
+export interface StreamFollowerOptions {
+  /** Sends the commands that do not block. */
+  readonly redis: Commander
+  /** Opens a connection that may block in a command. */
+  readonly connect: () => Commander
+  readonly log: Log
+}
+
+export function openStreamFollower(options: StreamFollowerOptions): StreamFollower {
+  const groups = new Map<string, Group>()
+  const groupOf = (key: string): string => (isCluster(options.redis) ? key.slice(0, key.indexOf('}') + 1) : '')
+  let isClosed = false
+  return {
+    follow(key, after, listener) {
+      if (isClosed) return () => {}
+      const name = groupOf(key)
+      const group = groups.get(name) ?? createGroup(options)
+      groups.set(name, group)
+      return group.follow(key, after, listener)
+    },
+    close() {
+      isClosed = true
+      for (const group of groups.values()) group.close()
+    },
+  }
+}
+
+/** The streams that one connection reads. */
+interface Group {
+  follow: StreamFollower['follow']
+  close(): void
+}
+
+/** One listener and its position, which is behind that of its stream until the first read. */
+interface Follower {
+  readonly listener: StreamListener
+  after: string
+}
+
+interface Stream {
+  /** The id after which the stream is read. */
+  last: string
+  readonly followers: Set<Follower>
+}
+
+function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
+  const streams = new Map<string, Stream>()
+  let connection: Commander | undefined
+  let isRunning = false
+  let isRestarting = false
+
+  /** Interrupts a read that is in progress, because the streams have changed. */
+  const restart = (): void => {
+    if (isRestarting) return
+    isRestarting = true
+    // The streams of several callers that arrive together are read over one new connection.
+    setImmediate(() => {
+      isRestarting = false
+      const replaced = connection
+      connection = undefined
+      replaced?.disconnect()
+      if (streams.size > 0 && !isRunning) void run()
+    })
+  }
+
+  const open = (): Commander => {
+    const opened = connect()
+    connection = opened
+    let isFirst = true
+    opened.on('ready', () => {
+      // ioredis sends the interrupted read again, but Redis may have lost entries in the meantime.
+      if (!isFirst && connection === opened) void checkAll()
+      isFirst = false
+    })
+    return opened
+  }
+
+  const run = async (): Promise<void> => {
+    isRunning = true
+    const pause = pauseWhenBusy()
+    while (streams.size > 0) {
+      const current = connection ?? open()
+      const read = [...streams]
+      try {
+        const after = new Map(read.map(([key, { last }]) => [key, last]))
+        const positions = [...after.keys(), ...after.values()]
+        const reply = await current.xread('COUNT', PAGE_SIZE, 'BLOCK', BLOCK_MS, 'STREAMS', ...positions)
+        for (const [key, entries] of reply ?? []) await pass(key, entries, after.get(key))
+        if (reply !== null) await pause()
+      } catch (err) {
+        // The connection was replaced, so the next read uses the new one.
+        if (connection !== current) continue
+        log.debug({ err }, 'reading streams failed')
+        await sleep(RETRY_MS)
+      }
+    }
+    isRunning = false
+    connection?.disconnect()
+    connection = undefined
+  }
+
+  const pass = async (key: string, entries: readonly StreamEntry[], after: string | undefined): Promise<void> => {
+    const stream = streams.get(key)
+    const [first, newest] = [entries[0], entries.at(-1)]
+    if (stream === undefined || first === undefined || newest === undefined) return
+    // Redis can have dropped entries only if this process is behind by more entries than one read returns.
+    const isMissing = entries.length === PAGE_SIZE && (await isTrimmed(key, stream.last))
+    // If a follower with an earlier position has come in the meantime, the next read returns these entries again.
+    if (stream.last !== after) return
+    if (isMissing) missed(stream, 'trimmed')
+    stream.last = newest[0]
+    for (const follower of stream.followers) {
+      const isNew = compareEventIds(follower.after, first[0]) < 0
+      const own = isNew ? entries : entries.filter(([id]) => compareEventIds(id, follower.after) > 0)
+      follower.after = newest[0]
+      if (own.length > 0) follower.listener.onEntries(own)
+    }
+  }
+
+  const isTrimmed = async (key: string, last: string): Promise<boolean> => {
+    const [oldest] = await redis.xrange(key, '-', '+', 'COUNT', 1)
+    return oldest !== undefined && compareEventIds(oldest[0], last) > 0
+  }
+
+  /** Looks whether Redis has lost the newest entries, for example because a replica has taken over that lagged behind. */
+  const checkAll = async (): Promise<void> => {
+    for (const [key, stream] of streams) {
+      try {
+        const [newest] = await redis.xrevrange(key, '+', '-', 'COUNT', 1)
+        const isReset = newest !== undefined && compareEventIds(newest[0], stream.last) < 0
+        if (isReset) {
+          stream.last = newest[0]
+          for (const follower of stream.followers) follower.after = newest[0]
+          restart()
+        }
+        missed(stream, isReset ? 'reset' : 'reconnected')
+      } catch (err) {
+        log.debug({ err }, 'reading a stream failed')
+      }
+    }
+  }
+
+  const missed = ({ followers }: Stream, kind: 'reconnected' | 'trimmed' | 'reset'): void => {
+    for (const { listener } of followers) listener.onMissed(kind)
+  }
+
+  return {
+    follow(key, after, listener) {
+      const follower = { listener, after }
+      const known = streams.get(key)
+      if (known === undefined) {
+        streams.set(key, { last: after, followers: new Set([follower]) })
+        restart()
+      } else {
+        known.followers.add(follower)
+        // The stream is read again from the position of the follower that is behind.
+        if (compareEventIds(after, known.last) < 0) {
+          known.last = after
+          restart()
+        }
+      }
+      return () => {
+        const stream = streams.get(key)
+        if (stream === undefined || !stream.followers.delete(follower) || stream.followers.size > 0) return
+        streams.delete(key)
+        // A stream without followers is left out of the next read.
+        if (streams.size === 0) restart()
+      }
+    },
+    close() {
+      streams.clear()
+      const closed = connection
+      connection = undefined
+      closed?.disconnect()
+    },
+  }
+}
+
+/** Returns a function that waits a little after a read if there were many reads lately. */
+function pauseWhenBusy(): () => Promise<unknown> | undefined {
+  let reads = 0
+  let since = 0
+  return () => {
+    const now = performance.now()
+    if (now - since > BUSY_WINDOW_MS) {
+      since = now
+      reads = 0
+    }
+    reads++
+    return reads > BUSY_READS ? sleep(BUSY_PAUSE_MS) : undefined
+  }
+}
+
+/** Returns the id of a stream's newest entry. What is added after this call has a higher id. Takes one round trip. */
+export async function newestId(redis: Commander, key: string): Promise<string> {
+  const [newest] = await redis.xrevrange(key, '+', '-', 'COUNT', 1)
+  return newest?.[0] ?? STREAM_START
+}

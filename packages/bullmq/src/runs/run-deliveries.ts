@@ -1,0 +1,162 @@
+// Reports the ends of a pipeline run's tasks to the run, and enqueues what follows.
+//
+// A report is one script on the run's node. The script returns the entries that follow from the report: tasks to enqueue and queues in which
+// the run's tasks are to be cancelled. It has already stored these entries in the run's outbox, claimed for this process. If the process dies
+// before it has delivered them, the leader finds them within seconds (./run-visits.ts), so a report is done as soon as the script has
+// replied.
+import type { RunId } from '@bullpen/contract'
+import { type StoredSuccess, type StoredTemplate, successSchema } from '@bullpen/contract/internal'
+import { runRuleId, runTask, runTemplates, runToken, textOfResult } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { parseJson } from '../codec.ts'
+import { cancelMembers } from '../groups/group-deliveries.ts'
+import { runChannels, runKeys } from '../keys.ts'
+import type { Deliveries } from '../outbox/deliveries.ts'
+import { parseRunEntry, type RunTaskEndEntry, type RunTaskEntry } from '../outbox/outbox-entry.ts'
+import type { TargetQueues } from '../outbox/target-queues.ts'
+import type { RunChange } from '../scripts/includes/run-steps.ts'
+import { deleteRunEntriesScript } from '../scripts/runs/delete-run-entries.ts'
+import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+
+export interface RunDeliveryOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  readonly targets: TargetQueues
+  /** The time in ms since 1970, by Redis's clock. */
+  readonly now: () => number
+  /** Called if an entry could not be delivered. The entry stays in its outbox. */
+  readonly onRefused: (refused: { readonly queue: string; readonly error: unknown }) => void
+}
+
+export interface RunDeliveries {
+  readonly runTaskEnd: Deliveries['runTaskEnd']
+  /** Delivers what a script has returned. Never rejects: what cannot be delivered stays in the run's outbox. */
+  deliver(id: RunId, change: Pick<RunChange, 'entries'>): Promise<void>
+}
+
+type Ended = Omit<RunTaskEndEntry, 'kind' | 'run'>
+
+/** How many bytes of results one report contains at most, unless a single result is larger. Redis copies each of them twice. */
+const MAX_REPORTED_BYTES = 1_048_576
+/** How many runs' templates a process keeps. */
+const MAX_KNOWN_RUNS = 1_000
+
+export function runDeliveries({ redis, namespace, targets, now, onRefused }: RunDeliveryOptions): RunDeliveries {
+  const channels = runChannels(namespace)
+  /** The templates of runs, which never change. */
+  const known = new Map<RunId, Promise<readonly StoredTemplate[]>>()
+
+  function templatesOf(id: RunId): Promise<readonly StoredTemplate[]> {
+    const found = known.get(id)
+    if (found !== undefined) return found
+    const reading = redis.get(runKeys(namespace, id).definition).then((stored) => runTemplates(stored ?? ''))
+    reading.catch(() => known.delete(id))
+    known.set(id, reading)
+    const [oldest] = known.keys()
+    if (known.size > MAX_KNOWN_RUNS && oldest !== undefined) known.delete(oldest)
+    return reading
+  }
+
+  async function report(id: RunId, ends: readonly Ended[]): Promise<void> {
+    const more = ends.flatMap(({ stage, position, letter, result }) => [stage, position, letter, passedOn(result)])
+    const change = await runScript(redis, endRunTasksScript, runKeys(namespace, id), { id, channels }, more)
+    // A run that no longer exists has ended long ago.
+    if (change !== undefined) await deliver(id, change)
+  }
+
+  /** Enqueues a task. Resolves with false if the run's tasks are cancelled, so that it was not enqueued. */
+  async function add({ run, stage, position, value }: RunTaskEntry): Promise<boolean> {
+    const templates = await templatesOf(run)
+    const template = templates[stage]
+    if (template === undefined) throw new Error(`run ${run} has no stage ${stage}`)
+    // Every item has a value.
+    const isReduction = stage > 0 && value === ''
+    const { task, data, lines } = runTask({ run, stage, position }, value, template, isReduction, now(), sha256)
+    const group = `${runToken(run, isReduction)} ${stage}.${position}`
+    return (await targets.of(task.queue)(task, { data, followUps: lines, group })) !== 'group cancelled'
+  }
+
+  /** Delivers an entry. Resolves with `refused` if it is a task of a stage whose tasks are cancelled. */
+  async function deliverEntry(entry: ReturnType<typeof parseRunEntry>): Promise<'delivered' | 'refused' | 'left'> {
+    try {
+      if (entry === undefined) return 'left'
+      if (entry.kind === 'runTask') return (await add(entry)) ? 'delivered' : 'refused'
+      await cancelMembers(redis, namespace, entry, runRuleId(entry.group, entry.queue, sha256))
+      return 'delivered'
+    } catch (error) {
+      onRefused({ queue: entry?.kind === 'groupCancel' ? entry.queue : 'run', error })
+      return 'left'
+    }
+  }
+
+  async function deliver(id: RunId, { entries }: Pick<RunChange, 'entries'>): Promise<void> {
+    if (entries.length === 0) return
+    const parsed = entries.map(([at, text]) => ({ at, entry: parseRunEntry(text) }))
+    // Cancels come first, so that a task of the same page is not enqueued any more.
+    const cancels = parsed.filter(({ entry }) => entry?.kind === 'groupCancel')
+    const others = parsed.filter(({ entry }) => entry?.kind !== 'groupCancel')
+    const done: string[] = []
+    const refused: Ended[] = []
+    for (const page of [cancels, others]) {
+      const results = await Promise.all(page.map(({ entry }) => deliverEntry(entry)))
+      for (const [i, { at, entry }] of page.entries()) {
+        if (results[i] !== 'left') done.push(at)
+        if (results[i] !== 'refused' || entry?.kind !== 'runTask') continue
+        refused.push({ stage: entry.stage, position: entry.position, letter: 'x', result: '' })
+      }
+    }
+    try {
+      if (refused.length > 0) await report(id, refused)
+      if (done.length > 0) await runScript(redis, deleteRunEntriesScript, runKeys(namespace, id), {}, done)
+    } catch (error) {
+      onRefused({ queue: 'run', error })
+    }
+  }
+
+  return {
+    deliver,
+
+    async runTaskEnd(claimed) {
+      const delivered = [...Map.groupBy(claimed, ({ entry }) => entry.run)].map(async ([run, ofRun]) => {
+        const ids: string[] = []
+        try {
+          for (const page of inPages(ofRun)) {
+            await report(
+              run,
+              page.map(({ entry }) => entry),
+            )
+            ids.push(...page.map(({ id }) => id))
+          }
+        } catch (error) {
+          onRefused({ queue: 'run', error })
+        }
+        return ids
+      })
+      return (await Promise.all(delivered)).flat()
+    },
+  }
+}
+
+/** Returns what a stored result passes on to the next stage. A result that Bullpen has not written passes on nothing. */
+function passedOn(result: string): string {
+  if (result === '') return ''
+  const stored = successSchema.safeParse(parseJson(result))
+  return stored.success ? textOfResult(stored.data as StoredSuccess) : ''
+}
+
+/** Divides claimed ends, in order, into pages of limited size. */
+function inPages<Each extends { readonly entry: RunTaskEndEntry }>(claimed: readonly Each[]): readonly Each[][] {
+  const pages: Each[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const each of claimed) {
+    const { length } = each.entry.result
+    if (bytes + length > MAX_REPORTED_BYTES) {
+      pages.push([])
+      bytes = 0
+    }
+    pages.at(-1)?.push(each)
+    bytes += length
+  }
+  return pages
+}

@@ -1,0 +1,76 @@
+// Converts a pipeline run to and from the fields of its hash.
+import type { RunResult } from '@bullpen/contract'
+import { type Run, type RunError, type RunSettings, windowOf } from '@bullpen/engine/internal'
+import { END_LETTERS } from '../scripts/includes/group-steps.ts'
+import type { StoredRun } from '../scripts/runs/read-run.ts'
+
+/** Returns the fields that the scripts need of a run's settings, each name followed by its value. */
+export function settingsFields(settings: RunSettings): readonly (string | number)[] {
+  const { onError, maxErrors, ordered, take, source, stages, reduce, keepMs } = settings
+  const queues = [...new Set([source.queue, ...stages.map(({ queue }) => queue)])]
+  const fields: Record<string, string | number> = {
+    ...{ onError, maxErrors, keepMs, stages: stages.length, window: windowOf(settings), queues: queues.join(' ') },
+    ...(ordered && { ordered: '1' }),
+    ...(take !== undefined && { take }),
+    ...(reduce !== undefined && { reduceQueue: reduce.queue, maxBytes: reduce.maxBytes }),
+  }
+  for (const [i, { concurrency, buffer }] of stages.entries()) {
+    fields[`concurrency${i + 1}`] = concurrency
+    fields[`room${i + 1}`] = concurrency + buffer
+  }
+  return Object.entries(fields).flat()
+}
+
+const ENDS = Object.fromEntries(Object.entries(END_LETTERS).map(([end, letter]) => [letter, end]))
+
+/** Reads an error as the scripts store it: a stage, a position and the letter of an end. */
+export function runErrorOf(text: string): RunError {
+  const [stage, position, letter] = text.split(' ')
+  return { stage: Number(stage), position: Number(position), end: ENDS[letter ?? ''] as RunError['end'] }
+}
+
+export function runOf(settings: RunSettings, { fields: flat, waiting }: Omit<StoredRun, 'definition'>): Run {
+  const fields = new Map<string, string>()
+  for (let i = 0; i < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '')
+  const text = (name: string): string => fields.get(name) ?? ''
+  const number = (name: string): number => Number(fields.get(name) ?? 0)
+  const counts = (stage: number, waits: number): Run['stages'][number] => ({
+    waiting: waits,
+    running: number(`running${stage}`),
+    completed: number(`completed${stage}`),
+    dropped: number(`dropped${stage}`),
+    failed: number(`failed${stage}`),
+  })
+  return {
+    settings,
+    state: text('state') as Run['state'],
+    createdAt: number('createdAt'),
+    timeoutAt: number('timeoutAt'),
+    source: {
+      state: text('source') as Run['source']['state'],
+      segment: number('segment'),
+      fencingToken: number('fencingToken'),
+      emitted: number('emitted'),
+      digest: text('digest'),
+      cursor: text('cursor'),
+      isExhausted: text('isExhausted') === '1',
+      isWaiting: text('isWaiting') === '1',
+    },
+    stages: waiting.map((waits, i) => counts(i + 1, waits)),
+    left: number('left'),
+    results: number('results'),
+    resultBytes: number('resultBytes'),
+    errors: number('errorCount'),
+    firstError: fields.has('firstError') ? runErrorOf(text('firstError')) : undefined,
+    stopped: fields.has('reason')
+      ? {
+          at: number('stoppedAt'),
+          reason: text('reason') as NonNullable<Run['stopped']>['reason'],
+          by: text('stoppedBy'),
+        }
+      : undefined,
+    reduce: text('reduce') as Run['reduce'],
+    output: text('output'),
+    ended: fields.has('endedAt') ? { at: number('endedAt'), result: text('result') as RunResult } : undefined,
+  }
+}

@@ -1,0 +1,175 @@
+// Implements the port for pipeline runs on Redis.
+//
+// A run has a hash tag of its own, so each of its scripts runs on one node, and none of them touches a queue. What a script makes possible
+// is delivered by the process that has called it (./run-deliveries.ts). The leader completes what a dead process has left
+// (./run-visits.ts).
+import type { RunId } from '@bullpen/contract'
+import { readRunId } from '@bullpen/contract/internal'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import {
+  decodeValue,
+  encodeValue,
+  type Run,
+  type RunSettings,
+  type Runs,
+  runNotFound,
+  storedRunDefinition,
+} from '@bullpen/engine/internal'
+import { parseJson } from '../codec.ts'
+import { registeredGroups, registerGroup } from '../groups/group-registry.ts'
+import { type RunKeys, runChannels, runKeys } from '../keys.ts'
+import { emitItemsScript } from '../scripts/runs/emit-items.ts'
+import { readRunScript, type StoredRun } from '../scripts/runs/read-run.ts'
+import { startRunScript } from '../scripts/runs/start-run.ts'
+import { stopRunScript } from '../scripts/runs/stop-run.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import type { GroupWaiters } from '../waiting/group-waiters.ts'
+import type { RunDeliveries } from './run-deliveries.ts'
+import { runErrorOf, runOf, settingsFields } from './run-record.ts'
+import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
+
+export interface RunStoreOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  readonly codec: PayloadCodec | undefined
+  readonly waiters: Pick<GroupWaiters, 'followRun'>
+  readonly deliveries: Pick<RunDeliveries, 'deliver'>
+  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
+  readonly call: <T>(run: () => Promise<T>) => Promise<T>
+  readonly withCommandTimeout: <T>(promise: Promise<T>) => Promise<T>
+  readonly now: () => number
+  /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
+  readonly admit: (tasks: readonly NewTask[]) => Promise<void>
+}
+
+/** How long an unfinished run is kept after its total timeout, in ms. By then, the leader has ended it. */
+const SPARE_MS = 2 * 86_400_000
+
+export function createRunStore(options: RunStoreOptions): Runs {
+  const { redis, namespace, codec, waiters, deliveries, call, withCommandTimeout, now, admit } = options
+  const channels = runChannels(namespace)
+  const keysOf = (id: RunId): RunKeys => runKeys(namespace, id)
+
+  async function read(id: RunId): Promise<Run | undefined> {
+    const stored = await call(() => runScript(redis, readRunScript, keysOf(id), {}))
+    return stored && decodeRun(stored)
+  }
+
+  async function known(id: RunId): Promise<Run> {
+    const run = await read(id)
+    if (run === undefined) throw runNotFound(id)
+    return run
+  }
+
+  /** Calls `wake` whenever something about the run is announced, until the signal aborts. */
+  async function follow(id: RunId, wake: () => void, signal: AbortSignal): Promise<() => void> {
+    signal.addEventListener('abort', wake)
+    const wait = waiters.followRun(id, wake)
+    const stop = (): void => {
+      signal.removeEventListener('abort', wake)
+      wait.stop()
+    }
+    try {
+      await withCommandTimeout(wait.following)
+      return stop
+    } catch (error) {
+      stop()
+      throw error
+    }
+  }
+
+  return {
+    async start(run) {
+      const { settings } = run
+      const { id, totalMs } = settings
+      await admit(run.tasks)
+      const args = { id, channels, settings: storedRunDefinition(run, codec), totalMs, spareMs: SPARE_MS }
+      const change = await call(async () => {
+        // Registered first, because the registry may be on another node.
+        await registerGroup(redis, namespace, id, now() + VISIT_RUN_EVERY_MS)
+        return runScript(redis, startRunScript, keysOf(id), args, settingsFields(settings))
+      })
+      await deliveries.deliver(id, change)
+      return known(id)
+    },
+
+    async cancel(id, by) {
+      const change = await call(() => runScript(redis, stopRunScript, keysOf(id), { id, channels, by }))
+      if (change === undefined) throw runNotFound(id)
+      await deliveries.deliver(id, change)
+      return known(id)
+    },
+
+    find: read,
+
+    async waitUntilEnded(id, signal) {
+      let changed = Promise.withResolvers<void>()
+      const stop = await follow(id, () => changed.resolve(), signal)
+      try {
+        for (;;) {
+          // Created before the read, so that an end during the read is not missed.
+          changed = Promise.withResolvers()
+          const run = await read(id)
+          if (run === undefined || run.state === 'ended' || signal.aborted) return run
+          await changed.promise
+        }
+      } finally {
+        stop()
+      }
+    },
+
+    async output(id) {
+      return decodeValue((await known(id)).output, codec)
+    },
+
+    async errors(id, from, limit) {
+      const stored = await call(() => redis.lrange(keysOf(id).errors, from, from + limit - 1))
+      return stored.map(runErrorOf)
+    },
+
+    async emit(id, { segment, fencingToken: token, from, values, digest, cursor, isLast }) {
+      const args = { id, channels, segment, token, from, digest, cursor, isLast: isLast ? '1' : '' }
+      const change = await call(() => runScript(redis, emitItemsScript, keysOf(id), args, values))
+      await deliveries.deliver(id, change)
+      return change.more
+    },
+
+    encode: (item) => encodeValue(item, codec),
+
+    decode: (value) => decodeValue(value, codec),
+
+    async untilCredits(id, signal) {
+      const changed = Promise.withResolvers<void>()
+      const stop = await follow(id, () => changed.resolve(), signal)
+      try {
+        const run = await read(id)
+        if (run?.source.isWaiting === true && !signal.aborted) await changed.promise
+      } finally {
+        stop()
+      }
+    },
+
+    async list(limit) {
+      const registered = await call(() => registeredGroups(redis, namespace))
+      const ids = registered.flatMap((id) => readRunId(id)?.id ?? [])
+      const unfinished: Run[] = []
+      // An id begins with the time of its creation. Runs that have just ended are still registered.
+      for (const id of ids.toSorted()) {
+        const run = await read(id)
+        if (run !== undefined && run.state !== 'ended') unfinished.push(run)
+        if (unfinished.length === limit) break
+      }
+      return unfinished
+    },
+
+    async results(id, from, limit) {
+      const stored = await call(() => redis.lrange(keysOf(id).results, from, from + limit - 1))
+      return stored.map((value) => decodeValue(value, codec))
+    },
+  }
+}
+
+function decodeRun(stored: StoredRun): Run {
+  const { settings } = parseJson(stored.definition) as { readonly settings: RunSettings }
+  return runOf(settings, stored)
+}

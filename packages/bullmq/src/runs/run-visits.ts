@@ -1,0 +1,41 @@
+// Lets the leader look at a pipeline run: stops it when its total timeout has passed, and delivers the outbox entries that other
+// processes have left. Every step may be repeated, so a former leader does no harm.
+import type { RunId } from '@bullpen/contract'
+import { readRunId } from '@bullpen/contract/internal'
+import { FORCED_RUN_END_MS } from '@bullpen/engine/internal'
+import { forgetGroup, postponeVisit, VISIT_EVERY_MS } from '../groups/group-registry.ts'
+import { runChannels, runKeys } from '../keys.ts'
+import { visitRunScript } from '../scripts/runs/visit-run.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import type { RunDeliveries } from './run-deliveries.ts'
+
+export interface RunVisitOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  /** The time in ms since 1970, by Redis's clock. */
+  readonly now: () => number
+  readonly deliveries: Pick<RunDeliveries, 'deliver'>
+}
+
+/** How often the leader looks at an unfinished run, in ms. An entry that a dead process has left waits for at most this time plus the next. */
+export const VISIT_RUN_EVERY_MS = 5_000
+/** After this time, in ms, the leader takes over a claimed entry, because the process that claimed it has died or could not deliver it. */
+const CLAIM_MS = 5_000
+
+/** Returns a function that looks at one run. Takes two round trips, and more if something was left. */
+export function runVisit({ redis, namespace, now, deliveries }: RunVisitOptions): (id: RunId) => Promise<void> {
+  const channels = runChannels(namespace)
+  return async (id) => {
+    await postponeVisit(redis, namespace, id, now() + VISIT_RUN_EVERY_MS)
+    const args = { id, channels, forcedEndMs: FORCED_RUN_END_MS, leftForMs: CLAIM_MS }
+    const change = await runScript(redis, visitRunScript, runKeys(namespace, id), args)
+    if (change === undefined) {
+      // The process that starts the run may have registered it just now.
+      const createdAt = readRunId(id)?.createdAt ?? 0
+      if (createdAt + VISIT_EVERY_MS < now()) await forgetGroup(redis, namespace, id)
+      return
+    }
+    await deliveries.deliver(id, change)
+    if (change.more === 'ended' && change.entries.length === 0) await forgetGroup(redis, namespace, id)
+  }
+}

@@ -1,0 +1,64 @@
+// Adds members to a group. They are stored in the group's outbox, from which they are enqueued.
+import { GROUP_KEYS, GROUP_STEPS } from '../includes/group-steps.ts'
+import { defineScript } from '../script.ts'
+
+/** How many entries, and how many bytes of them, may wait in a group's outbox before further members are refused. */
+const MAX_OUTBOX = { entries: 10_000, bytes: 33_554_432 }
+
+/**
+ * - ARGV: the group's id, the channel for groups that have ended, the channel for groups that have members in a further queue, the
+ *   request's key and its digest, '1' to seal the group, the maximum numbers of members and of queues; then, for each member, its
+ *   queue and its template.
+ *
+ * Returns the number of the first member, or why the group refuses the members. Nothing is written in that case. Takes time in
+ * proportion to the number of members in the request.
+ */
+export const addMembersScript = defineScript({
+  name: 'add-members',
+  kind: 'adds',
+  keys: GROUP_KEYS,
+  args: ['id', 'channel', 'queuesChannel', 'key', 'digest', 'seal', 'maxMembers', 'maxQueues'],
+  lua: `${GROUP_STEPS}
+local FIRST = 9
+local state, count, names, bytes = unpack(redis.call('HMGET', meta, 'state', 'count', 'queues', 'outboxBytes'))
+if not state then return 'missing' end
+local known = redis.call('HGET', requests, key)
+if known then
+  local start, of = string.match(known, '^(%d+) (.*)$')
+  return of == digest and tonumber(start) or 'reused'
+end
+if state ~= 'open' then return state end
+local added = (#ARGV - FIRST + 1) / 2
+local start = tonumber(count)
+if start + added > tonumber(maxMembers) then return 'full' end
+if redis.call('XLEN', outbox) >= ${MAX_OUTBOX.entries} or tonumber(bytes or 0) >= ${MAX_OUTBOX.bytes} then return 'busy' end
+local positions, number, list = {}, 0, names or ''
+for queue in string.gmatch(list, '%S+') do
+  positions[queue], number = number, number + 1
+end
+for i = FIRST, #ARGV, 2 do
+  if not positions[ARGV[i]] then
+    list = (number == 0 and '' or list .. ' ') .. ARGV[i]
+    positions[ARGV[i]], number = number, number + 1
+  end
+end
+if number > tonumber(maxQueues) then return 'queues' end
+local now = millis()
+local ttl = redis.call('PTTL', meta)
+for i = FIRST, #ARGV, 2 do
+  local member = start + (i - FIRST) / 2
+  -- Positions that were never written read as 0.
+  if positions[ARGV[i]] > 0 then redis.call('BITFIELD', queues, 'SET', 'u4', '#' .. whole(member), positions[ARGV[i]]) end
+  write_entry('m ' .. id .. ' ' .. whole(member) .. ' ' .. ARGV[i + 1])
+end
+redis.call('HSET', meta, 'count', whole(start + added), 'queues', list)
+redis.call('HSET', requests, key, whole(start) .. ' ' .. digest)
+-- The string gets its size now, so that it is not enlarged with each end, and so that it expires with the other keys.
+redis.call('SETBIT', members, whole((start + added) * 3), 0)
+for _, each in ipairs({ members, queues, requests, outbox }) do redis.call('PEXPIRE', each, ttl) end
+if list ~= (names or '') then redis.call('PUBLISH', queuesChannel, id) end
+if seal == '1' then seal_group(now) end
+return start
+`,
+  answer: (reply) => reply as number | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues',
+})

@@ -1,0 +1,257 @@
+// Defines Lua functions that change a pipeline run. In TypeScript, engine/src/pipelines/run-state.ts makes the same decisions and
+// explains them.
+//
+// A script reads the run's hash once, changes a table, and writes the changed fields at its end. Values are texts that no script
+// interprets. A change writes the tasks and cancels that follow from it to the run's outbox. The same script claims these entries for its
+// caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
+import { GROUP } from '../outbox/claim-entries.ts'
+import { END_LETTERS } from './group-steps.ts'
+import { TIME } from './time.ts'
+
+/** The keys of a run that its scripts declare, in this order. */
+export const RUN_KEYS = ['base', 'meta', 'definition', 'tasks', 'early', 'results', 'errors', 'outbox'] as const
+
+/** The most entries that one call returns. A page of ends or items starts about as many tasks as it contains. */
+const MAX_CLAIMED = 1_000
+
+/** How long the outbox of a run that has ended stays, in ms, even if the run itself is not kept. */
+const OUTBOX_KEPT_MS = 60_000
+
+/**
+ * Expects the run's keys as locals, and the locals `id` and `channels`, the prefix of the channels. The table `run` contains the fields
+ * of the run's hash, and is empty if there is no such run.
+ *
+ * - `number(name)`: a field as a number, or 0. `set(name, value)` and `add(name, by)` change a field.
+ * - `push_item(value)`: adds an item that the source has emitted.
+ * - `end_task(stage, position, letter, value, now)`: records the end of a task. `value` is '' if there is none.
+ * - `stop(reason, by, now)`: stops the run.
+ * - `reply(now, more)`: starts what a change allows to start, saves the run, and returns the reply: '1' if this call has ended the run,
+ *   the claimed entries, and `more`. Call this function last.
+ */
+export const RUN_STEPS = `${TIME}
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do run[flat[i]] = flat[i + 1] end
+end
+local function number(name) return tonumber(run[name] or 0) end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by) set(name, number(name) + by) end
+local stages = number('stages')
+local function waiting_key(stage) return base .. 'waiting:' .. stage end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then lengths[stage] = stage > stages and 0 or redis.call('LLEN', waiting_key(stage)) end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text) write('XADD', outbox, '*', 'e', text) end
+local function start(stage, position, value)
+  write('SADD', tasks, stage .. '.' .. position)
+  write_entry('i ' .. id .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function free() return number('window') - (number('emitted') - number('left')) end
+local function push_item(value)
+  wait_for(1, run.emitted, value)
+  add('emitted', 1)
+end
+
+local function stop(reason, by, now)
+  if run.state == 'ended' then return end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then return end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then set('source', 'done') end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do write_entry('k ' .. id .. ' ' .. queue .. ' ' .. by) end
+  end
+  if reduces == 1 then write_entry('k reduce' .. string.sub(id, 4) .. ' ' .. run.reduceQueue .. ' ' .. by) end
+end
+
+local function leave_now(value, now)
+  add('left', 1)
+  if value == '' then return end
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then return stop('results_too_large', 'run ' .. id, now) end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then stop('taken', 'run ' .. id, now) end
+end
+local function leave(position, value, now)
+  if run.ordered ~= '1' then return leave_now(value, now) end
+  if position ~= run.left then
+    write('HSET', early, position, value)
+    return
+  end
+  leave_now(value, now)
+  while not run.reason do
+    local following = redis.call('HGET', early, run.left)
+    if not following then return end
+    redis.call('HDEL', early, run.left)
+    leave_now(following, now)
+  end
+end
+
+local function fail_item(stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then set('firstError', stage .. ' ' .. position .. ' ' .. letter) end
+  if run.onError == 'cancel' then return stop('first_error', 'run ' .. id, now) end
+  if number('errorCount') <= number('maxErrors') then write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter) end
+  leave(position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then return end
+  if letter ~= '${END_LETTERS.completed}' then
+    add('failed' .. stage, 1)
+    return fail_item(stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  if value == '' then
+    add('dropped' .. stage, 1)
+    leave(position, '', now)
+  elseif stage < stages then
+    wait_for(stage + 1, position, value)
+  else
+    leave(position, value, now)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  if redis.call('SREM', tasks, stage .. '.' .. position) == 0 then return end
+  local is_completed = letter == '${END_LETTERS.completed}'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then set('source', 'done') else set('source', is_completed and 'parked' or 'failed') end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or 'failed')
+    if is_completed then set('output', value) end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+
+local function advance()
+  if run.reason then return end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < concurrency and running + started + outputs < room and length(stage) > 0 do
+      local item = redis.call('LPOP', waiting_key(stage))
+      lengths[stage] = lengths[stage] - 1
+      started = started + 1
+      local position, value = string.match(item, '^(%d+) (.*)$')
+      start(stage, position, value)
+    end
+    if started > 0 then add('running' .. stage, started) end
+  end
+  if 2 * free() < number('window') then return end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+
+-- Returns whether this call has ended the run.
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then return false end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and run.reduce ~= 'failed'
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then redis.call('HSET', meta, unpack(fields)) end
+  if not has_ended then
+    for key in pairs(touched) do redis.call('PEXPIREAT', key, run.expiresAt) end
+    return
+  end
+  redis.call('UNLINK', tasks, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do redis.call('PEXPIRE', key, run.keepMs) end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), ${OUTBOX_KEPT_MS}))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then return {} end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', '${GROUP}', 'forwarder', 'COUNT', ${MAX_CLAIMED}, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  -- The consumer group is deleted together with an empty outbox.
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, '${GROUP}', '0')
+    found = read()
+  end
+  if found and found.err then error(found.err) end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do entries[#entries + 1] = { entry[1], entry[2][2] } end
+  return entries
+end
+
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance()
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  return { has_ended and 1 or 0, claim(), more or false }
+end
+`
+
+/** What every script that changes a run returns. */
+export interface RunChange<More = undefined> {
+  /** Whether this call has ended the run. */
+  readonly hasEnded: boolean
+  /** The entries of the run's outbox that the caller has to deliver: their ids in the stream and their texts. */
+  readonly entries: readonly (readonly [id: string, text: string])[]
+  readonly more: More
+}
+
+export function decodeRunChange<More>(reply: unknown, decode: (more: unknown) => More): RunChange<More> {
+  const [hasEnded, entries, more] = reply as [number, [string, string][], unknown]
+  return { hasEnded: hasEnded === 1, entries, more: decode(more) }
+}

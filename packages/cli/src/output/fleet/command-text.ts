@@ -1,0 +1,131 @@
+// Formats fleet commands as text: the request and its outcome.
+import type { CommandOutcome, CommandView } from '@bullpen/contract'
+import { formatBytes } from '@bullpen/contract/internal'
+import type { Style } from '../colors.ts'
+import { type Cell, type Layout, tableLines } from '../columns.ts'
+import { count, plain } from '../format.ts'
+
+const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
+  done: 'green',
+  partly: 'yellow',
+  pending: 'yellow',
+  refused: 'red',
+  gone: 'yellow',
+}
+
+type Spec = CommandView['spec']
+
+/** Returns the command in the imperative, such as `drain cpu, soft_timeout 30s`. */
+export function requestText(spec: Spec): string {
+  const { action, mode, timeout, how, concurrency } = spec
+  const details: Readonly<Record<Spec['action'], string>> = {
+    pause: '',
+    resume: '',
+    drain: [mode, timeout].filter(Boolean).join(' '),
+    stop: how === 'hard' ? 'hard' : '',
+    resize: typeof concurrency === 'number' ? count(concurrency, 'slot') : '',
+    limit: limits(spec)
+      .map(({ kind, value }) => `${kind} ${value}`)
+      .join(', '),
+  }
+  return plain([`${action} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
+}
+
+/**
+ * Describes the outcome of a command that every worker has carried out, such as `rate limit removed from cpu` or
+ * `limit on the length of cpu reset to the limit of the queue's definition, if any`.
+ */
+function doneText(spec: Spec): string {
+  const target = targetText(spec)
+  const texts: Readonly<Record<Spec['action'], () => string>> = {
+    pause: () => `paused ${target}`,
+    resume: () => `resumed ${target}`,
+    drain: () => `drain of ${target} started, ${[spec.mode, spec.timeout].filter(Boolean).join(' ')}`,
+    stop: () => (spec.how === 'hard' ? `stopped ${target}` : `stopping ${target} after its task`),
+    resize: () => `resized ${target} to ${typeof spec.concurrency === 'number' ? count(spec.concurrency, 'slot') : ''}`,
+    limit: () => limits(spec).map(limitText).join('; '),
+  }
+  return plain(texts[spec.action]())
+
+  function limitText({ kind, value, fallback }: Limit): string {
+    if (value !== 'none') return `${kind} of ${target} limited to ${value}`
+    return fallback === undefined
+      ? `${kind} limit removed from ${target}`
+      : `limit on the ${kind} of ${target} reset to the limit of ${fallback}, if any`
+  }
+}
+
+interface Limit {
+  readonly kind: string
+  readonly value: string
+  /** Where the limit is set that applies again when the command's limit is removed. Undefined if only commands set such limits. */
+  readonly fallback?: string
+}
+
+function limits(spec: Spec): readonly Limit[] {
+  const { concurrency, rate, maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
+  return [
+    ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
+    ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate) }]),
+    ...(maxTasks === undefined
+      ? []
+      : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : count(maxTasks, 'task'), fallback: DEFINITION }]),
+    ...(maxBytes === undefined
+      ? []
+      : [
+          {
+            kind: 'size',
+            value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes,
+            fallback: DEFINITION,
+          },
+        ]),
+    ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge, fallback: DEFINITION }]),
+    ...(enqueueRate === undefined
+      ? []
+      : [{ kind: 'enqueue rate', value: rateText(enqueueRate), fallback: `${DEFINITION} or of the API's settings` }]),
+    ...(maxUnfinishedTasks === undefined
+      ? []
+      : [{ kind: 'number of unfinished tasks', value: `${maxUnfinishedTasks}`, fallback: DEFINITION }]),
+  ]
+}
+
+const DEFINITION = "the queue's definition"
+
+function rateText(rate: NonNullable<Spec['rate']>): string {
+  return rate === 'none' ? rate : `${rate.max}/${rate.per}`
+}
+
+/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `WORKER/cpu/3`, `API key shop` or `API key shop in cpu`. */
+export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName'>): string {
+  const { queue, worker, slot, apiKeyName } = spec
+  if (apiKeyName !== undefined) return `API key ${apiKeyName}${queue === undefined ? '' : ` in ${queue}`}`
+  if (slot !== undefined) return `${worker}/${queue}/${slot}`
+  if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
+  return queue ?? worker ?? ''
+}
+
+/** Returns a line for the command with its outcome, and a line for each worker's response. */
+export function commandLines({ id, spec, outcome, responses }: CommandView, layout: Layout): readonly string[] {
+  const head: Cell[] =
+    outcome === 'done'
+      ? [doneText(spec), '', `command ${plain(id)}`]
+      : [requestText(spec), [STYLES[outcome], outcome], `command ${plain(id)}`]
+  const rows = responses.map((response): Cell[] => [
+    plain(response.worker),
+    [STYLES[response.outcome], response.outcome],
+    plain(response.detail ?? ''),
+  ])
+  return [...tableLines([head], { ...layout, indent: 0 }), ...tableLines(rows, { ...layout, indent: 2 })]
+}
+
+/** Returns a line for each command with its time, outcome, request, sender and id. */
+export function auditLines(commands: readonly CommandView[], layout: Layout): readonly string[] {
+  const rows = commands.map(({ at, outcome, spec, by, id }): Cell[] => [
+    at.replace(/\.\d+Z$/, 'Z'),
+    [STYLES[outcome], outcome],
+    requestText(spec),
+    plain(by),
+    plain(id),
+  ])
+  return tableLines(rows, { ...layout, indent: 0 })
+}

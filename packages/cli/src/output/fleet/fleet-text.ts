@@ -1,0 +1,146 @@
+// Formats the fleet as text: its queues, its workers with their pools, and its slots.
+import {
+  type FleetView,
+  formatDuration,
+  type PoolState,
+  type QueueView,
+  type SlotState,
+  type SlotView,
+  type WorkerView,
+} from '@bullpen/contract'
+import { formatBytes } from '@bullpen/contract/internal'
+import { type Cell, type Layout, tableLines, tableRows } from '../columns.ts'
+import { count, formatLength, plain, relativeTime } from '../format.ts'
+
+/** The smallest clock difference that is reported. */
+const MIN_SKEW_MS = 100
+
+/**
+ * Formats the queues, the workers and, if `slots` is given, the slots, sorted by name. Times are relative to the fleet's clock,
+ * not to this machine's.
+ */
+export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], given: Layout): readonly string[] {
+  const layout = { ...given, now: Date.parse(fleet.now) }
+  const pausedQueues = new Set(fleet.queues.filter(({ paused }) => paused).map(({ queue }) => queue))
+  const workers = fleet.workers.toSorted((a, b) => compare(a.worker, b.worker))
+  const heading = ['queue', 'busy', 'pools', 'state']
+  return [
+    ...tableLines([heading, ...fleet.queues.map((queue) => queueRow(queue, layout.now))], { ...layout, indent: 0 }),
+    '',
+    ...(workers.length === 0 ? ['no workers are running'] : []),
+    ...workers.flatMap((worker) => workerLines(worker, { slots, pausedQueues, layout })),
+  ]
+}
+
+function queueRow(view: QueueView, now: number): Cell[] {
+  const { queue, busy, slots, pools } = view
+  return [plain(queue), `${busy}/${slots}`, String(pools), queueStateCell(view, now)]
+}
+
+/** Returns what is unusual about a queue, or `open`, followed by the limits that commands have set. */
+export function queueStateCell(view: QueueView, now: number): Cell {
+  const { paused, outboxFull, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
+  const unusual = [
+    ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
+    ...(paused ? ['paused'] : []),
+    ...(outboxFull ? ['outbox full'] : []),
+  ]
+  const limits = [
+    ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
+    ...(rate === undefined ? [] : [`at most ${count(rate.max, 'start')} per ${formatLength(rate.perMs)}`]),
+    ...(maxTasks === undefined ? [] : [`at most ${count(maxTasks, 'task')}`]),
+    ...(maxBytes === undefined ? [] : [`at most ${formatBytes(maxBytes)} of tasks`]),
+    ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
+  ]
+  const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
+  return unusual.length === 0 ? state : ['yellow', state]
+}
+
+interface Shown {
+  readonly slots: readonly SlotView[]
+  readonly pausedQueues: ReadonlySet<string>
+  readonly layout: Layout
+}
+
+function workerLines(worker: WorkerView, { slots, pausedQueues, layout }: Shown): readonly string[] {
+  const name = plain(worker.worker)
+  const pools = worker.pools.toSorted((a, b) => compare(a.queue, b.queue))
+  const rows = tableRows(
+    pools.map((pool) => poolRow(pool, pausedQueues.has(pool.queue))),
+    { ...layout, indent: 2 },
+  )
+  return [
+    ...tableLines([[worker.alive ? name : ['red', name], workerText(worker, layout.now)]], { ...layout, indent: 0 }),
+    ...pools.flatMap(({ queue }, i) => [
+      ...(rows[i] ?? []),
+      ...slotLines(
+        slots.filter((slot) => slot.worker === worker.worker && slot.queue === queue),
+        layout,
+      ),
+    ]),
+  ]
+}
+
+function workerText(shown: WorkerView, now: number): string {
+  const { worker, host, alive, seenAt, startedAt, version, draining, skewMs } = shown
+  return [
+    alive ? (draining ? 'draining' : '') : `no heartbeat for ${formatLength(now - Date.parse(seenAt))}`,
+    alive ? `up ${formatLength(now - Date.parse(startedAt))}` : '',
+    worker.startsWith(host) ? '' : `on ${plain(host)}`,
+    `version ${plain(version)}`,
+    Math.abs(skewMs) < MIN_SKEW_MS
+      ? ''
+      : `clock ${formatLength(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} Redis`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+type Pool = WorkerView['pools'][number]
+
+const RUNNING: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
+
+function poolRow(pool: Pool, queueIsPaused: boolean): Cell[] {
+  const { queue, state, busy, concurrency, paused, stuckHandlers, notReady } = pool
+  const isRunning = RUNNING.includes(state)
+  const isPaused = isRunning && (paused || queueIsPaused)
+  const label = isPaused ? 'paused' : plain(pool.label)
+  const unusual = [
+    stuckHandlers === 0 ? '' : count(stuckHandlers, 'stuck handler'),
+    notReady === undefined ? '' : `not accepting tasks: ${plain(notReady)}`,
+  ]
+  return [
+    plain(queue),
+    isRunning && !isPaused ? label : ['yellow', label],
+    `${busy}/${concurrency}`,
+    unusual.filter(Boolean).join(', '),
+  ]
+}
+
+const QUIET: readonly SlotState[] = ['NEW', 'IDLE']
+
+function slotLines(slots: readonly SlotView[], layout: Layout): readonly string[] {
+  const rows = slots
+    .toSorted((a, b) => a.slot - b.slot)
+    .map((slot): Cell[] => {
+      const { state, since, task } = slot
+      const label = plain(slot.label)
+      return [
+        slotName(slot),
+        QUIET.includes(state) ? label : [state === 'WORKING' ? 'cyan' : 'yellow', label],
+        formatLength(layout.now - Date.parse(since)),
+        plain(task?.task ?? ''),
+        plain(task?.id ?? ''),
+      ]
+    })
+  return tableLines(rows, { ...layout, indent: 4 })
+}
+
+/** Returns a slot's name in the form that `bullpen stop` accepts. */
+function slotName({ worker, queue, slot }: SlotView): string {
+  return `${plain(worker)}/${plain(queue)}/${slot}`
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,138 @@
+// Implements the client's methods for groups, on any transport.
+import {
+  type GroupResults,
+  type GroupSettings,
+  type GroupView,
+  type MemberRequest,
+  type MembersAdded,
+  milliseconds,
+} from '@bullpen/contract'
+import {
+  createGroupId,
+  type GroupTransport,
+  ID_RANDOM_BYTES,
+  MAX_MEMBERS_AT_ONCE,
+  MAX_WAIT_S,
+} from '@bullpen/contract/internal'
+import { assertDefinition, assertList, assertNoId, assertTasks, assertText } from '../arguments.ts'
+import { followStream } from '../events/followed-stream.ts'
+import type { AddOptions, GroupHandle, GroupStreamEvent } from '../group-handle.ts'
+import { randomId } from '../random-id.ts'
+import type { Repeat } from '../repetition.ts'
+import { ResultTimeoutError } from '../result-timeout-error.ts'
+import type { Abortable, WaitOptions } from '../task-handle.ts'
+import { pauseFor, timeLimit } from '../time-limit.ts'
+import { countedFrom } from './counted-from.ts'
+
+export interface CreateGroupOptions extends GroupSettings, Abortable {
+  /** Who creates the group. */
+  readonly by?: string
+}
+
+export interface GroupCalls {
+  /**
+   * Creates a group: tasks that are awaited and cancelled together. The group ends once it is sealed and all its members have ended.
+   *
+   * @example
+   * const group = await client.createGroup({ onError: 'cancel' })
+   * await group.add(resize, images, { seal: true })
+   * const { result } = await group.waitUntilEnded({ timeout: '10m' })
+   */
+  createGroup(options?: CreateGroupOptions): Promise<GroupHandle>
+  /** Returns the handle of a group with this id, without a call. */
+  group(id: string): GroupHandle
+}
+
+/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
+const REPEAT_WAIT_AFTER_MS = 100
+
+/** `retryForMs` is how long `repeat` repeats a call. */
+export function groupCalls(groups: GroupTransport, repeat: Repeat, retryForMs: number): GroupCalls {
+  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<GroupView> {
+    for (;;) {
+      const group = await repeat('look-up', groups.show(id, MAX_WAIT_S * 1_000), signal)
+      if (group.state === 'ended') return group
+      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
+    }
+  }
+
+  async function add(
+    id: string,
+    tasks: readonly MemberRequest[],
+    { seal = false, signal }: AddOptions,
+  ): Promise<MembersAdded> {
+    if (tasks.length === 0) {
+      if (seal) await repeat('idempotent', groups.seal(id), signal)
+      return { start: 0, count: 0, ids: [] }
+    }
+    let start: number | undefined
+    const ids: string[] = []
+    for (let from = 0; from < tasks.length; from += MAX_MEMBERS_AT_ONCE) {
+      const some = tasks.slice(from, from + MAX_MEMBERS_AT_ONCE)
+      const isLast = from + some.length === tasks.length
+      const request = { tasks: some, ...(seal && isLast && { seal }) }
+      const added = await repeat('idempotent', groups.add(id, request, randomId()), signal).catch((error: unknown) => {
+        throw countedFrom(from, error)
+      })
+      start ??= added.start
+      ids.push(...added.ids)
+    }
+    return { start: start ?? 0, count: ids.length, ids }
+  }
+
+  async function* results(id: string, { from = 0, signal }: Abortable & { readonly from?: number }) {
+    for (let next: number | undefined = from; next !== undefined; ) {
+      const page: GroupResults = await repeat('look-up', groups.results(id, next), signal)
+      yield* page.results
+      next = page.next
+    }
+  }
+
+  function handleOf(id: string): GroupHandle {
+    return {
+      id,
+      async add(definition, inputs, { seal, signal, ...call } = {}) {
+        assertDefinition('group().add', definition)
+        assertList('group().add', 'inputs', inputs)
+        const tasks = inputs.map((input) => ({ task: definition.name, input, ...call }))
+        return add(id, tasks, { ...(seal !== undefined && { seal }), ...(signal !== undefined && { signal }) })
+      },
+      async addNamed(tasks, options = {}) {
+        assertTasks('group().addNamed', tasks)
+        return add(id, tasks, options)
+      },
+      seal: ({ signal } = {}) => repeat('idempotent', groups.seal(id), signal),
+      cancel: ({ by, signal } = {}) => repeat('idempotent', groups.cancel(id, by), signal),
+      describe: ({ signal } = {}) => repeat('look-up', groups.show(id, 0), signal),
+      async waitUntilEnded({ timeout = 'none', signal: outer }: WaitOptions = {}) {
+        if (timeout === 'none') return pollUntilEnded(id, outer)
+        const late = () => new ResultTimeoutError(id, timeout, 'group')
+        const limit = timeLimit(milliseconds(timeout, 'timeout'), outer, late)
+        try {
+          return await pollUntilEnded(id, limit.signal)
+        } finally {
+          limit.stop()
+        }
+      },
+      results: (options = {}) => results(id, options),
+      events({ signal } = {}) {
+        const isLast = ({ type }: { readonly type: string }): boolean => type === 'group_ended'
+        const events = followStream(groups.events(id), { signal, retryForMs, isLast })
+        return events as AsyncGenerator<GroupStreamEvent, void, void>
+      },
+    }
+  }
+
+  return {
+    async createGroup({ signal, ...settings } = {}) {
+      assertNoId(settings)
+      const id = createGroupId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
+      const created = await repeat('idempotent', groups.create({ ...settings, id }), signal)
+      return handleOf(created.id)
+    },
+    group(id) {
+      assertText('group', 'the id of a group', id)
+      return handleOf(id)
+    },
+  }
+}

@@ -1,0 +1,101 @@
+// Implements the client's methods for pipelines, on any transport.
+import {
+  type FleetPipelineDefinition,
+  milliseconds,
+  type RunErrors,
+  type RunSettingsOptions,
+  type RunView,
+} from '@bullpen/contract'
+import { createRunId, ID_RANDOM_BYTES, MAX_WAIT_S, type RunTransport } from '@bullpen/contract/internal'
+import { assertText } from '../arguments.ts'
+import type { Repeat } from '../repetition.ts'
+import { ResultTimeoutError } from '../result-timeout-error.ts'
+import { RunEndedError, type RunHandle } from '../run-handle.ts'
+import type { Abortable, WaitOptions } from '../task-handle.ts'
+import { pauseFor, timeLimit } from '../time-limit.ts'
+
+export interface StartPipelineOptions extends RunSettingsOptions, Abortable {
+  /** Who starts the pipeline. */
+  readonly by?: string
+}
+
+export interface RunCalls {
+  /**
+   * Starts a pipeline, which must be in the catalogue of the API. The client repeats the call without starting the pipeline twice.
+   *
+   * @example
+   * const run = await client.startPipeline(digestTree, { directory: '/srv' })
+   * const digests = await run.output({ timeout: '10m' })
+   */
+  startPipeline<Input, Output>(
+    pipeline: FleetPipelineDefinition<Input, Output>,
+    input: Input,
+    options?: StartPipelineOptions,
+  ): Promise<RunHandle<Output>>
+  /** Returns the handle of a run with this id, without a call. */
+  run(id: string): RunHandle
+}
+
+/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
+const REPEAT_WAIT_AFTER_MS = 100
+
+export function runCalls(runs: RunTransport, repeat: Repeat): RunCalls {
+  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<RunView> {
+    for (;;) {
+      const run = await repeat('look-up', runs.show(id, MAX_WAIT_S * 1_000), signal)
+      if (run.state === 'ended') return run
+      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
+    }
+  }
+
+  async function waitUntilEnded(id: string, { timeout = 'none', signal }: WaitOptions): Promise<RunView> {
+    if (timeout === 'none') return pollUntilEnded(id, signal)
+    const late = () => new ResultTimeoutError(id, timeout, 'run')
+    const limit = timeLimit(milliseconds(timeout, 'timeout'), signal, late)
+    try {
+      return await pollUntilEnded(id, limit.signal)
+    } finally {
+      limit.stop()
+    }
+  }
+
+  async function* errors(id: string, { signal }: Abortable) {
+    for (let next: number | undefined = 0; next !== undefined; ) {
+      const page: RunErrors = await repeat('look-up', runs.errors(id, next), signal)
+      yield* page.errors
+      next = page.next
+    }
+  }
+
+  function handleOf<Output>(id: string): RunHandle<Output> {
+    return {
+      id,
+      describe: ({ signal } = {}) => repeat('look-up', runs.show(id, 0), signal),
+      waitUntilEnded: (options = {}) => waitUntilEnded(id, options),
+      async output(options = {}) {
+        const run = await waitUntilEnded(id, options)
+        if (run.result !== 'completed') throw new RunEndedError(run)
+        // The API has stored what the pipeline's own last stage has returned.
+        return run.output as Output
+      },
+      cancel: ({ by, signal } = {}) => repeat('idempotent', runs.cancel(id, by), signal),
+      errors: (options = {}) => errors(id, options),
+    }
+  }
+
+  return {
+    async startPipeline(pipeline, input, { signal, ...settings } = {}) {
+      if (pipeline?.kind !== 'pipeline') {
+        throw new TypeError('startPipeline: expected the result of definePipeline as the first argument')
+      }
+      const id = createRunId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
+      const request = { ...settings, pipeline: pipeline.name, input, id }
+      const started = await repeat('idempotent', runs.start(request), signal)
+      return handleOf(started.id)
+    },
+    run(id) {
+      assertText('run', 'the id of a run', id)
+      return handleOf(id)
+    },
+  }
+}

@@ -1,0 +1,127 @@
+// Streams of events in a client: on each transport, and with servers that break off.
+import { randomUUID } from 'node:crypto'
+import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { createClient } from '../index.ts'
+import { api, problem } from '../server.fixture.ts'
+import { TRANSPORTS } from '../transports.fixture.ts'
+import { serverSentEvents } from './event-source.ts'
+
+const report = defineTask({ name: 'report.build', queue: 'reports', input: z.object({ n: z.int() }) })
+const brief = defineTask({ name: 'brief.task', queue: 'reports', kind: 'short', input: z.object({}) })
+const catalogue = defineCatalogue(report, brief)
+
+describe.each(TRANSPORTS)('over %s', (_, open) => {
+  it('a handle streams what happens to its task, from the enqueue to the end', async () => {
+    const client = createClient({ transport: await open(catalogue, `t-${randomUUID().slice(0, 12)}`) })
+    onTestFinished(() => client.close())
+    const task = await client.enqueue(report, { n: 1 }, { tags: ['a'] })
+    const events: { readonly type: string }[] = []
+    for await (const event of task.events()) {
+      events.push(event)
+      if (event.type === 'enqueued') await task.cancel({ by: 'ann' })
+    }
+    expect(events).toMatchObject([
+      { type: 'enqueued', taskId: task.id, task: 'report.build', queue: 'reports', tags: ['a'] },
+      { type: 'ended', status: 'cancelled', by: expect.stringMatching(/^ann/) },
+    ])
+  })
+
+  it('a stream that the API rejects throws the problem', async () => {
+    const client = createClient({ transport: await open(catalogue, `t-${randomUUID().slice(0, 12)}`) })
+    onTestFinished(() => client.close())
+    const task = await client.enqueue(brief, {})
+    await expect(task.events().next()).rejects.toMatchObject({ code: 'no_events' })
+    await expect(client.taskEvents('reports-01jd3v7n8q0000000000000000').next()).rejects.toMatchObject({
+      code: 'task_not_found',
+    })
+  })
+
+  it('a stream ends when its signal aborts', async () => {
+    const client = createClient({ transport: await open(catalogue, `t-${randomUUID().slice(0, 12)}`) })
+    onTestFinished(() => client.close())
+    const task = await client.enqueue(report, { n: 1 })
+    const stop = new AbortController()
+    const events = task.events({ signal: stop.signal })
+    expect((await events.next()).value).toMatchObject({ type: 'enqueued' })
+    const next = events.next()
+    stop.abort(new Error('enough'))
+    await expect(next).rejects.toThrow('enough')
+  })
+})
+
+const ID = 'reports-01jd3v7n8q0000000000000000'
+const HEADERS = { 'content-type': 'text/event-stream; charset=utf-8' }
+const frame = (id: string, event: object): string => `id: ${id}\nevent: x\ndata: ${JSON.stringify(event)}\n\n`
+const about = { at: '2030-01-01T00:00:00.000Z', queue: 'reports', taskId: ID, task: 'report.build' }
+const started = (id: string) => frame(id, { type: 'started', id, ...about, attempt: 1, fencingToken: 1, worker: 'w:1' })
+const ended = (id: string) => frame(id, { type: 'ended', id, ...about, status: 'completed' })
+
+it('a stream that breaks off is resumed after its last event', async () => {
+  const { client, seen } = await api([
+    [200, `retry: 1\n\n${started('1-0')}${started('2-0')}`, HEADERS],
+    'break',
+    problem('redis_unavailable', 503),
+    [200, `${frame('2-1', { type: 'from_the_future' })}id: 2-2\n\n`, HEADERS],
+    [200, `retry: 5\nevent: disconnected\ndata: {"type":"disconnected","reason":"shutting_down"}\n\n`, HEADERS],
+    [200, `: heartbeat\n\n${started('3-0')}${ended('4-0')}`, HEADERS],
+  ])
+  const events: string[] = []
+  for await (const event of client.taskEvents(ID)) events.push(`${event.type} ${event.id}`)
+  expect(events).toEqual(['started 1-0', 'started 2-0', 'started 3-0', 'ended 4-0'])
+  expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual([
+    undefined,
+    ...Array(3).fill('2-0'),
+    // The client passes over an event that it does not know, and a position without an event.
+    ...Array(2).fill('2-2'),
+  ])
+  expect(seen[0]).toMatchObject({
+    method: 'GET',
+    url: `/v1/tasks/${ID}/events`,
+    headers: { authorization: 'Bearer k' },
+  })
+})
+
+it('a stream that stays unavailable throws after retryFor, and not before', async () => {
+  const { client } = await api([[200, started('1-0'), HEADERS], 'break'], { retryFor: '300ms' })
+  const events = client.taskEvents(ID)
+  expect((await events.next()).value).toMatchObject({ type: 'started' })
+  const since = performance.now()
+  await expect(events.next()).rejects.toMatchObject({ code: 'unreachable' })
+  // The first failure follows a pause of at least 80 ms. A timer may fire 1 ms early.
+  expect(performance.now() - since).toBeGreaterThanOrEqual(379)
+})
+
+it('a queue and a tag are streamed until the reader leaves', async () => {
+  const { client, seen } = await api([
+    [200, `${frame('1-0', { type: 'snapshot', id: '1-0', queues: {} })}${started('2-0')}`, HEADERS],
+  ])
+  for await (const event of client.events({ queue: 'reports' })) {
+    if (event.type === 'started') break
+  }
+  for await (const event of client.events({ tag: 'order:7' })) {
+    expect(event.type).toBe('snapshot')
+    break
+  }
+  await eventually(() => seen.length === 2)
+  expect(seen.map(({ url }) => url)).toEqual(['/v1/queues/reports/events', '/v1/events?tag=order%3A7'])
+})
+
+it('events are parsed however they are divided into chunks', async () => {
+  const text = 'retry: 7\r\n\r\nid: 1\ndata: {"ü":1}\n\n: comment\nid\ndata:a\ndata: b\n\nid: 9\n\ndata: unfinished'
+  const bytes = new TextEncoder().encode(text)
+  for (const size of [1, 2, 3, 7, bytes.length]) {
+    const chunks = async function* () {
+      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+    }
+    const events: unknown[] = []
+    for await (const event of serverSentEvents(chunks())) events.push(event)
+    expect(events).toEqual([
+      { id: '1', data: '{"ü":1}', retryMs: 7 },
+      { id: '', data: 'a\nb', retryMs: 7 },
+      { id: '9', data: undefined, retryMs: 7 },
+    ])
+  }
+})

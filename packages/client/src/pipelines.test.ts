@@ -1,0 +1,96 @@
+// Tests pipelines with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
+import { randomUUID } from 'node:crypto'
+import {
+  defineCatalogue,
+  defineHandler,
+  definePipeline,
+  defineReduceHandler,
+  defineReducer,
+  defineSource,
+  defineSourceHandler,
+  defineTask,
+  type RunErrorView,
+  TaskError,
+} from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { createClient, RunEndedError } from './index.ts'
+import { TRANSPORTS } from './transports.fixture.ts'
+
+const input = z.object({ numbers: z.array(z.int()) })
+const item = z.object({ n: z.int() })
+const queue = 'numbers'
+const gen = defineSource({ name: 'numbers.gen', queue, input, item })
+const square = defineTask({ name: 'numbers.square', queue, input: item, output: item, retry: { maxAttempts: 1 } })
+const list = defineReducer({ name: 'numbers.list', queue, input, item, output: z.array(z.int()) })
+const squares = definePipeline('squares').source(gen).map(square, { concurrency: 2 }).map(square).reduce(list)
+const most = definePipeline('most', { onError: 'collect' }).source(gen).map(square).reduce(list)
+const catalogue = defineCatalogue(gen, square, list, squares, most)
+const handlers = {
+  'numbers.gen': defineSourceHandler(gen, import.meta.url, function* ({ numbers }) {
+    for (const n of numbers) yield { n }
+  }),
+  'numbers.square': defineHandler(square, import.meta.url, async ({ input: { n }, signal }) => {
+    if (n < 0) throw new TaskError('negative', 'the number is negative', { retryable: false })
+    if (n > 1_000) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    return { n: n * n }
+  }),
+  'numbers.list': defineReduceHandler(list, import.meta.url, (items) => items.map(({ n }) => n)),
+}
+
+describe.each(TRANSPORTS)('a client over %s', (_, open) => {
+  async function setup() {
+    const namespace = `t-${randomUUID().slice(0, 12)}`
+    const client = createClient({ transport: await open(catalogue, namespace) })
+    onTestFinished(() => client.close())
+    const config = { redisUrl: inject('redisUrl'), namespace, port: 0, logLevel: 'silent' } as const
+    const worker = createWorker({ catalogue, handlers, config })
+    onTestFinished(async () => void (await worker.drain()))
+    await worker.start()
+    return client
+  }
+
+  test('squares the squares of 2 and 3', async () => {
+    const client = await setup()
+    const run = await client.startPipeline(squares, { numbers: [2, 3] })
+    expect(await run.output({ timeout: '10s' })).toEqual([16, 81])
+    expect(await run.describe()).toMatchObject({ state: 'ended', result: 'completed', results: 2, output: [16, 81] })
+  })
+
+  test('learns which item has failed', async () => {
+    const client = await setup()
+    const run = await client.startPipeline(squares, { numbers: [2, -3] })
+    const error = await run.output({ timeout: '10s' }).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RunEndedError)
+    expect(error).toMatchObject({ run: { result: 'failed', firstError: { stage: 1, position: 1, end: 'dead' } } })
+  })
+
+  test('gets the output of a pipeline that collects errors, and its errors', async () => {
+    const client = await setup()
+    const run = await client.startPipeline(most, { numbers: [2, -3, 4] })
+    expect(await run.output({ timeout: '10s' })).toEqual([4, 16])
+    const errors: RunErrorView[] = []
+    for await (const error of run.errors()) errors.push(error)
+    expect(errors).toMatchObject([{ stage: 1, position: 1, end: 'dead', error: { code: 'negative' } }])
+  })
+
+  test('cancels a run from outside', async () => {
+    const client = await setup()
+    const { id } = await client.startPipeline(squares, { numbers: [2_000, 1] }, { by: 'ann' })
+    const run = client.run(id)
+    await expect.poll(async () => (await run.describe()).stages[0]?.running).toBeGreaterThan(0)
+    expect(await run.cancel({ by: 'bob' })).toMatchObject({ stopReason: 'cancelled' })
+    expect(await run.waitUntilEnded({ timeout: '10s' })).toMatchObject({ result: 'cancelled' })
+  })
+
+  test('is refused if the input or the run is wrong', async () => {
+    const client = await setup()
+    await expect(client.startPipeline(squares, { numbers: ['x'] as never })).rejects.toMatchObject({
+      code: 'invalid_input',
+    })
+    await expect(client.run('run-01jd3v7n8q0000000000000000').describe()).rejects.toMatchObject({
+      code: 'run_not_found',
+    })
+  })
+})

@@ -1,0 +1,41 @@
+// Defines the handle of a pipeline's run.
+import type { RunErrorView, RunView } from '@bullpen/contract'
+import type { Abortable, WaitOptions } from './task-handle.ts'
+
+export interface RunHandle<Output = unknown> {
+  readonly id: string
+  /** Returns the run's current state, with the number of waiting, running and ended items in each stage. */
+  describe(options?: Abortable): Promise<RunView>
+  /** Resolves to the run once it has ended. @throws ResultTimeoutError if `timeout` expires first. */
+  waitUntilEnded(options?: WaitOptions): Promise<RunView>
+  /**
+   * Waits until the run has ended, and returns the output of the pipeline's reduction, or undefined if it has none. Rejects with
+   * {@link RunEndedError} if the run is not completed, and with {@link ResultTimeoutError} if `timeout` expires first.
+   */
+  output(options?: WaitOptions): Promise<Output>
+  /** Cancels the run: no further task of it starts, and running ones receive an abort signal. Idempotent. */
+  cancel(options?: Abortable & { readonly by?: string }): Promise<RunView>
+  /** Returns the errors that the run has collected, in the order in which they occurred. The client reads 200 at a time. */
+  errors(options?: Abortable): AsyncIterable<RunErrorView>
+}
+
+/** Reports that a run has failed or was cancelled. */
+export class RunEndedError extends Error {
+  override readonly name = 'RunEndedError'
+  /** The run as it has ended. */
+  readonly run: RunView
+
+  constructor(run: RunView) {
+    const { id, result, stopReason, firstError, source } = run
+    const why =
+      firstError !== undefined
+        ? `: ${firstError.task} is ${firstError.end}`
+        : source.state === 'failed'
+          ? ': its source has failed'
+          : stopReason === undefined
+            ? ''
+            : ` (${stopReason})`
+    super(`run ${id} has ended as ${result}${why}`)
+    this.run = run
+  }
+}

@@ -1,0 +1,167 @@
+// Defines pipelines that run across the fleet: each stage is a task, which any worker runs.
+
+import type { z } from 'zod'
+import type { InputOf, OutputOf, TaskDefinition } from '../definition/task-definition.ts'
+import { BullpenError } from '../errors/errors.ts'
+import type { RunOnError } from './run-states.ts'
+import type { ReducerDefinition, SourceDefinition } from './stage-definitions.ts'
+
+export interface FleetPipelineOptions {
+  /**
+   * What happens when an item fails: 'cancel' stops the run, which then fails, and 'collect' keeps the error and lets the other items
+   * continue. Defaults to 'cancel'.
+   */
+  readonly onError?: RunOnError
+  /** How many collected errors are kept, from 1 to 10,000. Further errors are counted. Defaults to 1,000. */
+  readonly maxErrors?: number
+  /**
+   * Whether the results are in the order in which the source has yielded their items. If false, they are in the order in which they
+   * arrive. Defaults to true.
+   */
+  readonly ordered?: boolean
+}
+
+export interface FleetMapOptions {
+  /** The maximum number of the stage's tasks that have not ended, on all workers together. From 1 to 1,000. Defaults to 1. */
+  readonly concurrency?: number
+  /**
+   * How many of the stage's outputs may wait for the next stage, beyond those for which `concurrency` leaves room. From 0 to 10,000.
+   * Defaults to `concurrency`.
+   */
+  readonly buffer?: number
+}
+
+export interface FleetStage {
+  readonly task: TaskDefinition
+  readonly concurrency: number
+  readonly buffer: number
+}
+
+/** A pipeline that a client can start. The type parameters are what it takes and what it returns. */
+export interface FleetPipelineDefinition<Input = never, Output = unknown> {
+  readonly kind: 'pipeline'
+  readonly name: string
+  readonly onError: RunOnError
+  readonly maxErrors: number
+  readonly ordered: boolean
+  readonly source: SourceDefinition
+  readonly stages: readonly FleetStage[]
+  /** After how many results a run stops. Undefined if it takes all of them. */
+  readonly takes: number | undefined
+  readonly reduction: { readonly task: ReducerDefinition; readonly maxBytes: number } | undefined
+  /** Exists only for the compiler. */
+  readonly types?: { readonly input: (input: Input) => void; readonly output: Output }
+}
+
+/** A pipeline to which stages can be added. Each method returns a new pipeline. */
+export interface FleetPipeline<Input, Item> extends FleetPipelineDefinition<Input, undefined> {
+  /**
+   * Adds a stage that runs a task for each item. The task's output is the next stage's input. If a task has no output, its item is dropped.
+   * Throws `invalid_definition` if an option is out of range.
+   */
+  map<D extends TaskDefinition>(
+    task: Item extends InputOf<D> ? D : never,
+    options?: FleetMapOptions,
+  ): FleetPipeline<Input, Passed<OutputOf<D>>>
+  /** Stops the run when it has this many results: the tasks of the source and of all stages are then cancelled. */
+  take(count: number): FleetPipeline<Input, Item>
+  /**
+   * Ends the pipeline with a task that gets all results. Redis keeps the results until this task has run. A run fails if its results take
+   * more than `maxBytes` of JSON, which is from 1 byte to 256 MiB and defaults to 16 MiB.
+   */
+  reduce<D extends ReducerDefinition>(
+    task: Item extends z.input<D['item']> ? D : never,
+    options?: { readonly maxBytes?: number },
+  ): FleetPipelineDefinition<Input, OutputOf<D>>
+}
+
+/** What reaches the next stage. */
+// biome-ignore lint/suspicious/noConfusingVoidType: the output of a task without an output schema.
+type Passed<Output> = Exclude<Output, undefined | void>
+
+export const MAX_PIPELINE_STAGES = 16
+const MAX_CONCURRENCY = 1_000
+const MAX_BUFFER = 10_000
+const MAX_WINDOW = 20_000
+const MAX_ERRORS = 10_000
+const DEFAULT_RESULT_BYTES = 16 * 2 ** 20
+const MAX_RESULT_BYTES = 256 * 2 ** 20
+
+/** Returns a pipeline that begins with this source. @throws BullpenError `invalid_definition`. */
+export function fleetPipeline<S extends SourceDefinition>(
+  name: string,
+  { onError = 'cancel', maxErrors = 1_000, ordered = true }: FleetPipelineOptions,
+  source: S,
+): FleetPipeline<InputOf<S>, z.output<S['item']>> {
+  const fail = failing(name)
+  checkCount('maxErrors', maxErrors, 1, MAX_ERRORS, fail)
+  return extended<InputOf<S>, z.output<S['item']>>({
+    ...{
+      kind: 'pipeline',
+      name,
+      onError,
+      maxErrors,
+      ordered,
+      source,
+      stages: [],
+      takes: undefined,
+      reduction: undefined,
+    },
+  })
+}
+
+function extended<Input, Item>(definition: FleetPipelineDefinition): FleetPipeline<Input, Item> {
+  const { name, stages, takes } = definition
+  const fail = failing(name)
+  return Object.freeze({
+    ...(definition as FleetPipelineDefinition<Input, undefined>),
+
+    map<D extends TaskDefinition>(task: unknown, { concurrency = 1, buffer = concurrency }: FleetMapOptions = {}) {
+      if (!isTask(task)) fail('map expects a task definition, because the source of this pipeline is a task')
+      if (takes !== undefined) fail('take must be followed by reduce, or be the last stage')
+      checkCount('concurrency', concurrency, 1, MAX_CONCURRENCY, fail)
+      checkCount('buffer', buffer, 0, MAX_BUFFER, fail)
+      const added = [...stages, Object.freeze({ task: task as TaskDefinition, concurrency, buffer })]
+      if (added.length > MAX_PIPELINE_STAGES) fail(`a pipeline may have at most ${MAX_PIPELINE_STAGES} stages`)
+      const window = added.reduce((sum, stage) => sum + stage.concurrency + stage.buffer, 0)
+      if (window > MAX_WINDOW)
+        fail(`concurrency and buffer of all stages add up to ${window}; expected at most ${MAX_WINDOW}`)
+      return extended<Input, Passed<OutputOf<D>>>({ ...definition, stages: Object.freeze(added) })
+    },
+
+    take(count: number) {
+      checkCount('the count of take', count, 1, Number.MAX_SAFE_INTEGER, fail)
+      if (takes !== undefined) fail('take was called twice; call it at most once')
+      return extended<Input, Item>({ ...definition, takes: count })
+    },
+
+    reduce<D extends ReducerDefinition>(task: unknown, { maxBytes = DEFAULT_RESULT_BYTES } = {}) {
+      if (!isTask(task) || !('item' in task)) fail('reduce expects the result of defineReducer')
+      checkCount('maxBytes', maxBytes, 1, MAX_RESULT_BYTES, fail)
+      const reduction = Object.freeze({ task: task as ReducerDefinition, maxBytes })
+      return Object.freeze({ ...definition, reduction }) as FleetPipelineDefinition<Input, OutputOf<D>>
+    },
+  })
+}
+
+/** Returns the tasks of a pipeline, in the order of its stages. */
+export function tasksOf({ source, stages, reduction }: FleetPipelineDefinition): readonly TaskDefinition[] {
+  return [source, ...stages.map(({ task }) => task), ...(reduction === undefined ? [] : [reduction.task])]
+}
+
+type Fail = (problem: string) => never
+
+const failing =
+  (name: string): Fail =>
+  (problem) => {
+    throw new BullpenError('invalid_definition', `pipeline ${JSON.stringify(name)}: ${problem}`)
+  }
+
+function checkCount(what: string, value: unknown, least: number, most: number, fail: Fail): void {
+  if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return
+  fail(`${what} is ${JSON.stringify(value)}; expected a whole number from ${least} to ${most}`)
+}
+
+function isTask(value: unknown): value is TaskDefinition {
+  return typeof value === 'object' && value !== null && 'queue' in value && 'input' in value
+}

@@ -1,0 +1,33 @@
+// Creates and parses the ids of pipeline runs. An id is generated before Redis is called, and sorts by time.
+import { BullpenError } from '../errors/errors.ts'
+import { createTaskId, readTaskId } from './task-id.ts'
+
+declare const brand: unique symbol
+
+/** `run-<26 characters>`, where the characters are those of a task id: 48 bits of time and 80 random bits. */
+export type RunId = string & { readonly [brand]: 'RunId' }
+
+const PREFIX = 'run'
+
+/** Creates an id. `now` is in milliseconds since 1970, and `random` contains at least `ID_RANDOM_BYTES` random bytes. */
+export function createRunId(now: number, random: Uint8Array): RunId {
+  return createTaskId(PREFIX, now, random) as string as RunId
+}
+
+/** Reads the creation time from an id, in ms since 1970. Returns undefined if the string is not the id of a run. */
+export function readRunId(text: string): { readonly id: RunId; readonly createdAt: number } | undefined {
+  const read = readTaskId(text)
+  return read?.queue === PREFIX ? { id: text as RunId, createdAt: read.createdAt } : undefined
+}
+
+/** Returns the string as the id of a run. @throws BullpenError `run_not_found` if it is not one. */
+export function runId(text: string): RunId {
+  const read = readRunId(text)
+  if (read === undefined) {
+    throw new BullpenError(
+      'run_not_found',
+      `${JSON.stringify(text)} is not the id of a run; one looks like 'run-01jd3v7n8q0000000000000000'`,
+    )
+  }
+  return read.id
+}

@@ -1,0 +1,60 @@
+// Plans the run of a pipeline: checks its input and its settings, and creates the tasks from which those of the run are made.
+import {
+  BullpenError,
+  type FleetPipelineDefinition,
+  milliseconds,
+  type RunId,
+  type RunSettingsOptions,
+  type TaskId,
+} from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES, tasksOf } from '@bullpen/contract/internal'
+import type { NewRun } from '../ports/broker/runs.ts'
+import { checkInput } from '../task/check-call.ts'
+import { newTask } from '../task/new-task.ts'
+
+const TOTAL = { min: milliseconds('1s'), max: milliseconds('30d'), default: milliseconds('7d') }
+const KEEP = { min: milliseconds('1s'), max: milliseconds('30d'), default: milliseconds('1d') }
+
+export interface PlanRunOptions extends RunSettingsOptions {
+  readonly id: RunId
+  readonly by: string
+  readonly input: unknown
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly correlationId: string | undefined
+}
+
+/** @throws BullpenError `invalid_input`, `invalid_request` or `invalid_duration`. */
+export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptions): NewRun {
+  const { id, by, input, now, correlationId, totalTimeout, keep } = options
+  const { name, onError, maxErrors, ordered, takes: take, source, stages, reduction: reduce } = pipeline
+  for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
+  const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
+  const keepMs = keep === undefined ? KEEP.default : milliseconds(keep, 'keep')
+  if (totalMs < TOTAL.min || totalMs > TOTAL.max) refuse('/totalTimeout', "expected a duration from '1s' to '30d'")
+  if (keepMs < KEEP.min || keepMs > KEEP.max) refuse('/keep', "expected a duration from '1s' to '30d'")
+  const inputs = new Set<unknown>([source, reduce?.task])
+  return {
+    settings: {
+      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, totalMs, keepMs },
+      source: { task: source.name, queue: source.queue },
+      stages: stages.map(({ task, concurrency, buffer }) => ({
+        task: task.name,
+        queue: task.queue,
+        concurrency,
+        buffer,
+      })),
+      reduce: reduce === undefined ? undefined : { queue: reduce.task.queue, maxBytes: reduce.maxBytes },
+    },
+    tasks: tasksOf(pipeline).map((task) =>
+      newTask(task, inputs.has(task) ? input : undefined, {}, { id: NO_ID, enqueuedAt: now, correlationId }),
+    ),
+  }
+}
+
+/** The ids of the run's tasks are derived from the run's id. */
+const NO_ID: TaskId = createTaskId('run', 0, new Uint8Array(ID_RANDOM_BYTES))
+
+function refuse(pointer: string, message: string): never {
+  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
+}

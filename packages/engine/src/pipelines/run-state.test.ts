@@ -1,0 +1,335 @@
+// Tests that any sequence of changes keeps the laws of a run: its bounds hold, each item passes each stage once, and it always ends.
+import { createRunId, MEMBER_ENDS } from '@bullpen/contract/internal'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { RunSettings } from '../ports/broker/runs.ts'
+import {
+  emitItems,
+  endRunTasks,
+  FORCED_RUN_END_MS,
+  freeOf,
+  type RunEffect,
+  type RunModel,
+  type RunStep,
+  runTaskName,
+  startRun,
+  stopRun,
+  visitRun,
+  windowOf,
+} from './run-state.ts'
+
+const id = createRunId(0, new Uint8Array(10))
+const TOTAL_MS = 1_000
+
+const settings = fc
+  .record({
+    onError: fc.constantFrom('cancel' as const, 'collect' as const),
+    maxErrors: fc.nat({ max: 3 }),
+    ordered: fc.boolean(),
+    take: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
+    stages: fc.array(
+      fc.record({
+        task: fc.constant('digest'),
+        queue: fc.constantFrom('cpu', 'web'),
+        concurrency: fc.integer({ min: 1, max: 3 }),
+        buffer: fc.nat({ max: 3 }),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+    reduce: fc.option(fc.record({ queue: fc.constant('reduce'), maxBytes: fc.constantFrom(3, 1_000) }), {
+      nil: undefined,
+    }),
+  })
+  .map((drawn): RunSettings => {
+    return {
+      id,
+      pipeline: 'p',
+      by: 'test',
+      source: { task: 'walk', queue: 'io' },
+      totalMs: TOTAL_MS,
+      keepMs: 1,
+      ...drawn,
+    }
+  })
+
+const action = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('emit' as const), count: fc.nat({ max: 6 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('emit last' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('emit again' as const) }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      kind: fc.constant('end' as const),
+      // Which of the tasks that have not ended.
+      which: fc.nat({ max: 50 }),
+      end: fc.oneof(
+        { weight: 12, arbitrary: fc.constant('completed' as const) },
+        { weight: 1, arbitrary: fc.constantFrom(...MEMBER_ENDS) },
+      ),
+      drops: fc.nat({ max: 5 }).map((drawn) => drawn === 0),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('end again' as const), which: fc.nat({ max: 50 }) }) },
+)
+
+type Action = typeof action extends fc.Arbitrary<infer T> ? T : never
+
+const stop = fc.constantFrom('none', 'none', 'none', 'cancel', 'time out', 'force')
+
+/** A run with what a correct world would do about it: the source's items are '0', '1', …, and each stage passes its item on. */
+function world(given: RunSettings) {
+  let step = startRun(given, 0)
+  let last: Parameters<typeof emitItems>[1] | undefined
+  const effects: RunEffect[] = [...step.effects]
+  const ended: string[] = []
+  const isEmitted = (): boolean => step.model.run.source.isExhausted
+  const apply = (next: RunStep | 'stopped' | 'fenced'): void => {
+    if (typeof next === 'string') return
+    step = next
+    effects.push(...next.effects)
+    checkLaws(step.model)
+  }
+  const emit = (count: number, isLast: boolean): void => {
+    const { run } = step.model
+    const from = run.source.emitted
+    const values = Array.from({ length: Math.min(count, Math.max(0, freeOf(run))) }, (_, i) => `${from + i}`)
+    last = { segment: run.source.segment, fencingToken: 1, from, values, digest: `d${from}`, cursor: '', isLast }
+    apply(emitItems(step.model, last, 0))
+  }
+  const end = (name: string, how: Extract<Action, { kind: 'end' }>['end'], drops: boolean): void => {
+    const [stage = 0, position = 0] = name.split('.').map(Number)
+    ended.push(name)
+    const value = how === 'completed' && !drops ? `${position}` : undefined
+    apply(endRunTasks(step.model, [{ stage, position, end: how, value }], 0))
+  }
+  return {
+    effects,
+    model: () => step.model,
+    apply,
+    act(each: Action): void {
+      const tasks = [...step.model.tasks]
+      switch (each.kind) {
+        case 'emit':
+          if (!isEmitted()) emit(each.count, false)
+          return
+        case 'emit last':
+          if (!isEmitted()) emit(0, true)
+          return
+        case 'emit again': {
+          const before = step.model
+          if (last !== undefined) apply(emitItems(step.model, last, 0))
+          expect(step.model.run.source.emitted).toBe(before.run.source.emitted)
+          expect(step.model.tasks).toEqual(before.tasks)
+          return
+        }
+        case 'end': {
+          const name = tasks[each.which % Math.max(1, tasks.length)]
+          if (name !== undefined) end(name, each.end, each.drops && !name.startsWith('0.'))
+          return
+        }
+        case 'end again': {
+          const name = ended[each.which % Math.max(1, ended.length)]
+          const before = step.model
+          if (name !== undefined && !before.tasks.has(name)) {
+            end(name, 'dead', false)
+            expect(step.model).toBe(before)
+          }
+          return
+        }
+      }
+    },
+    /** Lets the source yield up to `items` items, and every task succeed, until the run has ended. */
+    runToEnd(items: number): void {
+      for (let turns = 0; step.model.run.state !== 'ended'; turns++) {
+        if (turns > 10_000) throw new Error(`the run does not end: ${JSON.stringify(step.model.run)}`)
+        const { source, state } = step.model.run
+        if (source.state === 'active' && !isEmitted() && state === 'running') {
+          emit(items - source.emitted, false)
+          if (step.model.run.source.emitted >= items) emit(0, true)
+        }
+        const [name] = [...step.model.tasks].toSorted((one, other) => Number(one[0] !== '0') - Number(other[0] !== '0'))
+        const item = [...step.model.tasks].find((task) => !task.startsWith('0.'))
+        end(item ?? name ?? '', 'completed', false)
+      }
+    },
+  }
+}
+
+function checkLaws({ run, tasks, waiting, early }: RunModel): void {
+  const { settings: given, stages, source, left, stopped } = run
+  const names = [...tasks]
+  for (const [i, { concurrency, buffer }] of given.stages.entries()) {
+    const running = names.filter((name) => name.startsWith(`${i + 1}.`)).length
+    expect(stages[i]?.running).toBe(running)
+    expect(running).toBeLessThanOrEqual(concurrency)
+    expect(stages[i]?.waiting).toBe(waiting[i]?.length)
+    if (i > 0) {
+      const before = given.stages[i - 1] ?? { concurrency: 0, buffer: 0 }
+      expect(waiting[i]?.length).toBeLessThanOrEqual(before.concurrency + before.buffer)
+    }
+    if (stopped === undefined) expect(buffer + concurrency).toBeGreaterThan(0)
+  }
+  expect(source.emitted - left).toBeLessThanOrEqual(windowOf(given))
+  expect(names.some((name) => name.startsWith('0.'))).toBe(source.state === 'active')
+  expect(run.state === 'ended').toBe(run.ended !== undefined)
+  if (run.state === 'ended') expect(tasks.size).toBe(0)
+  if (stopped !== undefined) {
+    expect(waiting.flat()).toEqual([])
+    return
+  }
+  const inside = stages.reduce((sum, counts) => sum + counts.running + counts.waiting, 0)
+  expect(source.emitted).toBe(left + inside + early.size)
+  // Nothing that could start waits, so that a run never stands still.
+  if (run.state === 'running') expect(tasks.size).toBeGreaterThan(0)
+}
+
+const startsOf = (effects: readonly RunEffect[]) =>
+  effects.flatMap((effect) => (effect.kind === 'start' ? [runTaskName(effect.stage, effect.position)] : []))
+
+const resultsOf = (effects: readonly RunEffect[]) =>
+  effects.flatMap((effect) => (effect.kind === 'result' ? [Number(effect.value)] : []))
+
+it('bounds hold, every task starts once, and the run ends once, whatever happens', () => {
+  fc.assert(
+    fc.property(settings, fc.array(action, { maxLength: 80 }), stop, (given, actions, how) => {
+      const { act, apply, model, effects, runToEnd } = world(given)
+      for (const each of actions) act(each)
+      const cancel = { at: 5, reason: 'cancelled', by: 'ann' } as const
+      if (how === 'cancel') apply(stopRun(model(), cancel))
+      if (how === 'time out') apply(visitRun(model(), TOTAL_MS))
+      const before = model()
+      if (how === 'force' && before.run.state !== 'ended') {
+        apply(stopRun(before, cancel))
+        apply(visitRun(model(), (model().run.stopped?.at ?? 0) + FORCED_RUN_END_MS))
+        expect(model().run.state).toBe('ended')
+      } else runToEnd(30)
+      const starts = startsOf(effects)
+      expect(new Set(starts).size).toBe(starts.length)
+      expect(effects.filter(({ kind }) => kind === 'ended')).toHaveLength(1)
+      const { run } = model()
+      const isStarted = starts.includes(runTaskName(given.stages.length + 1, 0))
+      if (run.ended?.result === 'completed') expect(isStarted).toBe(given.reduce !== undefined)
+      if (given.take !== undefined) expect(run.results).toBeLessThanOrEqual(given.take)
+      if (given.reduce !== undefined) {
+        const results = resultsOf(effects)
+        expect(results).toHaveLength(run.results)
+        if (given.ordered) expect(results).toEqual(results.toSorted((one, other) => one - other))
+      }
+      expect(effects.filter(({ kind }) => kind === 'error').length).toBeLessThanOrEqual(given.maxErrors)
+      const ended = model()
+      apply(stopRun(ended, cancel))
+      expect(model()).toBe(ended)
+    }),
+    { numRuns: 400 },
+  )
+})
+
+it('a run without errors passes every item through every stage, and is completed with all results', () => {
+  fc.assert(
+    fc.property(settings, fc.nat({ max: 60 }), (given, items) => {
+      const whole = { ...given, take: undefined, reduce: { queue: 'reduce', maxBytes: 1_000 } }
+      const { model, effects, runToEnd } = world(whole)
+      runToEnd(items)
+      expect(model().run).toMatchObject({ results: items, left: items, ended: { result: 'completed' } })
+      const positions = Array.from({ length: items }, (_, i) => i)
+      expect(resultsOf(effects).toSorted((one, other) => one - other)).toEqual(positions)
+      for (const [i] of whole.stages.entries()) {
+        const started = startsOf(effects).filter((name) => name.startsWith(`${i + 1}.`))
+        expect(started).toHaveLength(items)
+      }
+    }),
+  )
+})
+
+/** A run with one stage and without a reduction, whose source has emitted this many items. */
+function small(more: Partial<RunSettings>, items: number) {
+  const stages = [{ task: 'digest', queue: 'cpu', concurrency: 2, buffer: 2 }]
+  const made = world({
+    ...{ id, pipeline: 'p', by: 'test', onError: 'cancel', maxErrors: 10, ordered: false, take: undefined, stages },
+    ...{ source: { task: 'walk', queue: 'io' }, reduce: undefined, totalMs: TOTAL_MS, keepMs: 1 },
+    ...more,
+  })
+  made.act({ kind: 'emit', count: items })
+  const end = (stage: number, position: number, how: 'completed' | 'dead' | 'cancelled' = 'completed') =>
+    made.apply(endRunTasks(made.model(), [{ stage, position, end: how, value: `${position}` }], 7))
+  return { ...made, end, run: () => made.model().run }
+}
+
+it('the first error stops the run, which ends once its running tasks have', () => {
+  const { run, end, effects } = small({}, 4)
+  end(1, 1, 'dead')
+  expect(run()).toMatchObject({ state: 'stopping', firstError: { stage: 1, position: 1, end: 'dead' } })
+  expect(effects.at(-1)).toMatchObject({ kind: 'cancel', queues: ['io', 'cpu'], reduce: false })
+  end(1, 0)
+  expect(run()).toMatchObject({ state: 'stopping', results: 0 })
+  end(0, 1, 'cancelled')
+  expect(run()).toMatchObject({
+    state: 'ended',
+    ended: { at: 7, result: 'failed' },
+    stopped: { reason: 'first_error' },
+  })
+})
+
+it('an error that is collected removes its item only', () => {
+  const { run, end, effects, act } = small({ onError: 'collect' }, 2)
+  end(1, 0, 'dead')
+  act({ kind: 'emit last' })
+  end(1, 1)
+  end(0, 1)
+  expect(run()).toMatchObject({ errors: 1, results: 1, ended: { result: 'completed' } })
+  expect(effects).toContainEqual({ kind: 'error', error: { stage: 1, position: 0, end: 'dead' } })
+})
+
+it("the source's error fails the run only after the items that it had emitted", () => {
+  const { run, end } = small({ reduce: { queue: 'reduce', maxBytes: 100 } }, 2)
+  end(0, 1, 'dead')
+  expect(run()).toMatchObject({ state: 'running', source: { state: 'failed' } })
+  end(1, 0)
+  end(1, 1)
+  expect(run()).toMatchObject({ results: 2, reduce: 'pending', ended: { result: 'failed' }, stopped: undefined })
+})
+
+it('a run that has taken enough results cancels the rest and is completed', () => {
+  const { run, end, effects } = small({ take: 1, reduce: { queue: 'reduce', maxBytes: 100 } }, 4)
+  end(1, 1)
+  expect(run()).toMatchObject({ state: 'stopping', stopped: { reason: 'taken' } })
+  end(1, 0, 'dead')
+  end(0, 1, 'cancelled')
+  expect(effects.at(-1)).toEqual({ kind: 'start', stage: 2, position: 0, value: '' })
+  end(2, 0)
+  expect(run()).toMatchObject({ results: 1, errors: 0, ended: { result: 'completed' } })
+})
+
+it('a source without room waits, and is notified when half of the window is free', () => {
+  const { run, end, effects } = small({}, 4)
+  expect(run().source.isWaiting).toBe(true)
+  end(1, 0)
+  expect(effects.some(({ kind }) => kind === 'credits')).toBe(false)
+  end(1, 1)
+  expect(effects.at(-1)).toEqual({ kind: 'credits' })
+})
+
+it('a source that gives up its slot gets a new task once half of the window is free', () => {
+  const { run, end, effects } = small({}, 4)
+  end(0, 1)
+  expect(run().source).toMatchObject({ state: 'parked', isWaiting: false })
+  end(1, 0)
+  end(1, 1)
+  expect(effects.at(-1)).toEqual({ kind: 'start', stage: 0, position: 2, value: '' })
+})
+
+it('an attempt of the source that another has replaced cannot emit', () => {
+  const { model } = small({}, 1)
+  const late = { segment: 1, from: 1, values: ['x'], digest: '', cursor: '', isLast: false }
+  const newer = emitItems(model(), { ...late, fencingToken: 2, values: [] }, 0)
+  if (typeof newer === 'string') throw new Error(newer)
+  expect(emitItems(newer.model, { ...late, fencingToken: 1 }, 0)).toBe('fenced')
+  expect(emitItems(newer.model, { ...late, fencingToken: 2, segment: 2 }, 0)).toBe('fenced')
+})
+
+it('results that become too large stop the run', () => {
+  const { run, end } = small({ reduce: { queue: 'reduce', maxBytes: 1 } }, 2)
+  end(1, 0)
+  end(1, 1)
+  expect(run()).toMatchObject({ results: 1, resultBytes: 1, stopped: { reason: 'results_too_large' } })
+})

@@ -1,0 +1,124 @@
+// Creates the tasks of a pipeline run from the templates that are stored with the run.
+//
+// A value is what one stage returns and the next one gets as its input. It is stored as text: JSON, or `~` and what a codec has made of
+// the JSON. A value passes from stage to stage as it is, so no process on the way needs the codec.
+import type { RunId, TaskId } from '@bullpen/contract'
+import {
+  createTaskId,
+  encodeLines,
+  ID_RANDOM_BYTES,
+  readRunId,
+  type StoredSuccess,
+  type StoredTemplate,
+  storedTemplateSchema,
+} from '@bullpen/contract/internal'
+import { z } from 'zod'
+import { type ForwardedTask, templateTask } from '../follow-ups/template.ts'
+import { memberTemplate } from '../groups/member-task.ts'
+import type { NewRun, RunSettings } from '../ports/broker/runs.ts'
+import type { PayloadCodec } from '../ports/payload-codec.ts'
+import type { Sha256 } from '../task/child-task.ts'
+import { decodePayload, encodePayload } from '../task/payloads.ts'
+
+/** A task of a run: see ./run-state.ts. */
+export interface RunTaskPlace {
+  readonly run: RunId
+  readonly stage: number
+  readonly position: number
+}
+
+/** Valid JSON never starts with this character. */
+const ENCODED = '~'
+
+/** Returns the value that a task's stored result passes on, or '' if the task has no output. */
+export function textOfResult({ output, encoded }: Pick<StoredSuccess, 'output' | 'encoded'>): string {
+  if (output === undefined) return ''
+  return encoded === true ? `${ENCODED}${output}` : JSON.stringify(output)
+}
+
+/** Returns an item as it is passed on, or '' if it is undefined. */
+export function encodeValue(item: unknown, codec: PayloadCodec | undefined): string {
+  return codec === undefined
+    ? textOfResult({ output: item })
+    : textOfResult({ output: encodePayload(item, codec), encoded: true })
+}
+
+export function decodeValue(value: string, codec: PayloadCodec | undefined): unknown {
+  if (value === '') return undefined
+  return value.startsWith(ENCODED) ? decodePayload(value.slice(ENCODED.length), codec) : JSON.parse(value)
+}
+
+/** Returns the run to which these tasks belong: see {@link runToken}. */
+export function runOfToken(token: string): RunId {
+  return `run${token.slice(token.lastIndexOf('-'))}` as RunId
+}
+
+/** What is stored of a run's settings and of its tasks, as JSON. */
+export interface StoredRunDefinition {
+  readonly settings: RunSettings
+  readonly templates: readonly StoredTemplate[]
+}
+
+export function storedRunDefinition({ settings, tasks }: NewRun, codec: PayloadCodec | undefined): string {
+  const definition: StoredRunDefinition = { settings, templates: tasks.map((task) => memberTemplate(task, codec)) }
+  return JSON.stringify(definition)
+}
+
+const templatesSchema = z.object({ templates: z.array(storedTemplateSchema) })
+
+/** Returns the templates of a run's tasks, by stage. @throws Error if another version of Bullpen has stored them in another form. */
+export function runTemplates(definition: string): readonly StoredTemplate[] {
+  return templatesSchema.parse(JSON.parse(definition)).templates
+}
+
+/** Returns the id under which the tasks of a run are cancelled together. The reduction is not cancelled with the other tasks. */
+export function runToken(run: RunId, isReduction: boolean): string {
+  return isReduction ? `reduce${run.slice(run.lastIndexOf('-'))}` : run
+}
+
+/** Returns the id of the cancel rule that cancels these tasks of a run in a queue. */
+export function runRuleId(token: string, queue: string, sha256: Sha256): TaskId {
+  const createdAt = readRunId(token.replace(/^reduce/, 'run'))?.createdAt ?? 0
+  return createTaskId(queue, createdAt, digestOf(['run-cancel', token], sha256))
+}
+
+/** Returns the id of a task of a run. It contains the time at which the run was started. */
+export function runTaskId({ run, stage, position }: RunTaskPlace, queue: string, sha256: Sha256): TaskId {
+  const createdAt = readRunId(run)?.createdAt ?? 0
+  return createTaskId(queue, createdAt, digestOf(['run-task', run, `${stage}`, `${position}`], sha256))
+}
+
+/**
+ * Returns a task of a run. `value` is the item's, or '' for the source and the reduction, whose template contains their input.
+ * The task's timeouts start at `now`, in ms since 1970.
+ */
+export function runTask(
+  place: RunTaskPlace,
+  value: string,
+  template: StoredTemplate,
+  isReduction: boolean,
+  now: number,
+  sha256: Sha256,
+): ForwardedTask {
+  const { run, stage, position } = place
+  const id = runTaskId(place, template.queue, sha256)
+  const fields = `"run":${JSON.stringify({ id: runToken(run, isReduction), stage, position })},`
+  return {
+    task: templateTask(template, id, now),
+    data: withInput(template.data, value).replace(/^\{"v":\d+,/, (head) => head + fields),
+    lines: encodeLines(template.followUps ?? []),
+  }
+}
+
+/** Returns the envelope with the value as its input. The input comes last, so that scripts can find other fields without parsing it. */
+function withInput(data: string, value: string): string {
+  if (value === '') return data
+  const isEncoded = value.startsWith(ENCODED)
+  const input = isEncoded ? `${JSON.stringify(value.slice(ENCODED.length))},"encoded":true` : value
+  return `${data.slice(0, -1)},"input":${input}}`
+}
+
+function digestOf(parts: readonly string[], sha256: Sha256): Uint8Array {
+  // Each part is prefixed with its length, so that different parts never produce the same string.
+  return sha256(parts.map((part) => `${part.length}:${part}`).join('')).subarray(0, ID_RANDOM_BYTES)
+}

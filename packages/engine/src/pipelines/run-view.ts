@@ -1,0 +1,59 @@
+// Converts the runs of pipelines to the form that the API and clients return.
+import type { RunErrors, RunErrorView, RunView, TaskId, TaskRecord } from '@bullpen/contract'
+import { optionalTime, runPath, taskView, timeText } from '@bullpen/contract/internal'
+import type { Run, RunError } from '../ports/broker/runs.ts'
+import type { Sha256 } from '../task/child-task.ts'
+import { runTaskId } from './run-task.ts'
+
+/** `output` is what the reduction has returned, or undefined. */
+export function runView(run: Run, output: unknown, sha256: Sha256): RunView {
+  const { settings, state, source, stages, ended, stopped, firstError } = run
+  const self = runPath(settings.id)
+  return {
+    id: settings.id,
+    pipeline: settings.pipeline,
+    state,
+    ...(ended === undefined ? {} : { result: ended.result }),
+    ...(output === undefined ? {} : { output }),
+    onError: settings.onError,
+    source: { task: settings.source.task, state: source.state, emitted: source.emitted, segments: source.segment },
+    stages: settings.stages.map(({ task, queue, concurrency }, i) => {
+      const { waiting = 0, running = 0, completed = 0, dropped = 0, failed = 0 } = stages[i] ?? {}
+      return { task, queue, concurrency, waiting, running, completed, dropped, failed }
+    }),
+    results: run.results,
+    errors: run.errors,
+    ...(firstError === undefined ? {} : { firstError: { ...firstError, task: taskOf(run, firstError, sha256) } }),
+    by: settings.by,
+    startedAt: timeText(run.createdAt),
+    timeoutAt: timeText(run.timeoutAt),
+    ...optionalTime('endedAt', ended?.at),
+    ...(stopped === undefined
+      ? {}
+      : { stoppedAt: timeText(stopped.at), stopReason: stopped.reason, stoppedBy: stopped.by }),
+    links: { self, errors: `${self}/errors`, cancel: `${self}/cancel` },
+  }
+}
+
+function taskOf({ settings }: Run, { stage, position }: RunError, sha256: Sha256): TaskId {
+  const queue = settings.stages[stage - 1]?.queue ?? ''
+  return runTaskId({ run: settings.id, stage, position }, queue, sha256)
+}
+
+/** Returns a page of a run's errors, of which the first one has the number `from`. */
+export async function runErrors(
+  run: Run,
+  errors: readonly RunError[],
+  { from, limit }: { readonly from: number; readonly limit: number },
+  find: (id: TaskId) => Promise<TaskRecord | undefined>,
+  sha256: Sha256,
+): Promise<RunErrors> {
+  const views = errors.map(async (each): Promise<RunErrorView> => {
+    const task = taskOf(run, each, sha256)
+    const record = await find(task)
+    const error = record === undefined ? undefined : taskView(record).error
+    return { ...each, task, ...(error === undefined ? {} : { error }) }
+  })
+  const next = from + errors.length
+  return { errors: await Promise.all(views), ...(errors.length === limit ? { next } : {}) }
+}

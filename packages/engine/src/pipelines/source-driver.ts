@@ -1,0 +1,198 @@
+// Takes items from a source and emits them into its run, as far as the run has room for them.
+//
+// A source may be run again at any time: because its process has died, because a deploy has interrupted it, or because it was ended here
+// to free its slot. It then continues after the last emitted item. If that item had a cursor, the source resumes there itself. Otherwise, the
+// source yields all its items again, and the driver skips those that were emitted before. A digest shows whether they are the same items,
+// so that items are never silently left out or repeated.
+//
+// A source that has to wait would keep a slot from the stages that it waits for. It therefore waits only about as long as running it
+// again would take, so that waiting and repeating together at most double its work.
+import { type RunId, TaskError } from '@bullpen/contract'
+import { unmarked } from '@bullpen/contract/internal'
+import type { z } from 'zod'
+import type { Attempt } from '../attempt/attempt.ts'
+import type { Emission, RunAccess, SourcePosition } from '../ports/broker/runs.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Sha256 } from '../task/child-task.ts'
+
+export type Source = (input: unknown, attempt: Attempt, cursor: unknown) => Iterable<unknown> | AsyncIterable<unknown>
+
+/** What the driver needs from the attempt of a source. */
+export type SourceAttempt = Pick<Attempt, 'input' | 'name' | 'fencingToken' | 'signal' | 'heartbeat' | 'checkpoint'> & {
+  readonly clock: Clock
+  readonly sha256: Sha256
+}
+
+/** The most items, and about the most bytes, that are emitted together. */
+const MAX_PAGE = { items: 100, bytes: 262_144 }
+/** How long an item waits for others, in ms, so that a slow source does not hold its items back. */
+const PAGE_MS = 20
+/** The shortest time, in ms, for which a source waits for room before it frees its slot. */
+const MIN_WAIT_MS = 1_000
+/** How long a source runs in one task, in ms, or ten times as long as it takes to run it again, so that no deploy waits for long. */
+const SEGMENT_MS = 60_000
+const DIGEST_DIGITS = 32
+const MAX_CURSOR_CHARACTERS = 4_096
+
+/** The items that are emitted together next. */
+interface ItemPage {
+  values: string[]
+  bytes: number
+  /** Resolves when the page must not wait for further items. */
+  due: Promise<'due'>
+}
+
+/**
+ * Runs a source until it has yielded its last item, until its run does not need it any more, or until another task of the source should
+ * go on later.
+ *
+ * @throws TaskError `source_changed` if the source does not yield the same items again, `invalid_item` if an item does not match its
+ * schema or lacks a cursor, or what the source throws.
+ */
+export async function driveSource(
+  attempt: SourceAttempt,
+  { access, place }: { readonly access: RunAccess; readonly place: { readonly id: string; readonly position: number } },
+  schema: z.ZodType,
+  source: Source,
+): Promise<undefined> {
+  const { clock, sha256, name, fencingToken } = attempt
+  const id = place.id as RunId
+  const begunAt = clock.monotonic()
+
+  const emit = async (emission: Omit<Emission, 'segment' | 'fencingToken'>): Promise<SourcePosition | undefined> => {
+    attempt.checkpoint()
+    const position = await access.emit(id, { segment: place.position, fencingToken, ...emission })
+    if (position === 'fenced')
+      throw new TaskError('source_replaced', `another attempt of ${name} has replaced this one`)
+    return position === 'stopped' ? undefined : position
+  }
+
+  const opened = await emit({ from: 0, values: [], digest: '', cursor: '', isLast: false })
+  if (opened === undefined) return undefined
+  let { emitted, free, cursor } = opened
+  let digest = ''
+  const newPage = (): ItemPage => ({ values: [], bytes: 0, due: NEVER })
+  let page = newPage()
+
+  const fold = (json: string): void => {
+    digest = Buffer.from(sha256(digest + json))
+      .toString('hex')
+      .slice(0, DIGEST_DIGITS)
+  }
+
+  const add = (yielded: unknown): void => {
+    const marked = unmarked(yielded)
+    const item = itemOf(marked.item, schema, name, emitted + page.values.length)
+    if (marked.cursor !== undefined) cursor = cursorOf(marked.cursor, access, name)
+    else if (cursor !== '') throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
+    fold(JSON.stringify(item))
+    const value = access.encode(item)
+    if (page.values.length === 0) page.due = after(clock, PAGE_MS)
+    page.values.push(value)
+    page.bytes += value.length
+  }
+
+  /** Emits the page. Resolves with false if the source should end. */
+  const flush = async (isLast: boolean): Promise<boolean> => {
+    const position = await emit({ from: emitted, values: page.values, digest, cursor, isLast })
+    page = newPage()
+    if (position === undefined) return false
+    ;({ emitted, free } = position)
+    return true
+  }
+
+  /** Waits until the run has room. Resolves with false if the source should end. */
+  const hasRoom = async (limitMs: number): Promise<boolean> => {
+    const over = new AbortController()
+    const stop = clock.after(limitMs, () => over.abort())
+    const signal = AbortSignal.any([attempt.signal, over.signal])
+    try {
+      while (free <= 0 && !over.signal.aborted) {
+        await access.untilCredits(id, signal)
+        if (!(await flush(false))) return false
+      }
+    } finally {
+      stop()
+    }
+    return free > 0
+  }
+
+  const items = iterate(source(attempt.input, attempt as Attempt, cursor === '' ? undefined : access.decode(cursor)))
+  try {
+    if (cursor === '') {
+      for (let i = 0; i < emitted; i++) {
+        const { done, value } = await items.next()
+        if (done !== true) fold(JSON.stringify(itemOf(unmarked(value).item, schema, name, i)))
+        attempt.checkpoint()
+      }
+      if (digest !== opened.digest) throw sourceChanged(name, emitted)
+    }
+    const restartMs = clock.monotonic() - begunAt
+    let next = handled(items.next())
+    for (;;) {
+      if (free <= 0 && !(await hasRoom(Math.max(MIN_WAIT_MS, restartMs)))) return undefined
+      if (page.values.length > 0 && (await Promise.race([next, page.due])) === 'due') {
+        if (!(await flush(false))) return undefined
+        continue
+      }
+      const { done, value } = await next
+      if (done !== true) {
+        add(value)
+        next = handled(items.next())
+        const isFull = page.values.length >= Math.min(free, MAX_PAGE.items) || page.bytes >= MAX_PAGE.bytes
+        if (!isFull) continue
+      }
+      if (!(await flush(done === true)) || done === true) return undefined
+      if (clock.monotonic() - begunAt > Math.max(SEGMENT_MS, 10 * restartMs)) return undefined
+    }
+  } finally {
+    await items.return?.()
+  }
+}
+
+const NEVER = new Promise<never>(() => {})
+
+/** Prevents an error that has not been awaited yet from counting as unhandled. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
+}
+
+function after(clock: Clock, ms: number): Promise<'due'> {
+  return new Promise((resolve) => {
+    clock.after(ms, () => resolve('due'))
+  })
+}
+
+async function* iterate(items: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown, void> {
+  yield* items
+}
+
+function itemOf(yielded: unknown, schema: z.ZodType, name: string, position: number): unknown {
+  const parsed = schema.safeParse(yielded)
+  if (parsed.success && parsed.data !== undefined) return parsed.data
+  const places = parsed.error?.issues.map(({ path, message }) => `${['item', ...path].join('.')}: ${message}`) ?? []
+  throw invalidItem(
+    `item ${position} of ${name} does not match the schema in its definition: ${places.join('; ') || 'it is undefined'}`,
+  )
+}
+
+function cursorOf(cursor: unknown, access: RunAccess, name: string): string {
+  const text = access.encode(cursor)
+  if (text.length <= MAX_CURSOR_CHARACTERS) return text
+  throw invalidItem(
+    `a cursor of ${name} takes ${text.length} characters as JSON; expected at most ${MAX_CURSOR_CHARACTERS}`,
+  )
+}
+
+function invalidItem(message: string): TaskError {
+  return new TaskError('invalid_item', message, { retryable: false })
+}
+
+function sourceChanged(name: string, emitted: number): TaskError {
+  return new TaskError(
+    'source_changed',
+    `${name} was run again and its first ${emitted} items are not the same as before; yield the same items for the same input, or yield them with cursors`,
+    { retryable: false },
+  )
+}

@@ -1,0 +1,141 @@
+// Creates a task from a definition, an input and the caller's options, without the follow-ups of its definition.
+import {
+  BullpenError,
+  type CallOptions,
+  milliseconds,
+  type QueueLimits,
+  type TaskDefinition,
+  type TaskId,
+  type UniqueOptions,
+} from '@bullpen/contract'
+import { contradictionIn, limitMs } from '@bullpen/contract/internal'
+import type { Caller, Idempotency, NewTask, UniqueKey } from '../ports/broker/new-task.ts'
+import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
+
+export interface Origin {
+  readonly id: TaskId
+  /** Milliseconds since 1970. */
+  readonly enqueuedAt: number
+  readonly correlationId: string | undefined
+  readonly caller?: Caller | undefined
+  readonly idempotency?: Idempotency | undefined
+  /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
+  readonly limits?: QueueLimits | undefined
+  readonly followUps?: NewTask['followUps']
+  readonly apiKeyName?: string | undefined
+  readonly passesOnApiKey?: boolean | undefined
+  /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Defaults to 0. */
+  readonly depth?: number | undefined
+}
+
+/** The longest delay that a duration can express. */
+const MAX_DELAY_MS = milliseconds('365d')
+
+const LIMITS = [
+  'timeout',
+  'heartbeatTimeout',
+  'queueTimeout',
+  'totalTimeout',
+] as const satisfies readonly (keyof CallOptions)[]
+
+/** Works like `newTask`, but leaves out the follow-ups of the definition. */
+export function bareTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
+  const delayMs = delayOf(call, origin.enqueuedAt)
+  const limits = callTimeouts(definition, call)
+  const totalMs = limits.totalMs ?? definition.totalMs
+  if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
+    refuse(
+      call.runAt === undefined ? '/delay' : '/runAt',
+      `the delay (${delayMs} ms) must be shorter than the total timeout (${totalMs} ms), or the task would never start`,
+    )
+  }
+  const queueMs = limits.queueMs ?? definition.queueMs
+  return {
+    id: origin.id,
+    caller: origin.caller,
+    idempotency: origin.idempotency,
+    limits: origin.limits,
+    apiKeyName: origin.apiKeyName,
+    passesOnApiKey: origin.passesOnApiKey,
+    followUps: origin.followUps,
+    task: definition.name,
+    version: definition.version,
+    queue: definition.queue,
+    input,
+    maxAttempts: maxAttemptsOf(definition, call.retry?.maxAttempts, refuse),
+    backoff: call.retry?.backoff && callBackoff(definition, call.retry.backoff, refuse),
+    priority: call.priority ?? definition.priority,
+    enqueuedAt: origin.enqueuedAt,
+    meta: call.meta,
+    tags: call.tags,
+    events: eventsOf(definition),
+    correlationId: origin.correlationId,
+    depth: origin.depth,
+    concurrencyKey: call.concurrencyKey,
+    unique: call.unique === undefined ? undefined : uniqueKeyOf(call.unique, call, totalMs),
+    delayMs,
+    ...limits,
+    expiresAt: typeof queueMs === 'number' ? origin.enqueuedAt + (delayMs ?? 0) + queueMs : undefined,
+  }
+}
+
+/** Returns how many events the queue's stream keeps, or undefined if the definition's tasks have no events. */
+function eventsOf({ events, queueSettings }: TaskDefinition): number | undefined {
+  return events && queueSettings.events !== false ? queueSettings.events.count : undefined
+}
+
+/** Returns how long the task waits before it is ready, in ms, or undefined if it is ready at once. */
+function delayOf({ delay, runAt }: CallOptions, now: number): number | undefined {
+  if (runAt === undefined) return delay === undefined ? undefined : milliseconds(delay, 'delay')
+  if (delay !== undefined) refuse('/runAt', 'use either delay or runAt, not both')
+  const delayMs = new Date(runAt).getTime() - now
+  if (!(delayMs <= MAX_DELAY_MS)) refuse('/runAt', "the task may be scheduled at most '365d' ahead")
+  return delayMs <= 0 ? undefined : delayMs
+}
+
+function uniqueKeyOf(
+  { key, until = 'finished', onConflict = 'keep' }: UniqueOptions,
+  { delay, runAt }: CallOptions,
+  totalMs: number | 'none' | undefined,
+): UniqueKey {
+  if (onConflict === 'extend' && delay === undefined && runAt === undefined) {
+    refuse(
+      '/unique/onConflict',
+      "with 'extend', set delay or runAt to the time at which the task that has the key should start",
+    )
+  }
+  return {
+    key,
+    until: until === 'started' || until === 'finished' ? until : milliseconds(until, 'unique.until'),
+    onConflict,
+    maxDelayMs: typeof totalMs === 'number' ? totalMs : undefined,
+  }
+}
+
+function callTimeouts(definition: TaskDefinition, call: CallOptions) {
+  const { name, kind } = definition
+  const said = LIMITS.filter((limit) => call[limit] !== undefined)
+  const [first] = said
+  if (kind === 'short' && first !== undefined) {
+    refuse(`/${first}`, `${name} is a short task, and short tasks are not timed; remove ${first}`)
+  }
+  const limits = {
+    timeoutMs: limitMs(call.timeout, 'timeout'),
+    heartbeatMs: limitMs(call.heartbeatTimeout, 'heartbeatTimeout'),
+    queueMs: limitMs(call.queueTimeout, 'queueTimeout'),
+    totalMs: limitMs(call.totalTimeout, 'totalTimeout'),
+  }
+  const contradiction = contradictionIn({
+    timeoutMs: limits.timeoutMs ?? definition.timeoutMs,
+    heartbeatMs: limits.heartbeatMs ?? definition.heartbeatMs,
+    queueMs: limits.queueMs ?? definition.queueMs,
+    totalMs: limits.totalMs ?? definition.totalMs,
+  })
+  if (contradiction !== undefined && first !== undefined) refuse(`/${first}`, contradiction)
+  checkTotal(definition, call.totalTimeout, refuse)
+  return limits
+}
+
+function refuse(pointer: string, message: string): never {
+  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
+}

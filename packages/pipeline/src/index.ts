@@ -1,0 +1,17 @@
+// The public surface: pipelines that run within one process.
+
+export {
+  type AnyIterable,
+  type Collected,
+  definePipeline,
+  type MapOptions,
+  type Pipeline,
+  type PipelineDefinition,
+  PipelineError,
+  type PipelineErrorCode,
+  type PipelineOptions,
+  type StageContext,
+} from '@bullpen/contract'
+export { merge } from './merge.ts'
+export { type RunOptions, runPipeline } from './run-pipeline.ts'
+export { streamPipeline } from './stream-pipeline.ts'

@@ -1,0 +1,260 @@
+// Stores groups in memory, and enqueues and cancels their members.
+import type { GroupId, MemberEnd, TaskId, TaskRecord } from '@bullpen/contract'
+import { decodeLines, type StoredFollowUp } from '@bullpen/contract/internal'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import {
+  addMembers,
+  addRefused,
+  type CancelRule,
+  type Clock,
+  cancelGroup,
+  createGroup,
+  endMember,
+  FORCED_END_MS,
+  type Group,
+  type GroupModel,
+  type GroupStep,
+  type Groups,
+  groupExists,
+  groupFollowUpLines,
+  groupNotFound,
+  groupReleases,
+  groupRuleId,
+  memberId,
+  type ReleasedFollowUp,
+  sealGroup,
+  visitGroup,
+} from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { Timers } from './store/timers.ts'
+
+export interface MemoryGroupsOptions {
+  readonly clock: Clock
+  /** Throws if the store is unreachable. */
+  readonly check: () => void
+  /** Resolves when the store is reachable. */
+  readonly reachable: () => Promise<void>
+  readonly find: (id: TaskId) => TaskRecord | undefined
+  /** Checks whether the tasks' queues have room for them. Throws the error with which an enqueue would be refused. */
+  readonly admit: (tasks: readonly NewTask[]) => void
+  readonly enqueue: (task: NewTask) => void
+  readonly cancel: (rule: CancelRule) => void
+  /** Enqueues what follows from the end of a group. */
+  readonly release: (releases: readonly ReleasedFollowUp[]) => void
+  readonly codec: PayloadCodec | undefined
+}
+
+export interface MemoryGroups {
+  readonly groups: Groups
+  /** Reports the end of a member to its group. */
+  ended(group: { readonly id: string; readonly member: number }, end: MemberEnd): void
+  close(): void
+}
+
+export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
+  const { clock, check, reachable, find, admit, enqueue, cancel, release, codec } = options
+  const models = new Map<GroupId, GroupModel>()
+  const followUps = new Map<GroupId, readonly StoredFollowUp[]>()
+  const settings = new Map<GroupId, string>()
+  const wakes = new Map<GroupId, Set<() => void>>()
+  /** The callers that also learn of further queues. */
+  const watchers = new Map<GroupId, Set<() => void>>()
+  const timers = new Timers(clock)
+
+  const modelOf = (id: GroupId): GroupModel => {
+    const model = models.get(id)
+    if (model === undefined) throw groupNotFound(id)
+    return model
+  }
+
+  /** Does something a little later, as the forwarder on Redis does. */
+  const later = (act: () => void): void => {
+    void reachable().then(act)
+  }
+
+  const wakeWatchers = (id: GroupId): void => {
+    for (const wake of watchers.get(id) ?? []) wake()
+  }
+
+  const carryOut = (id: GroupId, { model, effects }: GroupStep): Group => {
+    models.set(id, model)
+    for (const effect of effects) {
+      if (effect.kind === 'cancel') {
+        const { by, at } = effect.cancel
+        timers.after(FORCED_END_MS, () => visit(id))
+        for (const queue of effect.queues) {
+          const rule = {
+            id: groupRuleId(id, queue),
+            queue,
+            group: id,
+            before: Number.POSITIVE_INFINITY,
+            by,
+            at,
+          } as const
+          later(() => cancel({ ...rule, reason: 'cancelled' }))
+        }
+      } else {
+        timers.after(model.group.keepMs, () => models.delete(id))
+        const releases = groupReleases(model.group, followUps.get(id) ?? [], effect.result)
+        followUps.delete(id)
+        later(() => release(releases))
+        for (const wake of wakes.get(id) ?? []) wake()
+        wakeWatchers(id)
+      }
+    }
+    return model.group
+  }
+
+  const visit = (id: GroupId): void => {
+    later(() => {
+      const model = models.get(id)
+      if (model !== undefined) carryOut(id, visitGroup(model, clock.now()))
+    })
+  }
+
+  const end = (id: GroupId, member: number, how: MemberEnd): void => {
+    const model = models.get(id)
+    if (model !== undefined) carryOut(id, endMember(model, member, how, clock.now()))
+  }
+
+  const addMember = (id: GroupId, member: number, task: NewTask): void => {
+    const model = models.get(id)
+    if (model === undefined) return
+    if (model.group.cancelled !== undefined) {
+      end(id, member, 'cancelled')
+      return
+    }
+    const now = clock.now()
+    const { expiresAt, enqueuedAt } = task
+    enqueue({
+      ...task,
+      id: memberId(id, member, task.queue, sha256),
+      group: { id, member },
+      enqueuedAt: now,
+      expiresAt: expiresAt === undefined ? undefined : expiresAt + now - enqueuedAt,
+    })
+  }
+
+  const unfinished = (): readonly Group[] =>
+    [...models.values()].flatMap(({ group }) => (group.state === 'ended' ? [] : [group]))
+
+  const groups: Groups = {
+    async create(group) {
+      check()
+      const known = models.get(group.id)
+      if (known !== undefined) {
+        if (settings.get(group.id) !== group.settings) throw groupExists(group.id)
+        return known.group
+      }
+      settings.set(group.id, group.settings)
+      followUps.set(group.id, decodeLines(groupFollowUpLines(group.followUps, codec)))
+      const model = createGroup(group, clock.now())
+      models.set(group.id, model)
+      timers.after(group.totalMs, () => visit(group.id))
+      return model.group
+    },
+
+    async add(id, { key, digest, tasks, seal }) {
+      check()
+      const queues = tasks.map(({ queue }) => queue)
+      const before = modelOf(id)
+      // A repeated request needs no room in the queues, because its members have been stored.
+      if (!before.requests.has(key)) admit(tasks)
+      const step = addMembers(before, { key, digest, queues, seal }, clock.now())
+      if (typeof step === 'string') throw addRefused(id, step)
+      const { start } = step
+      const added = { start, ids: queues.map((queue, i) => memberId(id, start + i, queue, sha256)) }
+      carryOut(id, step)
+      // A repeated request adds nothing.
+      if (step.model === before) return added
+      if (step.model.group.queues.length > before.group.queues.length) wakeWatchers(id)
+      for (const [i, task] of tasks.entries()) later(() => addMember(id, start + i, task))
+      return added
+    },
+
+    async seal(id) {
+      check()
+      return carryOut(id, sealGroup(modelOf(id), clock.now()))
+    },
+
+    async cancel(id, by) {
+      check()
+      return carryOut(id, cancelGroup(modelOf(id), { at: clock.now(), reason: 'cancelled', by }))
+    },
+
+    async find(id) {
+      check()
+      return models.get(id)?.group
+    },
+
+    async waitUntilEnded(id, signal) {
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      const waiting = wakes.get(id) ?? new Set()
+      wakes.set(id, waiting.add(wake))
+      signal.addEventListener('abort', wake)
+      try {
+        for (;;) {
+          changed = Promise.withResolvers()
+          const group = await groups.find(id)
+          if (group === undefined || group.state === 'ended' || signal.aborted) return group
+          await changed.promise
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        waiting.delete(wake)
+        if (waiting.size === 0) wakes.delete(id)
+      }
+    },
+
+    async watch(id, onChange) {
+      check()
+      const watching = watchers.get(id) ?? new Set()
+      watchers.set(id, watching.add(onChange))
+      return () => {
+        watching.delete(onChange)
+        if (watching.size === 0 && watchers.get(id) === watching) watchers.delete(id)
+      }
+    },
+
+    async members(id, from, limit) {
+      check()
+      const { group, members, queues } = modelOf(id)
+      const page = members.slice(from, from + limit).map((how, i) => {
+        const member = from + i
+        const task = memberId(id, member, group.queues[queues[member] ?? 0] ?? '', sha256)
+        const record = find(task)
+        const missing = group.state === 'ended' ? 'removed' : 'waiting'
+        return { member, id: task, status: how ?? record?.status ?? missing, record } as const
+      })
+      return { group, members: page }
+    },
+
+    async unfinished(id) {
+      check()
+      const model = models.get(id)
+      if (model === undefined) return undefined
+      const { group, members, queues } = model
+      const left = members.flatMap((end, member) => (end === undefined ? [member] : []))
+      return { group, byQueue: Map.groupBy(left, (member) => group.queues[queues[member] ?? 0] ?? '') }
+    },
+
+    async count() {
+      check()
+      return unfinished().length
+    },
+
+    async list(limit) {
+      check()
+      return unfinished()
+        .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+        .slice(0, limit)
+    },
+  }
+
+  return {
+    groups,
+    ended: ({ id, member }, how) => later(() => end(id as GroupId, member, how)),
+    close: () => timers.close(),
+  }
+}

@@ -1,0 +1,233 @@
+// Stores the runs of pipelines in memory, and enqueues and cancels their tasks.
+import type { MemberEnd, RunId } from '@bullpen/contract'
+import type { Envelope } from '@bullpen/contract/internal'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import {
+  type CancelRule,
+  type Clock,
+  decodeValue,
+  emitItems,
+  encodeValue,
+  endRunTasks,
+  FORCED_RUN_END_MS,
+  type ForwardedTask,
+  freeOf,
+  type Run,
+  type RunEffect,
+  type RunError,
+  type RunModel,
+  type RunStep,
+  type Runs,
+  runNotFound,
+  runOfToken,
+  runRuleId,
+  runTask,
+  runTemplates,
+  runToken,
+  startRun,
+  stopRun,
+  storedRunDefinition,
+  visitRun,
+} from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { Timers } from './store/timers.ts'
+
+export interface MemoryRunsOptions {
+  readonly clock: Clock
+  /** Throws if the store is unreachable. */
+  readonly check: () => void
+  /** Resolves when the store is reachable. */
+  readonly reachable: () => Promise<void>
+  readonly enqueue: (task: ForwardedTask) => void
+  readonly cancel: (rule: CancelRule) => void
+  readonly codec: PayloadCodec | undefined
+  /** Checks whether the tasks' queues have room for them. Throws the error with which an enqueue would be refused. */
+  readonly admit: (tasks: readonly NewTask[]) => void
+}
+
+export interface MemoryRuns {
+  readonly runs: Runs
+  /** Reports the end of a task to its run. `value` is what the task passes on, or ''. */
+  ended(place: NonNullable<Envelope['run']>, end: MemberEnd, value: string): void
+  close(): void
+}
+
+interface StoredRun {
+  model: RunModel
+  readonly templates: ReturnType<typeof runTemplates>
+  results: string[]
+  readonly errors: RunError[]
+  readonly wakes: Set<() => void>
+}
+
+export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, admit }: MemoryRunsOptions): MemoryRuns {
+  const stored = new Map<RunId, StoredRun>()
+  const timers = new Timers(clock)
+
+  const known = (id: RunId): StoredRun => {
+    const run = stored.get(id)
+    if (run === undefined) throw runNotFound(id)
+    return run
+  }
+
+  /** Does something a little later, as the forwarder on Redis does. */
+  const later = (act: () => void): void => {
+    void reachable().then(act)
+  }
+
+  const end = (id: RunId, stage: number, position: number, how: MemberEnd, value: string): void => {
+    const run = stored.get(id)
+    if (run === undefined) return
+    carryOut(run, endRunTasks(run.model, [{ stage, position, end: how, value: value || undefined }], clock.now()))
+  }
+
+  const start = (run: StoredRun, { stage, position, value }: Extract<RunEffect, { kind: 'start' }>): void => {
+    const { settings, stopped } = run.model.run
+    const isReduction = stage > settings.stages.length
+    const template = run.templates[stage]
+    if (template === undefined || (stopped !== undefined && !isReduction))
+      end(settings.id, stage, position, 'cancelled', '')
+    else enqueue(runTask({ run: settings.id, stage, position }, value, template, isReduction, clock.now(), sha256))
+  }
+
+  const carryOut = (run: StoredRun, { model, effects }: RunStep): Run => {
+    run.model = model
+    for (const effect of effects) carryOutOne(run, effect)
+    return model.run
+  }
+
+  const carryOutOne = (run: StoredRun, effect: RunEffect): void => {
+    const { id, keepMs, reduce } = run.model.run.settings
+    switch (effect.kind) {
+      case 'start':
+        later(() => start(run, effect))
+        return
+      case 'result':
+        run.results.push(effect.value)
+        return
+      case 'error':
+        run.errors.push(effect.error)
+        return
+      case 'cancel': {
+        timers.after(FORCED_RUN_END_MS, () => visit(id))
+        const { by, at } = effect.stop
+        const stop = (group: string, queue: string): void => {
+          const rule = { id: runRuleId(group, queue, sha256), queue, group, before: Number.POSITIVE_INFINITY, by, at }
+          later(() => cancel({ ...rule, reason: 'cancelled' }))
+        }
+        for (const queue of effect.queues) stop(id, queue)
+        if (effect.reduce && reduce !== undefined) stop(runToken(id, true), reduce.queue)
+        return
+      }
+      case 'credits':
+      case 'ended':
+        if (effect.kind === 'ended') {
+          run.results = []
+          timers.after(keepMs, () => stored.delete(id))
+        }
+        for (const wake of run.wakes) wake()
+        return
+    }
+  }
+
+  const visit = (id: RunId): void => {
+    later(() => {
+      const run = stored.get(id)
+      if (run !== undefined) carryOut(run, visitRun(run.model, clock.now()))
+    })
+  }
+
+  /** Resolves when something about the run is announced, or when the signal aborts. */
+  const announced = async ({ wakes }: StoredRun, signal: AbortSignal): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    wakes.add(resolve)
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (signal.aborted) resolve()
+    await promise
+    wakes.delete(resolve)
+  }
+
+  const runs: Runs = {
+    async start(run) {
+      check()
+      const { settings } = run
+      const found = stored.get(settings.id)
+      if (found !== undefined) return found.model.run
+      admit(run.tasks)
+      const step = startRun(settings, clock.now())
+      const templates = runTemplates(storedRunDefinition(run, codec))
+      const created: StoredRun = { model: step.model, templates, results: [], errors: [], wakes: new Set() }
+      stored.set(settings.id, created)
+      timers.after(settings.totalMs, () => visit(settings.id))
+      return carryOut(created, step)
+    },
+
+    async cancel(id, by) {
+      check()
+      const run = known(id)
+      return carryOut(run, stopRun(run.model, { at: clock.now(), reason: 'cancelled', by }))
+    },
+
+    async find(id) {
+      check()
+      return stored.get(id)?.model.run
+    },
+
+    async waitUntilEnded(id, signal) {
+      for (;;) {
+        const run = await runs.find(id)
+        if (run === undefined || run.state === 'ended' || signal.aborted) return run
+        await announced(known(id), signal)
+      }
+    },
+
+    async output(id) {
+      check()
+      return decodeValue(known(id).model.run.output, codec)
+    },
+
+    async errors(id, from, limit) {
+      check()
+      return known(id).errors.slice(from, from + limit)
+    },
+
+    async emit(id, emission) {
+      check()
+      const run = stored.get(id)
+      if (run === undefined) return 'stopped'
+      const step = emitItems(run.model, emission, clock.now())
+      if (typeof step === 'string') return step
+      const { source, settings, left } = carryOut(run, step)
+      const { emitted, digest, cursor } = source
+      return { emitted, free: freeOf({ settings, source, left }), digest, cursor }
+    },
+
+    encode: (item) => encodeValue(item, codec),
+    decode: (value) => decodeValue(value, codec),
+
+    async untilCredits(id, signal) {
+      check()
+      const run = known(id)
+      if (run.model.run.source.isWaiting) await announced(run, signal)
+    },
+
+    async list(limit) {
+      check()
+      const unfinished = [...stored.values()].map(({ model }) => model.run).filter(({ state }) => state !== 'ended')
+      return unfinished.toSorted((one, other) => (one.settings.id < other.settings.id ? -1 : 1)).slice(0, limit)
+    },
+
+    async results(id, from, limit) {
+      check()
+      return known(id)
+        .results.slice(from, from + limit)
+        .map((value) => decodeValue(value, codec))
+    },
+  }
+
+  return {
+    runs,
+    ended: ({ id, stage, position }, how, value) => later(() => end(runOfToken(id), stage, position, how, value)),
+    close: () => timers.close(),
+  }
+}

@@ -1,0 +1,239 @@
+// Holds the tasks of one queue in memory, each in one of the places of a queue, and moves a task on when its time has come.
+import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
+import { encodeLines, encodeNext } from '@bullpen/contract/internal'
+import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
+import { oldTasks } from './old-tasks.ts'
+import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
+import { Timers } from './timers.ts'
+import { WaitingList } from './waiting-list.ts'
+
+export interface TaskPlacesOptions {
+  readonly clock: Clock
+  /** How long ended tasks are kept. */
+  readonly retention: Retention
+  /** Called with each task that has ended. */
+  readonly onEnded: (task: StoredTask) => void
+  /** Called with each task that is deleted. */
+  readonly onRemoved: (task: StoredTask) => void
+}
+
+/** Returns whether the task was ended without an attempt. */
+export function endedBeforeItRan({ place, attempts }: StoredTask): boolean {
+  return place === 'failed' && attempts.at(-1)?.fencingToken === 0
+}
+
+/** Returns all that is stored of a task's follow-ups and compensations, in the form in which the Redis broker stores it. */
+function linesOf({ followUps, next, compensations }: StoredTask): string {
+  const lines = [encodeLines(followUps), encodeNext(next)].filter((text) => text !== '').join('\n')
+  return lines + compensations.map(({ identity, template }) => `${identity} ${JSON.stringify(template)}`).join('\n')
+}
+
+export class TaskPlaces {
+  readonly #clock: Clock
+  readonly #retention: Retention
+  readonly #onEnded: (task: StoredTask) => void
+  readonly #onRemoved: (task: StoredTask) => void
+  readonly #timers: Timers
+  #tasks: readonly StoredTask[] = []
+  #accepted = 0
+  /** How many removed tasks each cancel by filter had ended before they ran. */
+  readonly #removedOf = new Map<string, number>()
+  readonly #waiting = new WaitingList()
+  /** Called when a task may have become ready. */
+  readonly #listeners = new Set<() => void>()
+  /** No task is fetched before this time. */
+  #throttledUntil = Number.NEGATIVE_INFINITY
+
+  constructor({ clock, retention, onEnded, onRemoved }: TaskPlacesOptions) {
+    this.#clock = clock
+    this.#timers = new Timers(clock)
+    this.#retention = retention
+    this.#onEnded = onEnded
+    this.#onRemoved = onRemoved
+  }
+
+  add(task: StoredTask): void {
+    this.#tasks = [...this.#tasks, task]
+    this.#accepted++
+    if (task.delayMs === 0) this.schedule(task, 0)
+    else this.scheduleAt(task, task.enqueuedAt + task.delayMs)
+  }
+
+  /** Postpones the start of a scheduled task, and its queue timeout with it. */
+  postpone(task: StoredTask, dueAt: number): void {
+    const moved = dueAt - (task.dueAt ?? dueAt)
+    task.delayMs += moved
+    if (task.expiresAt !== undefined) task.expiresAt += moved
+    this.scheduleAt(task, dueAt)
+  }
+
+  /** Deletes a task that no consumer has. */
+  remove(task: StoredTask): void {
+    this.#waiting.remove(task)
+    this.#tasks = this.#tasks.filter((each) => each !== task)
+    this.#onRemoved(task)
+  }
+
+  get all(): readonly StoredTask[] {
+    return this.#tasks
+  }
+
+  get unfinished(): readonly StoredTask[] {
+    return this.#tasks.filter(({ place }) => place !== 'completed' && place !== 'failed')
+  }
+
+  /** How many bytes the tasks take that have not ended. */
+  get bytes(): number {
+    return this.unfinished.reduce((sum, task) => sum + taskBytes(task.dataBytes) + Buffer.byteLength(linesOf(task)), 0)
+  }
+
+  /** How many tasks were ever added. */
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /** How many tasks were deleted because they are no longer kept, or because another task has replaced them. */
+  get removed(): number {
+    return this.#accepted - this.#tasks.length
+  }
+
+  /**
+   * Returns the tasks of one place, in the order in which they run, become due or have ended. Tasks with the same time are ordered
+   * by id.
+   */
+  in(place: Place): readonly StoredTask[] {
+    if (place === 'waiting') return this.#waiting.all
+    const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
+    return this.#tasks
+      .filter((task) => task.place === place)
+      .sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Calls `listener` when a task may have become ready. Returns a function that removes it. */
+  onReady(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  wake(): void {
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Returns how many removed tasks a cancel by filter had ended before they ran. */
+  removedOf(rule: string): number {
+    return this.#removedOf.get(rule) ?? 0
+  }
+
+  /**
+   * Returns the task that starts next, unless the queue is throttled. A scheduled task that is due counts as waiting, as in the Redis
+   * broker, although its timer may not have fired yet on a busy machine. `only`, if given, contains the ids of the tasks that may start.
+   */
+  next(only?: readonly TaskId[]): StoredTask | undefined {
+    const now = this.#clock.now()
+    if (now < this.#throttledUntil) return undefined
+    for (const task of this.in('delayed')) {
+      if (task.dueAt !== undefined && task.dueAt <= now) this.#due(task, { wake: false })
+    }
+    return only === undefined ? this.#waiting.all[0] : this.#waiting.all.find(({ id }) => only.includes(id))
+  }
+
+  /** Throttles the queue. A throttle that would end before the current one has no effect. */
+  throttle(ms: number): void {
+    this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
+    this.#timers.after(ms, () => this.wake())
+  }
+
+  /** Makes a task active, which is no longer waiting then. */
+  activate(task: StoredTask): void {
+    this.#waiting.remove(task)
+    task.place = 'active'
+  }
+
+  /** Puts a task in the waiting list, or ends it if it was cancelled while it was active. */
+  wait(task: StoredTask, where: 'first' | 'last', { wake = true } = {}): void {
+    if (task.cancelRequested !== undefined) {
+      this.endCancelled(task, task.cancelRequested)
+      return
+    }
+    task.place = 'waiting'
+    task.owner = undefined
+    task.dueAt = undefined
+    this.#waiting.add(task, where)
+    if (wake) this.wake()
+  }
+
+  /** Schedules the task. With a delay of 0, it is ready at once and waits behind the other tasks. */
+  schedule(task: StoredTask, delayMs: number): void {
+    this.scheduleAt(task, this.#clock.now() + delayMs)
+  }
+
+  /** Schedules the task for a time in ms since 1970. */
+  scheduleAt(task: StoredTask, dueAt: number): void {
+    const delayMs = dueAt - this.#clock.now()
+    if (delayMs <= 0 || task.cancelRequested !== undefined) {
+      this.wait(task, 'last')
+      return
+    }
+    task.place = 'delayed'
+    task.owner = undefined
+    task.dueAt = dueAt
+    this.#timers.after(delayMs, () => {
+      // The task may have been postponed in the meantime. If a consumer has already found it due, other consumers may still be idle.
+      if (task.place === 'delayed' && task.dueAt === dueAt) this.#due(task)
+      else if (task.place === 'waiting') this.wake()
+    })
+  }
+
+  scheduled(id: string): StoredTask | undefined {
+    return this.#tasks.find((task) => task.id === id && task.place === 'delayed')
+  }
+
+  #due(task: StoredTask, options?: { readonly wake: boolean }): void {
+    const where = task.returnsFirst ? 'first' : 'last'
+    task.returnsFirst = false
+    this.wait(task, where, options)
+  }
+
+  /** Ends a task that is not active because of a cancellation. */
+  endCancelled(task: StoredTask, { reason, by }: CancelCause, process = 'memory'): void {
+    const now = this.#clock.now()
+    addRecord(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now, by }))
+    this.end(task, 'failed')
+  }
+
+  end(task: StoredTask, place: 'completed' | 'failed'): void {
+    this.#waiting.remove(task)
+    task.place = place
+    task.owner = undefined
+    task.dueAt = undefined
+    task.endedAt = this.#clock.now()
+    this.#onEnded(task)
+    this.#removeOld(statusOf(task))
+  }
+
+  /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */
+  #removeOld(status: TaskStatus): void {
+    const ended = this.in(status === 'completed' ? 'completed' : 'failed').filter((task) => statusOf(task) === status)
+    const kept = (isFinal(status) ? this.#retention[status] : undefined) ?? {}
+    const { old, nextAt } = oldTasks(ended, kept, this.#clock.now())
+    for (const task of old) {
+      const { cancelledBy } = task
+      if (cancelledBy !== undefined && endedBeforeItRan(task)) {
+        this.#removedOf.set(cancelledBy, (this.#removedOf.get(cancelledBy) ?? 0) + 1)
+      }
+      this.#onRemoved(task)
+    }
+    if (old.size > 0) this.#tasks = this.#tasks.filter((task) => !old.has(task))
+    if (nextAt !== undefined) this.#timers.after(nextAt - this.#clock.now(), () => this.#removeOld(status))
+  }
+
+  /** Calls `then` after `ms`, unless the places are closed before. */
+  after(ms: number, then: () => void): void {
+    this.#timers.after(ms, then)
+  }
+
+  /** Cancels every scheduled call. */
+  close(): void {
+    this.#timers.close()
+  }
+}

@@ -1,0 +1,131 @@
+// Drill `containers`: replaces the workers in docker-compose.yml one after the other while they deliver receipts.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient, http } from '@bullpen/client'
+import { receiptSend } from '@bullpen/tasks'
+import type { Drill } from '../../drill.ts'
+import { type Compose, HOST, openCompose } from '../../environment/compose.ts'
+import { countOrphans } from '../../environment/orphan-count.ts'
+import { NAMESPACE } from '../../environment/programs-setup.ts'
+import { followQueue } from '../../environment/queue-events.ts'
+import type { Exit, Figures } from '../../ledger/figures.ts'
+import { openReceiptEndpoint } from '../../receipts/receipt-endpoint.ts'
+import { sendReceipts, settled } from '../../receipts/receipt-load.ts'
+import { receiptFigures } from '../../receipts/receipts-figures.ts'
+import type { Scale } from '../../report.ts'
+
+interface Plan {
+  readonly workers: number
+  readonly concurrency: number
+  readonly restarts: number
+  readonly receipts: number
+  readonly ratePerSecond: number
+}
+
+const PLANS: Readonly<Record<Scale, Plan>> = {
+  small: { workers: 2, concurrency: 50, restarts: 2, receipts: 200, ratePerSecond: 15 },
+  full: { workers: 3, concurrency: 100, restarts: 9, receipts: 2_000, ratePerSecond: 40 },
+}
+
+/** Shorter than the longest delivery, so that some tasks are requeued. */
+const DRAIN = { drainMs: 2_000, graceMs: 1_000 }
+const ANSWERS_MS = { least: 200, most: 5_000 }
+/** Includes the time that Docker takes to stop a container. */
+const EXIT_AT_MOST_MS = DRAIN.drainMs + DRAIN.graceMs + 2_000
+const KILL_AFTER_S = 35
+
+export const containers: Drill = {
+  name: 'containers',
+  target: () => ({
+    text: `0 attempts used up, every container's exit with 0 and <= ${EXIT_AT_MOST_MS} ms, running again <= 1 s after the requeue`,
+    atMost: {
+      attemptsUsed: 0,
+      offPolicy: 0,
+      cancelledDelivered: 0,
+      exitsNotZero: 0,
+      exitSlowestMs: EXIT_AT_MOST_MS,
+      recoveryP99Ms: 1_000,
+    },
+  }),
+  known: undefined,
+  comparable: false, // plain BullMQ has no images here
+  run: (scale) => roll(PLANS[scale]),
+}
+
+async function roll(plan: Plan): Promise<Figures> {
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-containers-'))
+  const key = randomBytes(16).toString('hex')
+  const endpoint = await openReceiptEndpoint({ answerMs, failures: () => 0, host: HOST })
+  const compose = await openCompose({
+    project: `bullpen-drill-${randomUUID().slice(0, 8)}`,
+    dir,
+    env: {
+      DIR: dir,
+      API_PORT: '0',
+      METRICS_PORT: '0',
+      BULLPEN_API_KEYS: key,
+      BULLPEN_LOG_LEVEL: 'warn',
+      BULLPEN_WORKER_POOLS: `mail=${plan.concurrency}`,
+      BULLPEN_WORKER_RECEIPT_ENDPOINT: endpoint.url('workers'),
+    },
+    workerEnv: {
+      BULLPEN_WORKER_DRAIN_TIMEOUT: `${DRAIN.drainMs}ms`,
+      BULLPEN_WORKER_GRACE: `${DRAIN.graceMs}ms`,
+    },
+  })
+  try {
+    await compose.up(plan.workers)
+    return await deliver(compose, plan, { url: await compose.apiUrl(), key }, endpoint.deliveries)
+  } catch (error) {
+    console.error((await compose.logs()).slice(-20_000))
+    throw error
+  } finally {
+    await compose.down()
+    await endpoint.close()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function deliver(
+  compose: Compose,
+  plan: Plan,
+  api: { readonly url: string; readonly key: string },
+  deliveries: Awaited<ReturnType<typeof openReceiptEndpoint>>['deliveries'],
+): Promise<Figures> {
+  const events = followQueue(await compose.redisUrl(), `{${NAMESPACE}.mail}:mail:events`)
+  try {
+    const client = createClient({ transport: http(api.url, api.key) })
+    let restarting = true
+    const sending = sendReceipts(client, { ...plan, way: 'term', more: () => restarting, failures: () => 0 })
+    const exits: Exit[] = []
+    for (let n = 0; n < plan.restarts; n++) exits.push(await replaceOldest(compose))
+    restarting = false
+    const receipts = await sending
+    const views = new Map((await settled(client, receipts)).map((view) => [view.id, view]))
+    await events.close()
+    await countOrphans(await compose.redisUrl(), NAMESPACE)
+    const { completions } = events
+    return receiptFigures({ receipts, views, deliveries, completions, exits, policy: receiptSend.retry })
+  } finally {
+    await events.close()
+  }
+}
+
+/**
+ * Replaces the oldest worker. As with an orchestrator, the new worker is ready before the old one receives its signal to shut
+ * down.
+ */
+async function replaceOldest(compose: Compose): Promise<Exit> {
+  const [oldest = ''] = await compose.workers()
+  await compose.addWorker()
+  const { code, tookMs } = await compose.stop(oldest, KILL_AFTER_S)
+  return { worker: oldest, code, tookMs, at: Date.now() }
+}
+
+/** Derives the value from the number in the order's id, so that values are spread evenly. */
+function answerMs(orderId: string): number {
+  const n = Number(/\d+$/.exec(orderId)?.[0] ?? 0)
+  return ANSWERS_MS.least + ((n * 7_919) % (ANSWERS_MS.most - ANSWERS_MS.least))
+}

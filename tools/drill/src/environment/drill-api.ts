@@ -1,0 +1,71 @@
+// Runs an API in a process of its own, which can be killed and replaced, and collects its audit lines.
+import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { type Client, createClient, http } from '@bullpen/client'
+import type { ApiConfig } from '@bullpen/config'
+import { ChildProcesses } from './child-process.ts'
+
+/** What an API logs when it accepts a request for dead tasks. */
+export interface AuditLine {
+  readonly action: string
+  readonly by: string
+  readonly matching: number
+  readonly deadTaskRequest?: string
+}
+
+export interface DrillApi {
+  /** The address, which does not change when the process is replaced. */
+  readonly url: string
+  /** Returns a client at another address of the same API. Defaults to `url`. It repeats its calls while a process is replaced. */
+  client(url?: string): Client
+  pid(): number
+  /** Returns the audit lines of all processes so far. */
+  audit(): readonly AuditLine[]
+  /** Kills the process with SIGKILL, and starts another one on the same port. Resolves when the new process is ready. */
+  replace(): Promise<void>
+  /** Kills the process. */
+  close(): Promise<void>
+}
+
+const MAIN = new URL('../programs/api-main.ts', import.meta.url)
+const RETRY_FOR = '60s'
+const AUDITED = 'dead tasks: request accepted'
+
+export async function startApi(config: Pick<ApiConfig, 'redisUrl' | 'namespace'>): Promise<DrillApi> {
+  const children = new ChildProcesses()
+  const key = randomBytes(16).toString('hex')
+  const whole: ApiConfig = { ...config, keys: [key], metricsPort: 0, environment: 'production' }
+  const audit: AuditLine[] = []
+
+  const start = async (port: number) => {
+    const child = fork(MAIN, [JSON.stringify({ ...whole, port } satisfies ApiConfig)], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    })
+    if (child.stdout !== null) {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        if (line.includes(AUDITED)) audit.push(JSON.parse(line))
+      })
+    }
+    const address = new Promise<string>((resolve) => child.once('message', (url) => resolve(String(url))))
+    return children.add('api', child, address)
+  }
+
+  let running = await start(0)
+  const url = running.ready
+  let replaced = Promise.resolve()
+  return {
+    url,
+    client: (at = url) => createClient({ transport: http(at, key), retryFor: RETRY_FOR }),
+    pid: () => running.pid,
+    audit: () => audit,
+    replace() {
+      replaced = replaced.then(async () => {
+        await running.kill()
+        running = await start(Number(new URL(url).port))
+      })
+      return replaced
+    },
+    close: () => children.killAll(),
+  }
+}

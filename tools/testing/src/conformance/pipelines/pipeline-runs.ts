@@ -1,0 +1,185 @@
+// Tests on every broker what a pipeline promises about its items, its bounds, its errors and its end.
+import { at, TaskError } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from '../backend.ts'
+import { idle, openRuns, stage } from './runs-setup.ts'
+
+const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n)
+
+export function pipelineRuns(open: OpenBackend): void {
+  it('every item passes every stage, and the reduction gets the results in the order of the source', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 12, stages: [stage(3), stage(2, 0)] })
+    expect(await ended(id)).toMatchObject({
+      results: 12,
+      left: 12,
+      errors: 0,
+      source: { state: 'done', emitted: 12 },
+      stages: [{ completed: 12 }, { completed: 12 }],
+      ended: { result: 'completed' },
+    })
+    expect(await runs.output(id)).toEqual({ ns: upTo(12) })
+  })
+
+  it('an empty source gives the reduction no results', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 0 })
+    expect((await ended(id)).ended?.result).toBe('completed')
+    expect(await runs.output(id)).toEqual({ ns: [] })
+  })
+
+  it('a stage has at most as many tasks as its concurrency, and the source stops when the window is full', async () => {
+    let yielded = 0
+    const { startRun, start, runs } = await openRuns(open, {
+      *source({ count }) {
+        for (let n = 0; n < count; n++) {
+          yielded++
+          yield { n }
+        }
+      },
+    })
+    await start()
+    const id = await startRun({ count: 1_000, stages: [stage(2, 1), idle(3, 4)] })
+    await eventually(async () => (await runs.find(id))?.stages[1]?.running === 3)
+    const full = await eventually(async () => {
+      const run = await runs.find(id)
+      return run?.source.isWaiting && run.stages[1]?.waiting === 3 && run
+    })
+    expect(full.source.emitted).toBe(10)
+    expect(full.stages[1]).toMatchObject({ running: 3, waiting: 3 })
+    expect(yielded).toBeLessThanOrEqual(11)
+    await runs.cancel(id, 'bob')
+  })
+
+  it('a source that waits for long frees its slot, and goes on in another task when there is room', async () => {
+    const begun: unknown[] = []
+    const { startRun, start, ended, runs, broker } = await openRuns(open, {
+      concurrency: 1,
+      *source({ count }, _context, cursor) {
+        begun.push(cursor)
+        for (let n = 0; n < count; n++) yield { n }
+      },
+    })
+    await start()
+    // With a single slot, the stage can run only when the source does not.
+    const id = await startRun({ count: 7, stages: [stage(1, 1)] })
+    expect((await ended(id)).ended?.result).toBe('completed')
+    expect(await runs.output(id)).toEqual({ ns: upTo(7) })
+    expect(begun.length).toBeGreaterThan(1)
+    expect((await broker.totals('conformance')).outbox.entries).toBe(0)
+  })
+
+  it('a source with cursors goes on where it was', async () => {
+    const begun: unknown[] = []
+    const { startRun, start, ended, runs } = await openRuns(open, {
+      concurrency: 1,
+      *source({ count }, _context, cursor) {
+        begun.push(cursor)
+        for (let n = typeof cursor === 'number' ? cursor : 0; n < count; n++) yield at(n + 1, { n })
+      },
+    })
+    await start()
+    const id = await startRun({ count: 5, stages: [stage(1, 1)] })
+    expect((await ended(id)).ended?.result).toBe('completed')
+    expect(await runs.output(id)).toEqual({ ns: upTo(5) })
+    expect(begun).toEqual([undefined, 2, 4])
+  })
+
+  it('a source that does not yield the same items again fails the run', async () => {
+    let runsOfSource = 0
+    const { startRun, start, ended } = await openRuns(open, {
+      concurrency: 1,
+      *source({ count }) {
+        const first = runsOfSource++
+        for (let n = 0; n < count; n++) yield { n: n + first }
+      },
+    })
+    await start()
+    const id = await startRun({ count: 5, stages: [stage(1, 1)] })
+    const run = await ended(id)
+    expect(run).toMatchObject({ source: { state: 'failed', emitted: 2 }, results: 2, ended: { result: 'failed' } })
+  })
+
+  it('the first error cancels the rest, and no reduction runs', async () => {
+    const { startRun, start, ended } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 1_000, stages: [stage(2)] })
+    const run = await ended(id)
+    expect(run).toMatchObject({
+      firstError: { stage: 1, position: 13, end: 'dead' },
+      stopped: { reason: 'first_error' },
+      reduce: 'pending',
+      ended: { result: 'failed' },
+    })
+    expect(run.source.emitted).toBeLessThan(100)
+  })
+
+  it('errors that are collected leave out their items', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 20, onError: 'collect' })
+    expect(await ended(id)).toMatchObject({ errors: 1, results: 19, ended: { result: 'completed' } })
+    expect(await runs.errors(id, 0, 10)).toEqual([{ stage: 1, position: 13, end: 'dead' }])
+    expect(await runs.output(id)).toEqual({ ns: upTo(20).filter((n) => n !== 13) })
+  })
+
+  it("the source's own error is looked at after the items that it has yielded", async () => {
+    const { startRun, start, ended } = await openRuns(open, {
+      *source() {
+        yield* [{ n: 1 }, { n: 2 }, { n: 3 }]
+        throw new TaskError('walk_failed', 'no permission', { retryable: false })
+      },
+    })
+    await start()
+    const run = await ended(await startRun({ count: 0 }))
+    expect(run).toMatchObject({ source: { state: 'failed' }, reduce: 'pending', ended: { result: 'failed' } })
+    expect(run.results).toBe(run.source.emitted)
+  })
+
+  it('a run that takes a number of results stops its source, and is completed', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 100_000, take: 5 })
+    const run = await ended(id)
+    expect(run).toMatchObject({ results: 5, stopped: { reason: 'taken' }, ended: { result: 'completed' } })
+    expect(run.source.emitted).toBeLessThan(1_000)
+    expect(await runs.output(id)).toEqual({ ns: upTo(5) })
+  })
+
+  it('a run that is cancelled ends its waiting and running tasks, and starts nothing any more', async () => {
+    const { startRun, start, ended, runs, broker } = await openRuns(open, {
+      handle: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    })
+    await start()
+    const id = await startRun({ count: 1_000, stages: [stage(3), idle(2)] })
+    await eventually(async () => (await runs.find(id))?.stages[0]?.running === 3)
+    expect(await runs.cancel(id, 'bob')).toMatchObject({ stopped: { reason: 'cancelled', by: 'bob' } })
+    expect(await ended(id)).toMatchObject({ ended: { result: 'cancelled' }, results: 0 })
+    const counts = await broker.counts('conformance')
+    expect(counts).toMatchObject({ waiting: 0, active: 0, scheduled: 0, retrying: 0, dead: 0 })
+    await runs.cancel(id, 'cat')
+    expect((await runs.find(id))?.stopped?.by).toBe('bob')
+  })
+
+  it('results that take too many bytes stop the run', async () => {
+    const { startRun, start, ended } = await openRuns(open)
+    await start()
+    const run = await ended(await startRun({ count: 100, maxBytes: 30 }))
+    expect(run).toMatchObject({ stopped: { reason: 'results_too_large' }, ended: { result: 'failed' } })
+    expect(run.resultBytes).toBeLessThanOrEqual(30)
+  })
+
+  it('a run whose worker is killed in every stage has the same output', async () => {
+    const { startRun, start, ended, runs, backend, idsOf } = await openRuns(open, { handle: ({ input }) => input })
+    await start('a:1')
+    const id = await startRun({ count: 60, stages: [stage(2), stage(2)] })
+    await eventually(async () => ((await runs.find(id))?.stages[1]?.completed ?? 0) > 10)
+    await backend.kill('a:1', await idsOf('active'))
+    await start('b:2')
+    expect((await ended(id)).ended?.result).toBe('completed')
+    expect(await runs.output(id)).toEqual({ ns: upTo(60) })
+  })
+}

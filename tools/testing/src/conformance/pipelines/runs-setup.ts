@@ -1,0 +1,67 @@
+// Opens a broker on which tests run pipelines.
+import { randomBytes } from 'node:crypto'
+import { type RunId, TaskError } from '@bullpen/contract'
+import { createRunId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { Run, RunSettings } from '@bullpen/engine/internal'
+import type { OpenBackend } from '../backend.ts'
+import { AFTER, gather, long, numbers, openSetup, QUEUE } from '../setup.ts'
+
+export interface RunOptions extends Partial<Omit<RunSettings, 'id' | 'source' | 'reduce'>> {
+  readonly count: number
+  /** The largest size of the results, in bytes. Defaults to 10,000. */
+  readonly maxBytes?: number
+}
+
+/** A stage in the queue whose tasks are run. */
+export const stage = (concurrency: number, buffer = concurrency) => ({
+  task: long.name,
+  queue: QUEUE,
+  concurrency,
+  buffer,
+})
+/** A stage in a queue whose tasks are never run. */
+export const idle = (concurrency: number, buffer = concurrency) => ({
+  task: long.name,
+  queue: AFTER,
+  concurrency,
+  buffer,
+})
+
+/** Opens a setup whose stages die with the input 13, and otherwise return their input. */
+export async function openRuns(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
+  const setup = await openSetup(open, {
+    locks: 'quick',
+    handle({ input }) {
+      if (input.n === 13) throw new TaskError('unlucky', 'thirteen', { retryable: false })
+      return input
+    },
+    ...options,
+  })
+  const { runs } = setup.broker
+  const start = async ({ count, maxBytes = 10_000, ...more }: RunOptions): Promise<RunId> => {
+    const id = createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+    const settings: RunSettings = {
+      ...{ id, pipeline: 'numbers', by: 'ann', onError: 'cancel', maxErrors: 100, ordered: true, take: undefined },
+      ...{ totalMs: 3_600_000, keepMs: 86_400_000, source: { task: numbers.name, queue: QUEUE }, stages: [stage(2)] },
+      reduce: { queue: QUEUE, maxBytes },
+      ...more,
+    }
+    const tasks = [
+      setup.create(numbers, { count }),
+      ...settings.stages.map(({ queue }) => ({ ...setup.create(long, { n: 0 }), input: undefined, queue })),
+      setup.create(gather, { count }),
+    ]
+    await runs.start({ settings, tasks })
+    return id
+  }
+  return {
+    ...setup,
+    runs,
+    startRun: start,
+    async ended(id: RunId): Promise<Run> {
+      const run = await runs.waitUntilEnded(id, AbortSignal.timeout(15_000))
+      if (run?.state !== 'ended') throw new Error(`run ${id} has not ended: ${JSON.stringify(run)}`)
+      return run
+    },
+  }
+}
