@@ -15,10 +15,13 @@ import { queueKeys } from '../keys.ts'
 
 const QUEUE = 'budget'
 const budget = { ratio: 0, minRetriesPerSecond: 0.1 }
-const retry = { maxAttempts: 3, backoff: { type: 'fixed', initialDelay: '10ms', jitter: 0 }, budget } as const
-const common = { queue: QUEUE, input: z.object({ fails: z.boolean() }), retry } as const
-const call = defineTask({ name: 'budget.call', ...common })
-const limited = defineTask({ name: 'budget.limited', totalTimeout: '1500ms', timeout: '1s', ...common })
+const common = { queue: QUEUE, input: z.object({ fails: z.boolean() }) } as const
+const retryAfter = (initialDelay: '10ms' | '1h') =>
+  ({ maxAttempts: 3, backoff: { type: 'fixed', initialDelay, jitter: 0 }, budget }) as const
+// The second attempt would be counted as well, so it must not start before the test has read the counts.
+const call = defineTask({ name: 'budget.call', retry: retryAfter('1h'), ...common })
+const limits = { totalTimeout: '1500ms', timeout: '1s', retry: retryAfter('10ms') } as const
+const limited = defineTask({ name: 'budget.limited', ...limits, ...common })
 
 async function open() {
   const redisUrl = inject('redisUrl')
