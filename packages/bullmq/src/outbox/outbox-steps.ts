@@ -17,7 +17,8 @@
 // group.
 //
 // A task of a pipeline run has the same field, with the id of its run, its stage and its position. The entry of a completed task
-// also contains its stored result.
+// also contains its stored result. The script that completes the task therefore deletes it, so that a run stores as much as its stages
+// can hold, and not as much as it has items.
 //
 // A handler can register compensations, which undo its steps. They are lines of the field `compensations`, each with the
 // registration's identity before the template, in the order of registration. Any end but a success releases them, as does the deletion
@@ -49,11 +50,13 @@ export const WRITE_OUTBOX = `
     local END_LETTERS = { ${Object.entries(END_LETTERS)
       .map(([end, letter]) => `${end} = '${letter}'`)
       .join(', ')} }
-    -- A task of a pipeline run passes its output on to the next stage.
+    -- A completed task of a pipeline run passes its output on to the next stage, and is not kept.
     local function output_for(group, id, status)
       local ending = index.ending
       if string.sub(group, 1, 4) ~= 'run-' and string.sub(group, 1, 7) ~= 'reduce-' then return '' end
-      return status == 'completed' and ending and ending[1] == id and '\\n' .. ending[4] or ''
+      if status ~= 'completed' or not ending or ending[1] ~= id then return '' end
+      index.is_passed_on = true
+      return '\\n' .. ending[4]
     end
     local function write_outbox(home, id, status)
       local job, outbox = home .. id, home .. 'outbox'

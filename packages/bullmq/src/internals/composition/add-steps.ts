@@ -33,7 +33,7 @@ if id ~= '' and (${mayExist}) and call('EXISTS', base .. id) == 1 then
   local is_own = caller ~= '' and call('HGET', base .. id, 'caller') == caller
   return (is_own and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
 end${REFUSE_CANCELLED_GROUP}
-if id ~= '' and (may_be_resent or unique ~= '') then${RECALL_REMOVED}
+if id ~= '' and (may_be_resent or unique ~= '' or group ~= '') then${RECALL_REMOVED}
   if was_removed then
     return (caller ~= '' and ${ADDED.byThisCall} or 0) + (has_replaced and ${ADDED.inPlaceOfAnother} or 0)
   end
@@ -54,8 +54,9 @@ ${DELETE_REPLACED}`
  * return value, which is the job's id.
  *
  * A call that is sent again stores nothing if its first run has stored the task, even if the task was deleted in the meantime. To
- * save time, the script looks for deleted tasks only if the call may be a repeat (`may_be_resent`), or if the task has a unique key,
- * because the second run could then delete the task that has replaced it.
+ * save time, the script looks for deleted tasks only if the call may be a repeat (`may_be_resent`), if the task has a unique key,
+ * because the second run could then delete the task that has replaced it, or if the task belongs to a group or a pipeline run, because
+ * another process may have delivered the same entry of the outbox.
  *
  * The limits are checked last, so that a repeated call receives the same reply even if the queue is full by now.
  */

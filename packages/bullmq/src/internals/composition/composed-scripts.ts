@@ -123,7 +123,11 @@ if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
 end
 if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
 ${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}
-${addEventsOf('ARGV[1]', 'KEYS[12]')}`,
+${addEventsOf('ARGV[1]', 'KEYS[12]')}
+if index.is_passed_on then${REMOVE_ENDED}
+  remove_ended_task(index, base, 'completed', ARGV[1])
+  if attempt ~= '' then index.remember_end(ARGV[1], attempt) end
+end`,
   },
 
   moveToDelayed: {

@@ -2,8 +2,10 @@
 // refuses it because the lock is gone. These lines run only after such a refusal. They check the data that the attempt has stored,
 // which shows whether its first commit succeeded.
 //
-// If the task has been removed in the meantime, that data is gone, too, and the commit counts as refused.
+// If the task has been removed in the meantime, that data is gone, too, and the commit counts as refused. A completed task that is not kept
+// is remembered for a short time.
 import { DECODE_JSON } from '../../scripts/includes/decode-json.ts'
+import { recallEnd } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
 
 /**
  * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,
@@ -46,9 +48,10 @@ export const confirmResentStacks = (job: string): string => ifRefused(confirmIfS
 /**
  * Confirms a resent commit of `moveToFinished`. There is no record of the last attempt of a completed job, and none for a job that
  * BullMQ failed without starting it again. In both cases, the first commit succeeded if the job is in the set to which the commit
- * moves it, and has not been fetched since. `attempt` is the fencing token, or '' if the caller does not commit anything.
+ * moves it, and has not been fetched since. A completed job that is not kept is gone (-1). `attempt` is the fencing token, or '' if the
+ * caller does not commit anything.
  */
-export const CONFIRM_RESENT_END = ifRefused(`
+export const CONFIRM_RESENT_END = `${ifRefused(`
   local function has_ended(set)
     return attempt ~= '' and call('ZSCORE', set, ARGV[1]) and call('HGET', KEYS[12], 'ats') == attempt
   end
@@ -57,4 +60,5 @@ export const CONFIRM_RESENT_END = ifRefused(`
   else${unpackStacks('ARGV[9]')}${confirmIfStored('KEYS[12]', 'stacks')}
     local is_record = own and string.sub(own, 1, 1) == '{'
     if not is_record and has_ended(base .. 'dead') then return 0 end
-  end`)
+  end`)}
+if answer == -1 and attempt ~= '' and ${recallEnd('ARGV[1]', 'attempt')} then return 0 end`

@@ -110,7 +110,7 @@ export const BULLPEN_ROWS = {
   },
   recentlyRemoved: {
     type: 'sorted set',
-    holds: 'the tasks that were deleted within 20 s of their enqueue',
+    holds: 'the tasks that were deleted within 20 s of their enqueue, and those of pipeline runs that were completed',
     owner: 'queue',
     ends: 'expires 20 s after its last member was added',
     expires: true,

@@ -208,6 +208,8 @@ export class TaskPlaces {
     task.dueAt = undefined
     task.endedAt = this.#clock.now()
     this.#onEnded(task)
+    // A completed task of a pipeline run has passed its output on.
+    if (place === 'completed' && task.envelope.run !== undefined) this.remove(task)
     this.#removeOld(statusOf(task))
   }
 

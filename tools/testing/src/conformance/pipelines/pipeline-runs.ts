@@ -117,11 +117,13 @@ export function pipelineRuns(open: OpenBackend): void {
     expect(run.source.emitted).toBeLessThan(100)
   })
 
-  it('errors that are collected leave out their items', async () => {
-    const { startRun, start, ended, runs } = await openRuns(open)
+  it('errors that are collected leave out their items, and only the failed tasks are kept', async () => {
+    const { startRun, start, ended, runs, broker } = await openRuns(open)
     await start()
     const id = await startRun({ count: 20, onError: 'collect' })
     expect(await ended(id)).toMatchObject({ errors: 1, results: 19, ended: { result: 'completed' } })
+    expect(await broker.counts('conformance')).toMatchObject({ completed: 0, dead: 1 })
+    expect(await broker.totals('conformance')).toMatchObject({ unaccounted: 0, bytes: 0 })
     expect(await runs.errors(id, 0, 10)).toEqual([{ stage: 1, position: 13, end: 'dead' }])
     expect(await runs.output(id)).toEqual({ ns: upTo(20).filter((n) => n !== 13) })
   })

@@ -1,0 +1,81 @@
+// A completed task of a pipeline run is deleted by the script that completes it. Whatever is sent twice finds that the task has ended.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { memberTemplate, newTask, runTask } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
+import { eventually } from '@bullpen/testkit'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { COMPOSED } from '../internals/composition/composed-scripts.ts'
+import { violations } from '../internals/index-model/full-scan.fixture.ts'
+import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
+import { QUEUE, task } from '../internals/index-model/worker.fixture.ts'
+import { openWorld } from '../internals/index-model/world.fixture.ts'
+import { openTargetQueues } from '../outbox/target-queues.ts'
+
+const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
+
+/** A queue with a task of a run, and a world behind a proxy that has fetched the task. */
+async function withRunningTask() {
+  const redisUrl = inject('redisUrl')
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const proxy = await scriptProxy(redisUrl)
+  const world = await openWorld(redisUrl, namespace)
+  const faulty = await openWorld(proxy.url, namespace)
+  const targets = openTargetQueues({ redis: world.redis, namespace, now: Date.now })
+  onTestFinished(async () => {
+    await targets.close()
+    await faulty.close()
+    await world.queue.obliterate({ force: true })
+    await world.close()
+    proxy.close()
+  })
+  const random = randomBytes(ID_RANDOM_BYTES)
+  const place = { run: createRunId(Date.now(), random), stage: 1, position: 7 }
+  const origin = { id: createTaskId(QUEUE, Date.now(), random), enqueuedAt: Date.now(), correlationId: undefined }
+  const template = memberTemplate({ ...newTask(task, { n: 1 }, {}, origin), input: undefined }, undefined)
+  const made = runTask(place, '{"n":1}', template, false, Date.now(), sha256)
+  const group = `${place.run} ${place.stage}.${place.position}`
+  const add = () => targets.of(QUEUE)(made.task, { data: made.data, followUps: made.lines, group })
+  await eventually(() => world.broker.ping().then(() => true))
+  await add()
+  expect(await faulty.fetch('bullpen')).toBe(true)
+  return {
+    ...world,
+    proxy,
+    faulty,
+    add,
+    complete: () =>
+      faulty.end(
+        1,
+        () => ({ kind: 'completed', output: { n: 2 } }),
+        async () => undefined,
+      ),
+    find: () => world.broker.find(made.task.id),
+    entries: () => world.redis.xrange(world.keys.outbox, '-', '+'),
+    check: async () => expect(await violations(world.redis, world.keys, world.broker, QUEUE, new Set())).toEqual([]),
+  }
+}
+
+it.each(['before', 'after'] as const)(
+  'the end of a task of a run is confirmed and reported once if the connection is lost %s its script',
+  async (when) => {
+    const { proxy, faulty, complete, find, entries, check } = await withRunningTask()
+    const cut = Promise.withResolvers<void>()
+    proxy.arm({ scripts: [finished], when, onFault: cut.resolve })
+    const ended = complete()
+    await cut.promise
+    await ended
+    expect(faulty.settled).toEqual(['confirmed'])
+    expect(await find()).toBeUndefined()
+    expect((await entries()).length).toBe(1)
+    await check()
+  },
+)
+
+it('a task of a run that has ended is not added again by a process that delivers the same entry', async () => {
+  const { add, complete, find, check } = await withRunningTask()
+  await complete()
+  expect(await add()).toBe('stored')
+  expect(await find()).toBeUndefined()
+  await check()
+})
