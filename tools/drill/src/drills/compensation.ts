@@ -89,10 +89,8 @@ async function killAtEachStep(scale: Scale, setup: DrillSetup): Promise<Figures>
       if (outcome === 'cancelled') await broker.cancel(id, { stoppable: true })
     }
     await fleet.start()
-    await holdsWithin(WITHIN_MS, async () => {
-      const { waiting, active, retrying } = await broker.counts(booking.queue)
-      return waiting + active + retrying === 0
-    })
+    // The outboxes are complete only when all bookings have ended, including those that wait for a place in the quarantine.
+    await untilIdle(WITHIN_MS)
     await holdsWithin(WITHIN_MS, async () => (await outboxEntries(setup)) === 0)
     await untilIdle(WITHIN_MS)
   }
