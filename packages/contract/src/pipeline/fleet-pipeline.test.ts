@@ -45,6 +45,15 @@ describe('a pipeline of tasks', () => {
     expect(() => Object.assign(pipeline, { name: 'other' })).toThrow(TypeError)
   })
 
+  it('begins and ends with tasks that may have the time limits of any long task', () => {
+    const { name, queue, input, item } = walk
+    const limited = defineSource({ name, queue, input, item, timeout: '1h', totalTimeout: '2h' })
+    expect(limited).toMatchObject({ timeoutMs: 3_600_000, totalMs: 7_200_000 })
+    expect(defineReducer({ name, queue, input, item, output: z.int(), timeout: '1m' })).toMatchObject({
+      timeoutMs: 60_000,
+    })
+  })
+
   it('has the types of its first and its last stage', () => {
     expectTypeOf(pipeline).toExtend<FleetPipelineDefinition<{ directory: string }, string[]>>()
   })

@@ -27,7 +27,7 @@ export type ReducerDefinition<
 > = TaskDefinition<Name, Input, Output> & { readonly item: Item }
 
 type LongTask<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> = Omit<
-  TaskOptions<Name, Input, Output>,
+  Extract<TaskOptions<Name, Input, Output>, { readonly kind?: 'long' }>,
   'kind' | 'isolation' | 'memoryLimit' | 'output'
 >
 
