@@ -83,10 +83,13 @@ export async function driveSource(
   const add = (yielded: unknown): void => {
     const marked = unmarked(yielded)
     const item = itemOf(marked.item, schema, name, emitted + page.values.length)
-    if (marked.cursor !== undefined) cursor = cursorOf(marked.cursor, access, name)
-    else if (cursor !== '') throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
-    fold(JSON.stringify(item))
-    const value = access.encode(item)
+    const hasCursor = marked.cursor !== undefined
+    if (!hasCursor && cursor !== '')
+      throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
+    // An item that is refused here must leave no trace, because the items before it are still emitted.
+    const [json, value] = [JSON.stringify(item), access.encode(item)]
+    cursor = hasCursor ? cursorOf(marked.cursor, access, name) : ''
+    fold(json)
     if (page.values.length === 0) page.due = after(clock, PAGE_MS)
     page.values.push(value)
     page.bytes += value.length
@@ -131,13 +134,21 @@ export async function driveSource(
     let next = handled(items.next())
     for (;;) {
       if (free <= 0 && !(await hasRoom(Math.max(MIN_WAIT_MS, restartMs)))) return undefined
-      if (page.values.length > 0 && (await Promise.race([next, page.due])) === 'due') {
+      if (page.values.length > 0 && (await Promise.race([next.catch(() => {}), page.due])) === 'due') {
         if (!(await flush(false))) return undefined
         continue
       }
-      const { done, value } = await next
+      let found: IteratorResult<unknown>
+      try {
+        found = await next
+        if (found.done !== true) add(found.value)
+      } catch (error) {
+        // The items that the source has yielded before its error pass through all stages.
+        if (page.values.length > 0) await flush(false)
+        throw error
+      }
+      const { done } = found
       if (done !== true) {
-        add(value)
         next = handled(items.next())
         const isFull = page.values.length >= Math.min(free, MAX_PAGE.items) || page.bytes >= MAX_PAGE.bytes
         if (!isFull) continue

@@ -137,8 +137,20 @@ export function pipelineRuns(open: OpenBackend): void {
     })
     await start()
     const run = await ended(await startRun({ count: 0 }))
-    expect(run).toMatchObject({ source: { state: 'failed' }, reduce: 'pending', ended: { result: 'failed' } })
-    expect(run.results).toBe(run.source.emitted)
+    const source = { state: 'failed', emitted: 3 }
+    expect(run).toMatchObject({ source, results: 3, reduce: 'pending', ended: { result: 'failed' } })
+  })
+
+  it('an item that does not match its schema fails the run, after the items before it have passed', async () => {
+    const { startRun, start, ended } = await openRuns(open, {
+      *source() {
+        yield* [at('a', { n: 1 }), at('b', { n: 2 }), at('c', { n: 0.5 })]
+      },
+    })
+    await start()
+    const run = await ended(await startRun({ count: 0 }))
+    const source = { state: 'failed', emitted: 2, cursor: '"b"' }
+    expect(run).toMatchObject({ source, results: 2, ended: { result: 'failed' } })
   })
 
   it('a run that takes a number of results stops its source, and is completed', async () => {
