@@ -96,6 +96,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onScheduled: (scheduled) => telemetry.sink({ event: 'task.enqueued', ...scheduled }),
       onForwarded: (forwarded) => telemetry.sink({ event: 'task.enqueued', ...forwarded }),
       onGroupEnded: telemetry.groupEnded,
+      onRunChanged: telemetry.runChanged,
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,
@@ -209,6 +210,7 @@ function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definition
     if (!up) return
     await Promise.all([
       broker.groups.count().then(telemetry.unfinishedGroups),
+      broker.runs.count().then(telemetry.unfinishedRuns),
       ...queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
         broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals, Date.now())),

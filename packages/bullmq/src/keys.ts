@@ -54,6 +54,11 @@ export function groupsKey(namespace: string): string {
   return `{${namespace}}:groups`
 }
 
+/** Like {@link groupsKey}, but for the runs of pipelines. */
+export function runsKey(namespace: string): string {
+  return `{${namespace}}:runs`
+}
+
 /** Returns the channel that announces the id of each group that has members in a further queue. */
 export function groupQueuesChannel(namespace: string): string {
   return `{${namespace}}:group-queues`

@@ -91,6 +91,7 @@ export {
 export {
   decodeValue,
   encodeValue,
+  type RunTemplates,
   runOfToken,
   runRuleId,
   runTask,

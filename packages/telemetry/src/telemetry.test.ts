@@ -282,6 +282,7 @@ function usedTelemetry(): Telemetry {
     telemetry.groupEnded('failed')
     telemetry.eventStreams('group', 2)
     telemetry.unfinishedGroups(7)
+    telemetry.unfinishedRuns(5)
     telemetry.redisUp(true)
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
     telemetry.idempotencyRecords(150)
@@ -290,6 +291,8 @@ function usedTelemetry(): Telemetry {
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
+  const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
+  telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })
   telemetry.httpObserved({ method: 'POST', route: '/v1/tasks', status: 202, seconds: 0.004 })
   return telemetry
 }

@@ -7,6 +7,7 @@ import { taskMetrics } from './metrics/event-metrics.ts'
 import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
 import { counter, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
+import { type ChangedRun, runMetrics } from './metrics/run-metrics.ts'
 
 /** A pool whose state is read at each scrape. */
 export interface WatchedPool {
@@ -66,6 +67,10 @@ export interface Telemetry {
   unfinishedGroups(count: number): void
   /** Counts a group that has ended with this result. */
   groupEnded(result: string): void
+  /** Sets how many runs of pipelines have not ended. Call it from {@link onScrape} at every scrape. */
+  unfinishedRuns(count: number): void
+  /** Counts what this process has changed about a run. */
+  runChanged(run: ChangedRun): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
   /** Counts a duty of the leader's housekeeping that has failed. */
@@ -90,6 +95,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const pools = poolGauges(registry)
   const tasks = taskMetrics()
   const http = httpMetrics()
+  const runs = runMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const queueBytes = gauge(registry, 'bullpen_queue_bytes')
   const held = gauge(registry, 'bullpen_held_retries')
@@ -108,6 +114,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const eventStreams = gauge(registry, 'bullpen_event_streams')
   const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
   const groupsEnded = counter(registry, 'bullpen_groups_ended_total')
+  const unfinishedRuns = gauge(registry, 'bullpen_unfinished_runs')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
@@ -117,11 +124,11 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const scrape = async () => {
     for (const each of [queueTasks, queueBytes, held, troubled, unaccounted, repairs, blocked, unsafe]) each.reset()
     for (const each of [outboxEntries, outboxOldest, eventStreams]) each.reset()
-    for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups]) each.remove()
+    for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    const texts = [await registry.metrics(), tasks.exposition(), http.exposition()]
+    const texts = [await registry.metrics(), tasks.exposition(), runs.exposition(), http.exposition()]
     return { contentType: registry.contentType, text: texts.join('\n') }
   }
   let scraping: ReturnType<typeof scrape> | undefined
@@ -181,6 +188,10 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     groupEnded(result) {
       groupsEnded.inc({ result })
     },
+    unfinishedRuns(count) {
+      unfinishedRuns.set(count)
+    },
+    runChanged: runs.changed,
     leader(isLeading) {
       leader.set(isLeading ? 1 : 0)
     },

@@ -182,6 +182,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onScheduled: (scheduled) => sink({ event: 'task.enqueued', ...scheduled }),
       onForwarded: (forwarded) => sink({ event: 'task.enqueued', ...forwarded }),
       onGroupEnded: telemetry.groupEnded,
+      onRunChanged: telemetry.runChanged,
       onHousekeepingFailed: telemetry.housekeepingFailed,
     })
     opening.owns(broker.close)

@@ -7,6 +7,7 @@ import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
+import type { RunChanged } from '../runs/run-deliveries.ts'
 
 export interface BrokerOptions {
   readonly redisUrl: string
@@ -105,6 +106,11 @@ export interface BrokerOptions {
    * may be called. The callback must not throw or block.
    */
   readonly onGroupEnded?: (result: GroupResult) => void
+  /**
+   * Called when this process has counted items of a pipeline's run, or has ended the run. If a process dies at that moment, no process may
+   * be called. The callback must not throw or block.
+   */
+  readonly onRunChanged?: (changed: RunChanged) => void
   /**
    * Called for each task that `enqueue` refused because of the state of the queue or of Redis, unless the queue was full. `code`
    * is the error's code. The callback must not throw or block.

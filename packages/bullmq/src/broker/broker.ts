@@ -3,7 +3,7 @@
 // namespace, which does the housekeeping (../leader/leader.ts) and runs the schedules (../schedules).
 
 import { randomBytes } from 'node:crypto'
-import type { GroupId } from '@bullpen/contract'
+import type { GroupId, RunId } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -17,12 +17,13 @@ import { eventStream } from '../events/event-stream.ts'
 import { groupDeliveries } from '../groups/group-deliveries.ts'
 import { groupOutbox } from '../groups/group-outbox.ts'
 import { createGroupStore } from '../groups/group-store.ts'
-import { groupVisits } from '../groups/group-visits.ts'
-import { queueKeys } from '../keys.ts'
+import { groupVisit } from '../groups/group-visits.ts'
+import { groupsKey, queueKeys, runsKey } from '../keys.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
 import { openRegistration } from '../leader/registration.ts'
+import { type VisitRegistry, visitDue, visitRegistry } from '../leader/visit-registry.ts'
 import { createOrphanSearch } from '../orphans/orphan-search.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
@@ -65,11 +66,12 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
   const store = openScheduleStore({ redis, namespace, queues: options.queues, now, codec, call })
   const targets = openTargetQueues({ redis, namespace, now })
-  const { forwarder, runs: runDelivery } = openForwarder(options, redis, targets)
+  const registries = registriesOf(redis, namespace)
+  const { forwarder, runs: runDelivery } = openForwarder(options, redis, targets, registries.runs)
   const waiters = openGroupWaiters({ redisUrl, namespace, log })
   const forwardGroup = (id: GroupId): void =>
     forwarder.wake(groupOutbox({ redis, namespace, onEnded: onGroupEnded }, id))
-  const shared = { redis, schema, processName, store, forwarder, runs: runDelivery }
+  const shared = { redis, schema, processName, store, forwarder, runs: runDelivery, registries }
   const leader = options.leads === false ? undefined : standForLeader(options, shared)
   const onChanged = (queue: string): void => {
     // If this message is lost, the leader notices the schedule in its next round.
@@ -94,14 +96,15 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     schedules: createSchedules({ store, queues: options.queues, randomBytes, onChanged }),
     orphans: createOrphanSearch({ redis, namespace, call }),
     groups: createGroupStore({
-      ...{ redis, namespace, codec, waiters, call, withCommandTimeout, now },
+      ...{ redis, namespace, registry: registries.groups, codec, waiters, call, withCommandTimeout, now },
       admit: admitMembers,
       find: queries.find,
       forward: forwardGroup,
       onEnded: onGroupEnded,
     }),
     runs: createRunStore({
-      ...{ redis, namespace, codec, waiters, deliveries: runDelivery, call, withCommandTimeout, now },
+      ...{ redis, namespace, registry: registries.runs, codec, waiters, deliveries: runDelivery },
+      ...{ call, withCommandTimeout, now },
       admit: admitMembers,
     }),
     boardQueues: queues.all.map(({ queue }) => queue),
@@ -181,8 +184,14 @@ interface Delivering {
   readonly runs: RunDeliveries
 }
 
-function openForwarder(options: BrokerOptions, redis: Commander, targets: TargetQueues): Delivering {
+function openForwarder(
+  options: BrokerOptions,
+  redis: Commander,
+  targets: TargetQueues,
+  registry: VisitRegistry<RunId>,
+): Delivering {
   const { namespace, log, now = Date.now, onForwarded = () => {}, onGroupEnded: onEnded = () => {} } = options
+  const { onRunChanged: onChanged = () => {} } = options
   const warnRefused = throttledLog(({ queue, error: err }: { queue: string; error: unknown }, suppressed) => {
     log.warn({ queue, err, suppressed }, 'follow-up task not enqueued: it stays in the outbox and is tried again')
   })
@@ -196,7 +205,7 @@ function openForwarder(options: BrokerOptions, redis: Commander, targets: Target
     // The outage reporter logs connection errors.
     if (!isConnectionError(refused.error)) warnRefused(refused)
   }
-  const runs = runDeliveries({ redis, namespace, targets, now, onRefused })
+  const runs = runDeliveries({ redis, namespace, registry, targets, now, onRefused, onChanged })
   const forwarder = createForwarder({
     deliveries: {
       // A group is cancelled before the rest of its outbox is forwarded.
@@ -212,19 +221,32 @@ function openForwarder(options: BrokerOptions, redis: Commander, targets: Target
   return { forwarder, runs }
 }
 
+interface Registries {
+  readonly groups: VisitRegistry<GroupId>
+  readonly runs: VisitRegistry<RunId>
+}
+
+function registriesOf(redis: Commander, namespace: string): Registries {
+  return {
+    groups: visitRegistry(redis, groupsKey(namespace)),
+    runs: visitRegistry(redis, runsKey(namespace)),
+  }
+}
+
 type Ended = Parameters<NonNullable<BrokerOptions['onExpired']>>[0]
+
+interface LeaderParts extends Delivering {
+  readonly redis: Commander
+  readonly schema: SchemaGuard
+  readonly processName: string
+  readonly store: RedisScheduleStore
+  readonly registries: Registries
+}
 
 /** Lets this process become the leader of the namespace. */
 function standForLeader(
   options: BrokerOptions,
-  {
-    redis,
-    schema,
-    processName,
-    store,
-    forwarder,
-    runs,
-  }: Delivering & { redis: Commander; schema: SchemaGuard; processName: string; store: RedisScheduleStore },
+  { redis, schema, processName, store, forwarder, runs, registries }: LeaderParts,
 ): Leader {
   const { redisUrl, namespace, log, now = Date.now, onExpired = () => {}, onCancelled = () => {} } = options
   const { onScheduled: onEnqueued = () => {}, onGroupEnded = () => {} } = options
@@ -235,16 +257,19 @@ function standForLeader(
       report(ended)
       forwarder.wake(queueOutbox(redis, queueKeys(namespace, ended.queue)))
     }
+  const shared = { redis, namespace, now }
+  const visitGroup = groupVisit({ ...shared, registry: registries.groups, forwarder, onEnded: onGroupEnded })
+  const visitRun = runVisit({ ...shared, registry: registries.runs, deliveries: runs })
   const housekeeping = createHousekeeping({
     redis,
     namespace,
     now,
     process: processName,
     forwarder,
-    visitGroups: groupVisits({
-      ...{ redis, namespace, now, forwarder, onEnded: onGroupEnded },
-      visitRun: runVisit({ redis, namespace, now, deliveries: runs }),
-    }),
+    visits: {
+      groups: visitDue(registries.groups, now, visitGroup),
+      runs: visitDue(registries.runs, now, visitRun),
+    },
     onExpired: andForward(onExpired),
     onCancelled: andForward(onCancelled),
     runDueSchedules: scheduleRunner({ redis, namespace, store, now, process: processName, onEnqueued, onCancelled }),

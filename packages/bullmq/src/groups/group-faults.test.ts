@@ -10,7 +10,8 @@ import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
 import { FORWARDING } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
-import { groupEndedChannel, groupKeys, queueKeys } from '../keys.ts'
+import { groupEndedChannel, groupKeys, groupsKey, queueKeys } from '../keys.ts'
+import { visitRegistry } from '../leader/visit-registry.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, type Outbox, queueOutbox } from '../outbox/forwarder.ts'
 import { openTargetQueues } from '../outbox/target-queues.ts'
@@ -72,6 +73,7 @@ async function openWorld(onError: Group['onError']) {
   const waiters = { wait, watch: wait, close() {} }
   const run = <T>(call: () => Promise<T>) => call()
   const store = createGroupStore({
+    registry: visitRegistry(redis, groupsKey(namespace)),
     ...{ redis, namespace, waiters, call: run, codec: undefined, now: Date.now },
     ...{ withCommandTimeout: (promise) => promise, admit: async () => {}, find: broker.find },
     ...{ forward() {}, onEnded() {} },

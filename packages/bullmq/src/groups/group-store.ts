@@ -4,7 +4,7 @@
 // the group's outbox, from which they are enqueued (./group-forwarder.ts), and their ends arrive through the outboxes of their queues
 // (./group-deliveries.ts). The leader completes what a dead process has left (./group-visits.ts).
 import type { GroupId, GroupResult, TaskId } from '@bullpen/contract'
-import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES, readGroupId } from '@bullpen/contract/internal'
+import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type AddedMembers,
@@ -20,6 +20,7 @@ import {
 } from '@bullpen/engine/internal'
 import { requestDigest, sha256 } from '@bullpen/engine/node'
 import { type GroupKeys, groupEndedChannel, groupKeys, groupQueuesChannel } from '../keys.ts'
+import type { VisitRegistry } from '../leader/visit-registry.ts'
 import { addMembersScript } from '../scripts/groups/add-members.ts'
 import { cancelGroupScript } from '../scripts/groups/cancel-group.ts'
 import { createGroupScript } from '../scripts/groups/create-group.ts'
@@ -30,11 +31,12 @@ import { type Commander, runScript } from '../scripts/script.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
 import { cancelMembers } from './group-deliveries.ts'
 import { type AddedRequest, addedRequestOf, END_CODES, groupOf, unfinishedMembers } from './group-record.ts'
-import { countGroups, registeredGroups, registerGroup, VISIT_AFTER_MS } from './group-registry.ts'
+import { VISIT_AFTER_MS } from './group-visits.ts'
 
 export interface GroupStoreOptions {
   readonly redis: Commander
   readonly namespace: string
+  readonly registry: Pick<VisitRegistry<GroupId>, 'register' | 'count' | 'ids'>
   readonly codec: PayloadCodec | undefined
   readonly waiters: Pick<GroupWaiters, 'wait' | 'watch'>
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
@@ -54,11 +56,12 @@ export interface GroupStoreOptions {
 const SPARE_MS = 2 * 86_400_000
 
 export function createGroupStore(options: GroupStoreOptions): Groups {
-  const { redis, namespace, codec, waiters, call, withCommandTimeout, now, admit, find, forward, onEnded } = options
+  const { redis, namespace, registry, codec, waiters, call, withCommandTimeout } = options
+  const { now, admit, find, forward, onEnded } = options
   const channel = groupEndedChannel(namespace)
   const queuesChannel = groupQueuesChannel(namespace)
   const keysOf = (id: GroupId): GroupKeys => groupKeys(namespace, id)
-  const register = (id: GroupId): Promise<void> => registerGroup(redis, namespace, id, now() + VISIT_AFTER_MS)
+  const register = (id: GroupId): Promise<void> => registry.register(id, now() + VISIT_AFTER_MS)
 
   /** Registers the group, changes it, and delivers what follows. @throws BullpenError `group_not_found`. */
   async function change(id: GroupId, run: (keys: GroupKeys) => Promise<GroupChange>): Promise<Group> {
@@ -114,7 +117,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
   return {
     async create({ id, by, onError, totalMs, keepMs, followUps, settings }) {
       const lines = groupFollowUpLines(followUps, codec)
-      if (totalMs < VISIT_AFTER_MS) await call(() => registerGroup(redis, namespace, id, now() + totalMs))
+      if (totalMs < VISIT_AFTER_MS) await call(() => registry.register(id, now() + totalMs))
       const args = { by, onError, totalMs, keepMs, spareMs: SPARE_MS, lines, digest: requestDigest(settings) }
       return change(id, async (keys) => {
         const fields = await runScript(redis, createGroupScript, keys, args)
@@ -215,12 +218,10 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       })
     },
 
-    count: () => call(() => countGroups(redis, namespace)),
+    count: () => call(registry.count),
 
     async list(limit) {
-      // A group's id begins with the time of its creation.
-      const registered = await call(() => registeredGroups(redis, namespace))
-      const ids = registered.flatMap((id) => readGroupId(id)?.id ?? []).toSorted()
+      const ids = await call(registry.ids)
       const unfinished: Group[] = []
       // A group stays registered for up to a minute after its end.
       for (let from = 0; from < ids.length && unfinished.length < limit; from += limit) {

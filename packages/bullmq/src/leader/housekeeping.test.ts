@@ -33,7 +33,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     now: Date.now,
     process: 'test',
     forwarder: { forwardLeft: async () => {} },
-    visitGroups: async () => {},
+    visits: { groups: async () => {}, runs: async () => {} },
     onExpired: ({ id }) => ended.push(id),
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),

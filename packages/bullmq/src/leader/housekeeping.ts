@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
-import type { VisitGroups } from '../groups/group-visits.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
@@ -26,6 +25,7 @@ import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.
 import { requeueAsLocksExpire } from './lost-tasks.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
 import { createKeyRemover } from './unique-key-remover.ts'
+import type { VisitDue } from './visit-registry.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
@@ -51,8 +51,8 @@ export interface HousekeepingOptions {
   readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
   /** Examines the schedules of a queue if that is due, and reports those that are in trouble. */
   readonly watchSchedules: (queue: string, term: Term) => Promise<void>
-  /** Looks at the groups that are due. */
-  readonly visitGroups: VisitGroups
+  /** Looks at the groups and the runs of pipelines that are due. */
+  readonly visits: Readonly<Record<VisitDuty, VisitDue>>
   /** Forwards what follows from the ends of tasks. */
   readonly forwarder: Pick<Forwarder, 'forwardLeft'>
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
@@ -61,12 +61,14 @@ export interface HousekeepingOptions {
   readonly compareEveryMs?: number
 }
 
-/** The duty that concerns the groups of the namespace, and no queue. */
-const GROUPS = 'groups'
+/** The duties that concern the groups and runs of the namespace, and no queue. */
+const VISIT_DUTIES = ['groups', 'runs'] as const
+
+type VisitDuty = (typeof VISIT_DUTIES)[number]
 
 export interface HousekeepingFailure {
   readonly queue: string
-  readonly duty: Duty | 'survey' | typeof GROUPS
+  readonly duty: Duty | 'survey' | VisitDuty
   readonly error: unknown
 }
 
@@ -76,8 +78,8 @@ export interface Housekeeping {
    * on the queue, resolves to that leader's fencing number, and otherwise to undefined. Never rejects.
    */
   visit(queue: RegisteredQueue, term: Term): Promise<number | undefined>
-  /** Looks at the groups of the namespace that are due, unless that is already in progress. */
-  visitGroups(term: Term): void
+  /** Looks at the groups and runs of the namespace that are due, unless that is already in progress. */
+  visitDue(term: Term): void
   /** Resolves when no duty is in progress. Never rejects. Duties stop after their current page once their term is over. */
   settled(): Promise<void>
 }
@@ -209,13 +211,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       for (const duty of found.duties) start(queue, duty, term)
       return undefined
     },
-    visitGroups({ isOver }) {
-      if (underWay.has(GROUPS)) return
-      const done = options
-        .visitGroups(isOver)
-        .catch((error: unknown) => onFailed({ queue: GROUPS, duty: GROUPS, error }))
-        .finally(() => underWay.delete(GROUPS))
-      underWay.set(GROUPS, done)
+    visitDue({ isOver }) {
+      for (const duty of VISIT_DUTIES) {
+        if (underWay.has(duty)) continue
+        const done = options.visits[duty](isOver)
+          .catch((error: unknown) => onFailed({ queue: duty, duty, error }))
+          .finally(() => underWay.delete(duty))
+        underWay.set(duty, done)
+      }
     },
     async settled() {
       await Promise.all(underWay.values())

@@ -182,7 +182,7 @@ function candidate(
     namespace: name,
     checkSchema,
     measured: Promise.resolve(),
-    housekeeping: { visit, settled, visitGroups() {} },
+    housekeeping: { visit, settled, visitDue() {} },
     times: SLOW,
     log,
   })

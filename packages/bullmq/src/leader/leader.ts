@@ -175,7 +175,7 @@ export function openLeader(options: LeaderOptions): Leader {
     if (leadership.state !== 'leader') return
     roundTimer = setTimeout(beginRound, times.roundMs).unref()
     const { fencing } = leadership
-    housekeeping.visitGroups({ fencing, isOver: () => !leadsUnder(fencing) })
+    housekeeping.visitDue({ fencing, isOver: () => !leadsUnder(fencing) })
     registeredQueues(redis, namespace)
       .then((queues) => {
         registry = new Map(queues.map((queue) => [queue.name, queue]))

@@ -5,12 +5,13 @@
 // before it has delivered them, the leader finds them within seconds (./run-visits.ts), so a report is done as soon as the script has
 // replied.
 import type { RunId } from '@bullpen/contract'
-import { type StoredSuccess, type StoredTemplate, successSchema } from '@bullpen/contract/internal'
-import { runRuleId, runTask, runTemplates, runToken, textOfResult } from '@bullpen/engine/internal'
+import { type StoredSuccess, successSchema } from '@bullpen/contract/internal'
+import { type RunTemplates, runRuleId, runTask, runTemplates, runToken, textOfResult } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { parseJson } from '../codec.ts'
 import { cancelMembers } from '../groups/group-deliveries.ts'
 import { runChannels, runKeys } from '../keys.ts'
+import type { VisitRegistry } from '../leader/visit-registry.ts'
 import type { Deliveries } from '../outbox/deliveries.ts'
 import { parseRunEntry, type RunTaskEndEntry, type RunTaskEntry } from '../outbox/outbox-entry.ts'
 import type { TargetQueues } from '../outbox/target-queues.ts'
@@ -22,32 +23,46 @@ import { type Commander, runScript } from '../scripts/script.ts'
 export interface RunDeliveryOptions {
   readonly redis: Commander
   readonly namespace: string
+  readonly registry: Pick<VisitRegistry<RunId>, 'reschedule'>
   readonly targets: TargetQueues
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number
   /** Called if an entry could not be delivered. The entry stays in its outbox. */
   readonly onRefused: (refused: { readonly queue: string; readonly error: unknown }) => void
+  /** Called if a call of this process has counted items or has ended a run. */
+  readonly onChanged: (changed: RunChanged) => void
+}
+
+/** What a call of this process has changed about a run. */
+export interface RunChanged {
+  /** The name of the pipeline's definition. */
+  readonly pipeline: string
+  readonly items: RunChange['items']
+  readonly ended: RunChange['ended']
 }
 
 export interface RunDeliveries {
   readonly runTaskEnd: Deliveries['runTaskEnd']
   /** Delivers what a script has returned. Never rejects: what cannot be delivered stays in the run's outbox. */
-  deliver(id: RunId, change: Pick<RunChange, 'entries'>): Promise<void>
+  deliver(id: RunId, change: Delivered): Promise<void>
 }
+
+type Delivered = Pick<RunChange, 'ended' | 'entries' | 'items'>
 
 type Ended = Omit<RunTaskEndEntry, 'kind' | 'run'>
 
 /** How many bytes of results one report contains at most, unless a single result is larger. Redis copies each of them twice. */
 const MAX_REPORTED_BYTES = 1_048_576
-/** How many runs' templates a process keeps. */
+/** How many runs a process knows. */
 const MAX_KNOWN_RUNS = 1_000
 
-export function runDeliveries({ redis, namespace, targets, now, onRefused }: RunDeliveryOptions): RunDeliveries {
+export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
+  const { redis, namespace, registry, targets, now, onRefused, onChanged } = options
   const channels = runChannels(namespace)
-  /** The templates of runs, which never change. */
-  const known = new Map<RunId, Promise<readonly StoredTemplate[]>>()
+  /** What this process keeps of runs, which never changes. */
+  const known = new Map<RunId, Promise<RunTemplates>>()
 
-  function templatesOf(id: RunId): Promise<readonly StoredTemplate[]> {
+  function knownRun(id: RunId): Promise<RunTemplates> {
     const found = known.get(id)
     if (found !== undefined) return found
     const reading = redis.get(runKeys(namespace, id).definition).then((stored) => runTemplates(stored ?? ''))
@@ -67,7 +82,7 @@ export function runDeliveries({ redis, namespace, targets, now, onRefused }: Run
 
   /** Enqueues a task. Resolves with false if the run's tasks are cancelled, so that it was not enqueued. */
   async function add({ run, stage, position, value }: RunTaskEntry): Promise<boolean> {
-    const templates = await templatesOf(run)
+    const { templates } = await knownRun(run)
     const template = templates[stage]
     if (template === undefined) throw new Error(`run ${run} has no stage ${stage}`)
     // Every item has a value.
@@ -90,7 +105,21 @@ export function runDeliveries({ redis, namespace, targets, now, onRefused }: Run
     }
   }
 
-  async function deliver(id: RunId, { entries }: Pick<RunChange, 'entries'>): Promise<void> {
+  async function observe(id: RunId, { ended, items }: Delivered): Promise<void> {
+    if (ended === undefined && items.length === 0) return
+    // Without its definition, the run cannot be attributed to a pipeline.
+    const run = await knownRun(id).catch(() => undefined)
+    if (run !== undefined) onChanged({ pipeline: run.pipeline, items, ended })
+  }
+
+  async function deliver(id: RunId, change: Delivered): Promise<void> {
+    await observe(id, change)
+    await deliverEntries(id, change)
+    // The leader then forgets the run in its next round. If this call fails, the leader does so within seconds.
+    if (change.ended !== undefined) await registry.reschedule(id, now()).catch(() => {})
+  }
+
+  async function deliverEntries(id: RunId, { entries }: Delivered): Promise<void> {
     if (entries.length === 0) return
     const parsed = entries.map(([at, text]) => ({ at, entry: parseRunEntry(text) }))
     // Cancels come first, so that a task of the same page is not enqueued any more.

@@ -147,6 +147,16 @@ function timeless({ createdAt: _, timeoutAt: _timeoutAt, stopped, ended, ...run 
   return { ...run, stopped: stopped && { ...stopped, at: 0 }, ended: ended && { ...ended, at: 0 } }
 }
 
+/** How many items have left each stage, without zeros. A completed item that was dropped counts only as dropped. */
+function outcomesOf({ stages }: Run): Readonly<Record<string, number>> {
+  const all = stages.flatMap(({ completed, dropped, failed }, i) => [
+    [`${i + 1} completed`, completed - dropped],
+    [`${i + 1} dropped`, dropped],
+    [`${i + 1} failed`, failed],
+  ])
+  return Object.fromEntries(all.filter(([, count]) => count !== 0))
+}
+
 /** The entries that the scripts write for these effects. */
 function entriesOf(id: string, effects: readonly RunEffect[], given: RunSettings): string[] {
   return effects.flatMap((effect) => {
@@ -178,6 +188,8 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
       let results: string[] = []
       let errors: unknown[] = []
       let last: Emission | undefined
+      /** How many items the replies have counted, by stage and outcome. */
+      const counted: Record<string, number> = {}
 
       const expectSame = async (step: RunStep, reply: RunChange<unknown> | undefined) => {
         model = step.model
@@ -185,7 +197,10 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
         errors.push(...step.effects.flatMap((effect) => (effect.kind === 'error' ? [effect.error] : [])))
         const hasEnded = step.effects.some(({ kind }) => kind === 'ended')
         if (hasEnded) results = []
-        expect(reply?.hasEnded).toBe(hasEnded)
+        expect(reply?.ended?.result).toBe(hasEnded ? model.run.ended?.result : undefined)
+        for (const { stage, outcome, count } of reply?.items ?? [])
+          counted[`${stage} ${outcome}`] = (counted[`${stage} ${outcome}`] ?? 0) + count
+        expect(counted).toEqual(outcomesOf(model.run))
         expect(reply?.entries.map(([, text]) => text)).toEqual(entriesOf(id, step.effects, given))
         const found = await stored.read()
         expect(timeless(found.run)).toEqual(timeless(model.run))

@@ -4,7 +4,6 @@
 // is delivered by the process that has called it (./run-deliveries.ts). The leader completes what a dead process has left
 // (./run-visits.ts).
 import type { RunId } from '@bullpen/contract'
-import { readRunId } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   decodeValue,
@@ -16,8 +15,8 @@ import {
   storedRunDefinition,
 } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
-import { registeredGroups, registerGroup } from '../groups/group-registry.ts'
 import { type RunKeys, runChannels, runKeys } from '../keys.ts'
+import type { VisitRegistry } from '../leader/visit-registry.ts'
 import { emitItemsScript } from '../scripts/runs/emit-items.ts'
 import { readRunScript, type StoredRun } from '../scripts/runs/read-run.ts'
 import { startRunScript } from '../scripts/runs/start-run.ts'
@@ -31,6 +30,7 @@ import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
 export interface RunStoreOptions {
   readonly redis: Commander
   readonly namespace: string
+  readonly registry: Pick<VisitRegistry<RunId>, 'register' | 'count' | 'ids'>
   readonly codec: PayloadCodec | undefined
   readonly waiters: Pick<GroupWaiters, 'followRun'>
   readonly deliveries: Pick<RunDeliveries, 'deliver'>
@@ -46,7 +46,7 @@ export interface RunStoreOptions {
 const SPARE_MS = 2 * 86_400_000
 
 export function createRunStore(options: RunStoreOptions): Runs {
-  const { redis, namespace, codec, waiters, deliveries, call, withCommandTimeout, now, admit } = options
+  const { redis, namespace, registry, codec, waiters, deliveries, call, withCommandTimeout, now, admit } = options
   const channels = runChannels(namespace)
   const keysOf = (id: RunId): RunKeys => runKeys(namespace, id)
 
@@ -86,7 +86,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
       const args = { id, channels, settings: storedRunDefinition(run, codec), totalMs, spareMs: SPARE_MS }
       const change = await call(async () => {
         // Registered first, because the registry may be on another node.
-        await registerGroup(redis, namespace, id, now() + VISIT_RUN_EVERY_MS)
+        await registry.register(id, now() + VISIT_RUN_EVERY_MS)
         return runScript(redis, startRunScript, keysOf(id), args, settingsFields(settings))
       })
       await deliveries.deliver(id, change)
@@ -149,12 +149,12 @@ export function createRunStore(options: RunStoreOptions): Runs {
       }
     },
 
+    count: () => call(registry.count),
+
     async list(limit) {
-      const registered = await call(() => registeredGroups(redis, namespace))
-      const ids = registered.flatMap((id) => readRunId(id)?.id ?? [])
       const unfinished: Run[] = []
-      // An id begins with the time of its creation. Runs that have just ended are still registered.
-      for (const id of ids.toSorted()) {
+      // Runs that have just ended are still registered.
+      for (const id of await call(registry.ids)) {
         const run = await read(id)
         if (run !== undefined && run.state !== 'ended') unfinished.push(run)
         if (unfinished.length === limit) break

@@ -1,6 +1,6 @@
 // Tests that the leader delivers what a process has left of a pipeline's run when it died between a script and its deliveries.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { defineTask } from '@bullpen/contract'
+import { defineTask, type RunId } from '@bullpen/contract'
 import { createRunId, createTaskId } from '@bullpen/contract/internal'
 import { newTask, type RunSettings, storedRunDefinition } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -8,7 +8,8 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
-import { runChannels, runKeys } from '../keys.ts'
+import { runChannels, runKeys, runsKey } from '../keys.ts'
+import { visitRegistry } from '../leader/visit-registry.ts'
 import { openTargetQueues } from '../outbox/target-queues.ts'
 import { startRunScript } from '../scripts/runs/start-run.ts'
 import { runScript } from '../scripts/script.ts'
@@ -46,8 +47,11 @@ it('the task of a run that a dead process has not enqueued is enqueued once, by 
   // The process dies after this script, so that nobody delivers the entry that it has claimed.
   const { entries } = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
   expect(entries).toHaveLength(1)
-  const options = { redis, namespace, now: Date.now }
-  const visit = runVisit({ ...options, deliveries: runDeliveries({ ...options, targets, onRefused() {} }) })
+  const options = { redis, namespace, registry: visitRegistry<RunId>(redis, runsKey(namespace)), now: Date.now }
+  const visit = runVisit({
+    ...options,
+    deliveries: runDeliveries({ ...options, targets, onRefused() {}, onChanged() {} }),
+  })
   await visit(id)
   expect((await broker.totals('work')).accepted).toBe(0)
   await redis.xclaim(keys.outbox, 'forwarders', 'forwarder', 0, entries[0]?.[0] ?? '', 'IDLE', 60_000, 'JUSTID')

@@ -3,8 +3,8 @@
 import type { RunId } from '@bullpen/contract'
 import { readRunId } from '@bullpen/contract/internal'
 import { FORCED_RUN_END_MS } from '@bullpen/engine/internal'
-import { forgetGroup, postponeVisit, VISIT_EVERY_MS } from '../groups/group-registry.ts'
 import { runChannels, runKeys } from '../keys.ts'
+import { VISIT_EVERY_MS, type VisitRegistry } from '../leader/visit-registry.ts'
 import { visitRunScript } from '../scripts/runs/visit-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
@@ -12,6 +12,7 @@ import type { RunDeliveries } from './run-deliveries.ts'
 export interface RunVisitOptions {
   readonly redis: Commander
   readonly namespace: string
+  readonly registry: Pick<VisitRegistry<RunId>, 'reschedule' | 'forget'>
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number
   readonly deliveries: Pick<RunDeliveries, 'deliver'>
@@ -23,19 +24,20 @@ export const VISIT_RUN_EVERY_MS = 5_000
 const CLAIM_MS = 5_000
 
 /** Returns a function that looks at one run. Takes two round trips, and more if something was left. */
-export function runVisit({ redis, namespace, now, deliveries }: RunVisitOptions): (id: RunId) => Promise<void> {
+export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void> {
+  const { redis, namespace, registry, now, deliveries } = options
   const channels = runChannels(namespace)
   return async (id) => {
-    await postponeVisit(redis, namespace, id, now() + VISIT_RUN_EVERY_MS)
+    await registry.reschedule(id, now() + VISIT_RUN_EVERY_MS)
     const args = { id, channels, forcedEndMs: FORCED_RUN_END_MS, leftForMs: CLAIM_MS }
     const change = await runScript(redis, visitRunScript, runKeys(namespace, id), args)
     if (change === undefined) {
       // The process that starts the run may have registered it just now.
       const createdAt = readRunId(id)?.createdAt ?? 0
-      if (createdAt + VISIT_EVERY_MS < now()) await forgetGroup(redis, namespace, id)
+      if (createdAt + VISIT_EVERY_MS < now()) await registry.forget(id)
       return
     }
     await deliveries.deliver(id, change)
-    if (change.more === 'ended' && change.entries.length === 0) await forgetGroup(redis, namespace, id)
+    if (change.more === 'ended' && change.entries.length === 0) await registry.forget(id)
   }
 }

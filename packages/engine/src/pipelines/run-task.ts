@@ -64,11 +64,23 @@ export function storedRunDefinition({ settings, tasks }: NewRun, codec: PayloadC
   return JSON.stringify(definition)
 }
 
-const templatesSchema = z.object({ templates: z.array(storedTemplateSchema) })
+const definitionSchema = z.object({
+  settings: z.object({ pipeline: z.string() }),
+  templates: z.array(storedTemplateSchema),
+})
 
-/** Returns the templates of a run's tasks, by stage. @throws Error if another version of Bullpen has stored them in another form. */
-export function runTemplates(definition: string): readonly StoredTemplate[] {
-  return templatesSchema.parse(JSON.parse(definition)).templates
+/** What a process needs of a {@link StoredRunDefinition} to create the run's tasks and to report about the run. */
+export interface RunTemplates {
+  /** The name of the pipeline's definition. */
+  readonly pipeline: string
+  /** The templates of the run's tasks, by stage. */
+  readonly templates: readonly StoredTemplate[]
+}
+
+/** @throws Error if another version of Bullpen has stored the definition in another form. */
+export function runTemplates(definition: string): RunTemplates {
+  const { settings, templates } = definitionSchema.parse(JSON.parse(definition))
+  return { pipeline: settings.pipeline, templates }
 }
 
 /** Returns the id under which the tasks of a run are cancelled together. The reduction is not cancelled with the other tasks. */

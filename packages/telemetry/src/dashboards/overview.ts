@@ -82,6 +82,44 @@ export const overview = dashboard({
           queries: [query('max(bullpen_unfinished_groups)', 'groups')],
         },
         {
+          title: 'Unfinished runs',
+          description:
+            'Runs of pipelines that have not ended. "bullpen runs list" lists them. A run ends with its total timeout at the latest.',
+          unit: 'short',
+          queries: [query('max(bullpen_unfinished_runs)', 'runs')],
+        },
+        {
+          title: 'Ends of runs',
+          description: 'Runs of pipelines that have ended per second, by their result.',
+          unit: 'ops',
+          queries: [
+            query(`sum by (pipeline, result) (rate(bullpen_runs_ended_total[${RATE}]))`, '{{pipeline}} {{result}}'),
+          ],
+        },
+        {
+          title: 'Duration of runs',
+          description: 'The median time from the start of a run to its end.',
+          unit: 's',
+          queries: [
+            query(
+              `histogram_quantile(0.5, sum by (pipeline, le) (rate(bullpen_run_duration_seconds_bucket[${RATE}])))`,
+              '{{pipeline}}',
+            ),
+          ],
+        },
+        {
+          title: 'Items of pipelines',
+          description:
+            'Items per second that have left a stage of a run. The stage with the lowest rate limits the others; if items wait for it, give it more concurrency or more workers.',
+          unit: 'ops',
+          queries: [
+            query(
+              `sum by (pipeline, stage, outcome) (rate(bullpen_run_items_total[${RATE}]))`,
+              '{{pipeline}} {{stage}} {{outcome}}',
+            ),
+          ],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',

@@ -9,6 +9,8 @@ export interface MetricRow {
     | 'attempts'
     | 'retries'
     | 'groups'
+    | 'runs'
+    | 'items'
     | 'schedules'
     | 'slots'
     | 'isolates'
@@ -32,6 +34,8 @@ const RUN_SECONDS = [
 ]
 /** From 1 ms to an hour, because a backlog can last longer than any task in it. */
 const WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
+/** From 100 ms to a day. A run can have any number of items. */
+const PIPELINE_RUN_SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400]
 /** From 1 ms to 30 s, which is the longest time that a request may wait for a result. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
@@ -276,6 +280,31 @@ export const METRICS = {
     unit: 'groups',
     labels: ['result'],
     help: 'Groups whose end this process has caused or delivered, by their result. If a process dies at that moment, a group may be missing.',
+  },
+  bullpen_unfinished_runs: {
+    type: 'gauge',
+    unit: 'runs',
+    labels: [],
+    help: 'Number of runs of pipelines that have not ended. A run may be counted for some seconds after its end. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_runs_ended_total: {
+    type: 'counter',
+    unit: 'runs',
+    labels: ['pipeline', 'result'],
+    help: 'Runs of pipelines whose end this process has caused or delivered, by their result. If a process dies at that moment, a run may be missing.',
+  },
+  bullpen_run_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    labels: ['pipeline'],
+    help: 'Time from the start of a run to its end, for each run that is counted as ended.',
+    buckets: PIPELINE_RUN_SECONDS,
+  },
+  bullpen_run_items_total: {
+    type: 'counter',
+    unit: 'items',
+    labels: ['pipeline', 'stage', 'outcome'],
+    help: "Items that have left a stage of a run, by the stage's number, starting from 1. The outcome is completed, dropped (completed without an output) or failed. Each item is counted once, by the process that has reported the end of its task; if that process dies at that moment, the item may be missing. What ends after a run was stopped is not counted.",
   },
   bullpen_leader: {
     type: 'gauge',

@@ -18,6 +18,7 @@ import {
   type RunModel,
   type RunStep,
   type Runs,
+  type RunTemplates,
   runNotFound,
   runOfToken,
   runRuleId,
@@ -54,7 +55,7 @@ export interface MemoryRuns {
 
 interface StoredRun {
   model: RunModel
-  readonly templates: ReturnType<typeof runTemplates>
+  readonly templates: RunTemplates['templates']
   results: string[]
   readonly errors: RunError[]
   readonly wakes: Set<() => void>
@@ -155,7 +156,7 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       if (found !== undefined) return found.model.run
       admit(run.tasks)
       const step = startRun(settings, clock.now())
-      const templates = runTemplates(storedRunDefinition(run, codec))
+      const { templates } = runTemplates(storedRunDefinition(run, codec))
       const created: StoredRun = { model: step.model, templates, results: [], errors: [], wakes: new Set() }
       stored.set(settings.id, created)
       timers.after(settings.totalMs, () => visit(settings.id))
@@ -215,6 +216,11 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       check()
       const unfinished = [...stored.values()].map(({ model }) => model.run).filter(({ state }) => state !== 'ended')
       return unfinished.toSorted((one, other) => (one.settings.id < other.settings.id ? -1 : 1)).slice(0, limit)
+    },
+
+    async count() {
+      check()
+      return [...stored.values()].filter(({ model }) => model.run.state !== 'ended').length
     },
 
     async results(id, from, limit) {

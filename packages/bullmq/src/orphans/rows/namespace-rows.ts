@@ -7,6 +7,7 @@ import {
   type LeaderKeys,
   leaderKeys,
   producersKey,
+  runsKey,
 } from '../../keys.ts'
 import { type KeyRow, scored } from './key-row.ts'
 
@@ -20,6 +21,7 @@ export function namespaceKeys(namespace: string) {
     ...leader,
     ...fleet,
     groups: groupsKey(namespace),
+    runs: runsKey(namespace),
     producers: producersKey(namespace),
     enqueueRate: (apiKeyName: string) => enqueueRateKey(namespace, apiKeyName),
   }
@@ -115,9 +117,15 @@ export const NAMESPACE_ROWS = {
   ...FLEET_ROWS,
   groups: {
     type: 'sorted set',
-    holds: 'the groups and runs at which the leader has to look, by when',
+    holds: 'the groups at which the leader has to look, by when',
     owner: 'namespace',
-    ends: 'the leader removes a group or run that has ended',
+    ends: 'the leader removes a group that has ended',
+  },
+  runs: {
+    type: 'sorted set',
+    holds: 'the runs of pipelines at which the leader has to look, by when',
+    owner: 'namespace',
+    ends: 'the leader removes a run that has ended',
   },
   producers: {
     type: 'sorted set',

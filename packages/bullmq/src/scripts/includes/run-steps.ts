@@ -4,6 +4,7 @@
 // A script reads the run's hash once, changes a table, and writes the changed fields at its end. Values are texts that no script
 // interprets. A change writes the tasks and cancels that follow from it to the run's outbox. The same script claims these entries for its
 // caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
+import type { RunResult } from '@bullpen/contract'
 import { GROUP } from '../outbox/claim-entries.ts'
 import { END_LETTERS } from './group-steps.ts'
 import { TIME } from './time.ts'
@@ -25,8 +26,8 @@ const OUTBOX_KEPT_MS = 60_000
  * - `push_item(value)`: adds an item that the source has emitted.
  * - `end_task(stage, position, letter, value, now)`: records the end of a task. `value` is '' if there is none.
  * - `stop(reason, by, now)`: stops the run.
- * - `reply(now, more)`: starts what a change allows to start, saves the run, and returns the reply: '1' if this call has ended the run,
- *   the claimed entries, and `more`. Call this function last.
+ * - `reply(now, more)`: starts what a change allows to start, saves the run, and returns the reply: the result and the duration of the
+ *   run if this call has ended it, the claimed entries, `more`, and how many items this call has counted. Call this function last.
  */
 export const RUN_STEPS = `${TIME}
 local run, changed, touched = {}, {}, {}
@@ -40,6 +41,11 @@ local function set(name, value)
   changed[name] = true
 end
 local function add(name, by) set(name, number(name) + by) end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
 local stages = number('stages')
 local function waiting_key(stage) return base .. 'waiting:' .. stage end
 local lengths = {}
@@ -127,9 +133,11 @@ local function end_item(stage, position, letter, value, now)
   if run.reason then return end
   if letter ~= '${END_LETTERS.completed}' then
     add('failed' .. stage, 1)
+    count_item(stage, 'failed')
     return fail_item(stage, position, letter, now)
   end
   add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
   if value == '' then
     add('dropped' .. stage, 1)
     leave(position, '', now)
@@ -238,20 +246,47 @@ local function reply(now, more)
     has_ended = finish(now)
   end
   save(has_ended)
-  return { has_ended and 1 or 0, claim(), more or false }
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items }
 end
 `
 
+export interface RunEnd {
+  readonly result: RunResult
+  readonly durationMs: number
+}
+
+export interface CountedItems {
+  /** The number of the stage, starting from 1. */
+  readonly stage: number
+  /** `dropped` means that the task is completed but has no output. */
+  readonly outcome: 'completed' | 'dropped' | 'failed'
+  readonly count: number
+}
+
 /** What every script that changes a run returns. */
 export interface RunChange<More = undefined> {
-  /** Whether this call has ended the run. */
-  readonly hasEnded: boolean
+  /** Set if this call has ended the run. */
+  readonly ended: RunEnd | undefined
   /** The entries of the run's outbox that the caller has to deliver: their ids in the stream and their texts. */
   readonly entries: readonly (readonly [id: string, text: string])[]
   readonly more: More
+  /** The items that have left a stage in this call. */
+  readonly items: readonly CountedItems[]
 }
 
 export function decodeRunChange<More>(reply: unknown, decode: (more: unknown) => More): RunChange<More> {
-  const [hasEnded, entries, more] = reply as [number, [string, string][], unknown]
-  return { hasEnded: hasEnded === 1, entries, more: decode(more) }
+  const [ended, entries, more, flat] = reply as [[RunResult, number] | null, [string, string][], unknown, unknown[]]
+  const items: CountedItems[] = []
+  for (let i = 0; i < flat.length; i += 2) {
+    const [stage, outcome] = String(flat[i]).split(' ')
+    items.push({ stage: Number(stage), outcome: outcome as CountedItems['outcome'], count: Number(flat[i + 1]) })
+  }
+  const end = ended === null ? undefined : { result: ended[0], durationMs: ended[1] }
+  return { ended: end, entries, more: decode(more), items }
 }

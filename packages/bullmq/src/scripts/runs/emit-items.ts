@@ -17,10 +17,10 @@ export const emitItemsScript = defineScript({
   args: ['id', 'channels', 'segment', 'token', 'from', 'digest', 'cursor', 'isLast'],
   lua: `${RUN_STEPS}
 local FIRST = 9
-if run.state ~= 'running' then return { 0, {}, 'stopped' } end
+if run.state ~= 'running' then return { false, {}, 'stopped', {} } end
 if run.source ~= 'active' or run.segment ~= segment or tonumber(token) < number('fencingToken')
   or tonumber(from) > number('emitted') then
-  return { 0, {}, 'fenced' }
+  return { false, {}, 'fenced', {} }
 end
 set('fencingToken', token)
 set('isWaiting', '')

@@ -184,6 +184,8 @@ export interface Runs {
   untilCredits(id: RunId, signal: AbortSignal): Promise<void>
   /** Returns runs that have not ended, the oldest first. `limit` is a number from 1 to 200. */
   list(limit: number): Promise<readonly Run[]>
+  /** Returns the number of runs that have not ended. A run may be counted for some seconds after its end. Takes one round trip. */
+  count(): Promise<number>
   /** Returns results for the reduction, beginning with the one at `from`, at most `limit`. */
   results(id: RunId, from: number, limit: number): Promise<readonly unknown[]>
 }
