@@ -34,7 +34,7 @@ export const ROOMS = [
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
   { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
   { room: 'packages/client', allow: CONTRACT, noNode: true },
-  { room: 'packages/pipeline', allow: CONTRACT, noNode: true },
+  { room: 'packages/pipeline', allow: ENGINE, noNode: true },
   { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
   {
     room: 'packages/api',

@@ -13,5 +13,7 @@ export {
   type StageContext,
 } from '@bullpen/contract'
 export { merge } from './merge.ts'
-export { type RunOptions, runPipeline } from './run-pipeline.ts'
+export type { RunOptions } from './run-options.ts'
+export { runPipeline } from './run-pipeline.ts'
 export { streamPipeline } from './stream-pipeline.ts'
+export type { StageHandlers, TaskRunOptions } from './tasks/task-run-options.ts'

@@ -1,20 +1,12 @@
 // Runs a pipeline in this process and returns its output.
-import type { PipelineDefinition } from '@bullpen/contract'
+import type { FleetPipeline, FleetPipelineDefinition, PipelineDefinition, RunOnError } from '@bullpen/contract'
 import { assemble, isEnd } from './assembly.ts'
 import { cancelOnAbort } from './cancellation.ts'
 import { createRun } from './run.ts'
+import type { RunArguments, RunOptions, TaskRunResult } from './run-options.ts'
 import { createCollectingSink } from './sinks/collecting-sink.ts'
 import { createFoldingSink } from './sinks/folding-sink.ts'
-
-export interface RunOptions {
-  /** Cancels the run when it aborts. */
-  readonly signal?: AbortSignal | undefined
-}
-
-/** The input can be omitted if the source does not use it. */
-export type RunArguments<Input> = undefined extends Input
-  ? [input?: Input, options?: RunOptions]
-  : [input: Input, options?: RunOptions]
+import type { AnyTaskRunOptions, StageHandlers, TaskRunOptions } from './tasks/task-run-options.ts'
 
 /**
  * Runs the pipeline. Resolves with the output of its `reduce` or `fold`, and otherwise with an array of its results. If the pipeline
@@ -32,10 +24,41 @@ export type RunArguments<Input> = undefined extends Input
  * @throws PipelineError `stage_failed`; `source_failed`, which is reported only after all items before have been processed; or
  * `pipeline_cancelled`.
  */
-export async function runPipeline<Input, Result>(
+export function runPipeline<Input, Result>(
   pipeline: PipelineDefinition<Input, Result>,
-  ...[input, { signal } = {}]: RunArguments<Input>
-): Promise<Result> {
+  ...given: RunArguments<Input>
+): Promise<Result>
+/**
+ * Runs a pipeline of tasks within this process, with the handlers that a worker has. Resolves with the output of the pipeline's `reduce`,
+ * and otherwise with an array of its results. Inputs and outputs are checked, and timeouts, retries and backoffs apply, as in a worker.
+ * Nothing is stored, so the run is lost with its process. What a handler cannot do without a fleet, such as `ctx.enqueue`, fails its task.
+ *
+ * @example
+ * const paths = await runPipeline(digestTree, { directory: '/srv' }, { handlers })
+ * @throws BullpenError `invalid_input`, `invalid_handler` if a task of the pipeline has no handler, or `invalid_definition`.
+ * @throws PipelineError as for other pipelines. Its `cause` is the error of the task's last attempt.
+ */
+export function runPipeline<Input, Item, OnError extends RunOnError, H extends StageHandlers>(
+  pipeline: FleetPipeline<Input, Item, OnError>,
+  input: Input,
+  options: TaskRunOptions<H>,
+): Promise<TaskRunResult<OnError, Item[]>>
+export function runPipeline<Input, Output, OnError extends RunOnError, H extends StageHandlers>(
+  pipeline: FleetPipelineDefinition<Input, Output, OnError>,
+  input: Input,
+  options: TaskRunOptions<H>,
+): Promise<TaskRunResult<OnError, Output>>
+export async function runPipeline(
+  pipeline: PipelineDefinition | FleetPipelineDefinition,
+  input?: unknown,
+  options: RunOptions = {},
+): Promise<unknown> {
+  if (!('source' in pipeline)) return runStages(pipeline, input, options)
+  const { functionsOf } = await import('./tasks/task-pipeline.ts')
+  return runStages(functionsOf(pipeline, input, options as AnyTaskRunOptions), undefined, options)
+}
+
+async function runStages(pipeline: PipelineDefinition, input: unknown, { signal }: RunOptions): Promise<unknown> {
   const run = createRun(pipeline)
   const end = pipeline.stages.find(isEnd)
   const sink = end?.kind === 'fold' ? createFoldingSink(end, run) : createCollectingSink(end, run)
@@ -46,6 +69,5 @@ export async function runPipeline<Input, Result>(
   const failure = run.failure()
   if (failure !== undefined) throw failure
   const output = sink.output()
-  if (pipeline.onError === 'cancel') return output as Result
-  return { output, errors: run.errors, errorCount: run.errorCount() } as Result
+  return pipeline.onError === 'cancel' ? output : { output, errors: run.errors, errorCount: run.errorCount() }
 }

@@ -58,9 +58,9 @@ export interface Pipeline<Input, Item, OnError extends PipelineOnError = 'cancel
 export interface PipelineStart<OnError extends PipelineOnError = 'cancel'> {
   /**
    * Begins with a task that yields the items, the result of `defineSource`. All stages are then tasks, which run on any worker: pass the
-   * pipeline and its tasks to `defineCatalogue`, and start it with a client.
+   * pipeline and its tasks to `defineCatalogue`, and start it with a client. `runPipeline` runs the same pipeline within one process.
    */
-  source<S extends SourceDefinition>(source: S): FleetPipeline<InputOf<S>, z.output<S['item']>>
+  source<S extends SourceDefinition>(source: S): FleetPipeline<InputOf<S>, z.output<S['item']>, OnError>
   /**
    * Sets where the items come from: an iterable, or a function that returns one for the input of a run. An iterable that can be
    * iterated only once, such as a generator object, makes a pipeline that can be run only once.
@@ -100,7 +100,8 @@ export function definePipeline<OnError extends PipelineOnError = 'cancel'>(
   if (typeof ordered !== 'boolean') fail(`ordered is ${JSON.stringify(ordered)}; expected true or false`)
   const start = {
     source<Item, Input>(from: Source<Input, Item> | SourceDefinition) {
-      if (isSourceDefinition(from)) return fleetPipeline(name, { onError, maxErrors, ordered }, from)
+      if (isSourceDefinition(from))
+        return fleetPipeline<SourceDefinition, PipelineOnError>(name, { onError, maxErrors, ordered }, from)
       if (typeof from !== 'function' && !isIterable(from)) {
         fail(`source is ${String(from)}; expected an iterable, or a function that returns one`)
       }

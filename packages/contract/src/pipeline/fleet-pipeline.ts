@@ -37,11 +37,14 @@ export interface FleetStage {
   readonly buffer: number
 }
 
-/** A pipeline that a client can start. The type parameters are what it takes and what it returns. */
-export interface FleetPipelineDefinition<Input = never, Output = unknown> {
+/**
+ * A pipeline that a client can start, and that `runPipeline` can run within one process. The type parameters are what it takes, what it
+ * returns, and whether it collects errors.
+ */
+export interface FleetPipelineDefinition<Input = never, Output = unknown, OnError extends RunOnError = RunOnError> {
   readonly kind: 'pipeline'
   readonly name: string
-  readonly onError: RunOnError
+  readonly onError: OnError
   readonly maxErrors: number
   readonly ordered: boolean
   readonly source: SourceDefinition
@@ -54,7 +57,8 @@ export interface FleetPipelineDefinition<Input = never, Output = unknown> {
 }
 
 /** A pipeline to which stages can be added. Each method returns a new pipeline. */
-export interface FleetPipeline<Input, Item> extends FleetPipelineDefinition<Input, undefined> {
+export interface FleetPipeline<Input, Item, OnError extends RunOnError = RunOnError>
+  extends FleetPipelineDefinition<Input, undefined, OnError> {
   /**
    * Adds a stage that runs a task for each item. The task's output is the next stage's input. If a task has no output, its item is dropped.
    * Throws `invalid_definition` if an option is out of range.
@@ -62,9 +66,9 @@ export interface FleetPipeline<Input, Item> extends FleetPipelineDefinition<Inpu
   map<D extends TaskDefinition>(
     task: Item extends InputOf<D> ? D : never,
     options?: FleetMapOptions,
-  ): FleetPipeline<Input, Passed<OutputOf<D>>>
+  ): FleetPipeline<Input, Passed<OutputOf<D>>, OnError>
   /** Stops the run when it has this many results: the tasks of the source and of all stages are then cancelled. */
-  take(count: number): FleetPipeline<Input, Item>
+  take(count: number): FleetPipeline<Input, Item, OnError>
   /**
    * Ends the pipeline with a task that gets all results. Redis keeps the results until this task has run. A run fails if its results take
    * more than `maxBytes` of JSON, which is from 1 byte to 256 MiB and defaults to 16 MiB.
@@ -72,7 +76,7 @@ export interface FleetPipeline<Input, Item> extends FleetPipelineDefinition<Inpu
   reduce<D extends ReducerDefinition>(
     task: Item extends z.input<D['item']> ? D : never,
     options?: { readonly maxBytes?: number },
-  ): FleetPipelineDefinition<Input, OutputOf<D>>
+  ): FleetPipelineDefinition<Input, OutputOf<D>, OnError>
 }
 
 /** What reaches the next stage. */
@@ -88,14 +92,14 @@ const DEFAULT_RESULT_BYTES = 16 * 2 ** 20
 const MAX_RESULT_BYTES = 256 * 2 ** 20
 
 /** Returns a pipeline that begins with this source. @throws BullpenError `invalid_definition`. */
-export function fleetPipeline<S extends SourceDefinition>(
+export function fleetPipeline<S extends SourceDefinition, OnError extends RunOnError>(
   name: string,
-  { onError = 'cancel', maxErrors = 1_000, ordered = true }: FleetPipelineOptions,
+  { onError, maxErrors = 1_000, ordered = true }: FleetPipelineOptions & { readonly onError: OnError },
   source: S,
-): FleetPipeline<InputOf<S>, z.output<S['item']>> {
+): FleetPipeline<InputOf<S>, z.output<S['item']>, OnError> {
   const fail = failing(name)
   checkCount('maxErrors', maxErrors, 1, MAX_ERRORS, fail)
-  return extended<InputOf<S>, z.output<S['item']>>({
+  return extended<InputOf<S>, z.output<S['item']>, OnError>({
     ...{
       kind: 'pipeline',
       name,
@@ -110,11 +114,13 @@ export function fleetPipeline<S extends SourceDefinition>(
   })
 }
 
-function extended<Input, Item>(definition: FleetPipelineDefinition): FleetPipeline<Input, Item> {
+function extended<Input, Item, OnError extends RunOnError>(
+  definition: FleetPipelineDefinition<never, unknown, OnError>,
+): FleetPipeline<Input, Item, OnError> {
   const { name, stages, takes } = definition
   const fail = failing(name)
   return Object.freeze({
-    ...(definition as FleetPipelineDefinition<Input, undefined>),
+    ...(definition as FleetPipelineDefinition<Input, undefined, OnError>),
 
     map<D extends TaskDefinition>(task: unknown, { concurrency = 1, buffer = concurrency }: FleetMapOptions = {}) {
       if (!isTask(task)) fail('map expects a task definition, because the source of this pipeline is a task')
@@ -126,20 +132,20 @@ function extended<Input, Item>(definition: FleetPipelineDefinition): FleetPipeli
       const window = added.reduce((sum, stage) => sum + stage.concurrency + stage.buffer, 0)
       if (window > MAX_WINDOW)
         fail(`concurrency and buffer of all stages add up to ${window}; expected at most ${MAX_WINDOW}`)
-      return extended<Input, Passed<OutputOf<D>>>({ ...definition, stages: Object.freeze(added) })
+      return extended<Input, Passed<OutputOf<D>>, OnError>({ ...definition, stages: Object.freeze(added) })
     },
 
     take(count: number) {
       checkCount('the count of take', count, 1, Number.MAX_SAFE_INTEGER, fail)
       if (takes !== undefined) fail('take was called twice; call it at most once')
-      return extended<Input, Item>({ ...definition, takes: count })
+      return extended<Input, Item, OnError>({ ...definition, takes: count })
     },
 
     reduce<D extends ReducerDefinition>(task: unknown, { maxBytes = DEFAULT_RESULT_BYTES } = {}) {
       if (!isTask(task) || !('item' in task)) fail('reduce expects the result of defineReducer')
       checkCount('maxBytes', maxBytes, 1, MAX_RESULT_BYTES, fail)
       const reduction = Object.freeze({ task: task as ReducerDefinition, maxBytes })
-      return Object.freeze({ ...definition, reduction }) as FleetPipelineDefinition<Input, OutputOf<D>>
+      return Object.freeze({ ...definition, reduction }) as FleetPipelineDefinition<Input, OutputOf<D>, OnError>
     },
   })
 }

@@ -6,7 +6,8 @@
 // so that items are never silently left out or repeated.
 //
 // A source that has to wait would keep a slot from the stages that it waits for. It therefore waits only about as long as running it
-// again would take, so that waiting and repeating together at most double its work.
+// again would take, so that waiting and repeating together at most double its work. A run that is within one process has no slots, and its
+// source waits for as long as it takes.
 import { type RunId, TaskError } from '@bullpen/contract'
 import { unmarked } from '@bullpen/contract/internal'
 import type { z } from 'zod'
@@ -38,8 +39,8 @@ const MAX_CURSOR_CHARACTERS = 4_096
 interface ItemPage {
   values: string[]
   bytes: number
-  /** Resolves when the page must not wait for further items. */
-  due: Promise<'due'>
+  /** Resolves when the page must not wait for further items. Undefined until it waits. */
+  due: Promise<'due'> | undefined
 }
 
 /**
@@ -71,7 +72,7 @@ export async function driveSource(
   if (opened === undefined) return undefined
   let { emitted, free, cursor } = opened
   let digest = ''
-  const newPage = (): ItemPage => ({ values: [], bytes: 0, due: NEVER })
+  const newPage = (): ItemPage => ({ values: [], bytes: 0, due: undefined })
   let page = newPage()
 
   const fold = (json: string): void => {
@@ -90,7 +91,6 @@ export async function driveSource(
     const [json, value] = [JSON.stringify(item), access.encode(item)]
     cursor = hasCursor ? cursorOf(marked.cursor, access, name) : ''
     fold(json)
-    if (page.values.length === 0) page.due = after(clock, PAGE_MS)
     page.values.push(value)
     page.bytes += value.length
   }
@@ -104,7 +104,7 @@ export async function driveSource(
     return true
   }
 
-  /** Waits until the run has room. Resolves with false if the source should end. */
+  /** Waits until the run has room, for at most this time. Resolves with false if the source should end. */
   const hasRoom = async (limitMs: number): Promise<boolean> => {
     const over = new AbortController()
     const stop = clock.after(limitMs, () => over.abort())
@@ -120,6 +120,15 @@ export async function driveSource(
     return free > 0
   }
 
+  /** Waits until the run has room. Resolves with false if the source should end. */
+  const untilRoom = async (): Promise<boolean> => {
+    while (free <= 0) {
+      await access.untilCredits(id, attempt.signal)
+      if (!(await flush(false))) return false
+    }
+    return true
+  }
+
   const items = iterate(source(attempt.input, attempt as Attempt, cursor === '' ? undefined : access.decode(cursor)))
   try {
     if (cursor === '') {
@@ -133,10 +142,16 @@ export async function driveSource(
     const restartMs = clock.monotonic() - begunAt
     let next = handled(items.next())
     for (;;) {
-      if (free <= 0 && !(await hasRoom(Math.max(MIN_WAIT_MS, restartMs)))) return undefined
-      if (page.values.length > 0 && (await Promise.race([next.catch(() => {}), page.due])) === 'due') {
-        if (!(await flush(false))) return undefined
-        continue
+      if (free <= 0) {
+        const goesOn = access.sourceMayWait ? untilRoom() : hasRoom(Math.max(MIN_WAIT_MS, restartMs))
+        if (!(await goesOn)) return undefined
+      }
+      if (page.values.length > 0) {
+        page.due ??= after(clock, PAGE_MS)
+        if ((await Promise.race([next.catch(() => {}), page.due])) === 'due') {
+          if (!(await flush(false))) return undefined
+          continue
+        }
       }
       let found: IteratorResult<unknown>
       try {
@@ -154,14 +169,13 @@ export async function driveSource(
         if (!isFull) continue
       }
       if (!(await flush(done === true)) || done === true) return undefined
-      if (clock.monotonic() - begunAt > Math.max(SEGMENT_MS, 10 * restartMs)) return undefined
+      const isLong = clock.monotonic() - begunAt > Math.max(SEGMENT_MS, 10 * restartMs)
+      if (isLong && !access.sourceMayWait) return undefined
     }
   } finally {
     await items.return?.()
   }
 }
-
-const NEVER = new Promise<never>(() => {})
 
 /** Prevents an error that has not been awaited yet from counting as unhandled. */
 function handled<T>(promise: Promise<T>): Promise<T> {

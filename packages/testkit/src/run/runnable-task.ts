@@ -11,7 +11,7 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import type { Middleware } from '@bullpen/engine'
-import { createRegistry, DEFAULT_TIMEOUTS, type Registry, type Timeouts } from '@bullpen/engine/internal'
+import { createRegistry, DEFAULT_TIMEOUTS, inlined, type Registry, type Timeouts } from '@bullpen/engine/internal'
 
 interface RunnableOptions<R extends Resources> {
   readonly middleware?: readonly Middleware<R>[]
@@ -40,9 +40,10 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
     if (catalogue === undefined) recordChildren(context, children)
     return handle(context)
   }
-  const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, recording)
+  // The testkit does not test isolation.
+  const handler = defineHandler<D, R>(inlined(task), module, recording)
   // The catalogue does not contain the follow-ups of the definition, which are not run.
-  const alone = defineCatalogue({ ...definition, ...INLINE, followUps: undefined })
+  const alone = defineCatalogue({ ...inlined(definition), followUps: undefined })
   // The record has one task under its own name, which the type of a computed key cannot express.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
   const registry = createRegistry(alone, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
@@ -59,9 +60,6 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
     },
   }
 }
-
-/** The testkit does not test isolation. */
-const INLINE = { isolation: 'inline', memoryLimitBytes: undefined } as const
 
 /** The functions of the context whose first argument is another task's definition. */
 const TAKE_DEFINITIONS = ['enqueue', 'onSuccess', 'onFailure', 'onEnd', 'compensate'] as const

@@ -190,5 +190,11 @@ export interface Runs {
   results(id: RunId, from: number, limit: number): Promise<readonly unknown[]>
 }
 
-/** What a worker needs to run the sources and reductions of pipelines. */
-export type RunAccess = Pick<Runs, 'emit' | 'encode' | 'decode' | 'untilCredits' | 'results'>
+/** What is needed to run the sources and reductions of pipelines. */
+export interface RunAccess extends Pick<Runs, 'emit' | 'encode' | 'decode' | 'untilCredits' | 'results'> {
+  /**
+   * Whether a source takes no slot from the stages, so that it may wait for them as long as it takes. Defaults to false: a source that
+   * waits then ends its task, and another task goes on later.
+   */
+  readonly sourceMayWait?: boolean
+}

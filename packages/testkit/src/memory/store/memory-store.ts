@@ -15,13 +15,13 @@ import {
   MAX_LOSSES,
   MAX_RETRY_RECORDS,
   matches,
+  RetryBudgets,
   type RetryOptions,
   retriedEnvelope,
   stopsRunning,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { TaskReports } from '../events/task-reports.ts'
-import { RetryBudgets } from './retry-budgets.ts'
 import { addRecord, asJson, candidateOf, type Owner, type StoredTask, statusOf } from './stored-task.ts'
 import { endedBeforeItRan, TaskPlaces, type TaskPlacesOptions } from './task-places.ts'
 

@@ -1,6 +1,6 @@
-// Applies the retry budget of each definition of a queue, for the memory broker.
+// Applies the retry budget of each definition in the memory of one process.
+import type { AttemptResult } from '../ports/attempt-result.ts'
 import {
-  type AttemptResult,
   admitRetry,
   type BudgetDecision,
   type BudgetUse,
@@ -9,7 +9,7 @@ import {
   type HeldRetry,
   type MovedRetry,
   unusedBudget,
-} from '@bullpen/engine/internal'
+} from './retry-budget.ts'
 
 export class RetryBudgets {
   readonly #uses = new Map<string, BudgetUse>()
