@@ -120,6 +120,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'There is no pipeline run with this id, or it is no longer kept. A run is kept for a day after it has ended, or for its `keep`.',
     action: 'Start the pipeline again.',
   },
+  run_not_ended: {
+    meaning: 'The run of a pipeline has not ended, and only runs that have ended can be deleted.',
+    action: 'Cancel the run with `bullpen runs cancel ID --wait 1m`, or wait for its end, and then delete it.',
+  },
   unknown_pipeline: {
     meaning: "No pipeline with this name is in the API's catalogue.",
     action: 'Check the name, pass the pipeline to `defineCatalogue`, and deploy the API.',

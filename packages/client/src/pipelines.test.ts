@@ -58,6 +58,16 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     expect(await run.describe()).toMatchObject({ state: 'ended', result: 'completed', results: 2, output: [16, 81] })
   })
 
+  test('learns the result of a run with a keep of 0s, and deletes the run once it has ended', async () => {
+    const client = await setup()
+    const run = await client.startPipeline(squares, { numbers: [2, 1_001] }, { keep: '0s' })
+    await expect(run.delete()).rejects.toMatchObject({ code: 'run_not_ended' })
+    await run.cancel()
+    await expect(run.output({ timeout: '10s' })).rejects.toMatchObject({ run: { result: 'cancelled' } })
+    await run.delete({ by: 'ann' })
+    await expect(run.describe()).rejects.toMatchObject({ code: 'run_not_found' })
+  })
+
   test('learns which item has failed', async () => {
     const client = await setup()
     const run = await client.startPipeline(squares, { numbers: [2, -3] })

@@ -15,6 +15,12 @@ export interface RunHandle<Output = unknown> {
   output(options?: WaitOptions): Promise<Output>
   /** Cancels the run: no further task of it starts, and running ones receive an abort signal. Idempotent. */
   cancel(options?: Abortable & { readonly by?: string }): Promise<RunView>
+  /**
+   * Deletes the run with its output and its errors. Its tasks are kept by the retention of their queues.
+   *
+   * @throws ProblemError `run_not_ended`, or `run_not_found`, also if an earlier try of this call has deleted the run.
+   */
+  delete(options?: Abortable & { readonly by?: string }): Promise<void>
   /** Returns the errors that the run has collected, in the order in which they occurred. The client reads 200 at a time. */
   errors(options?: Abortable): AsyncIterable<RunErrorView>
 }

@@ -15,7 +15,7 @@ export type {
   Try,
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
-export { type DurationRange, limitMs, millisecondsWithin } from './definition/duration.ts'
+export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'
 export { DEFAULT_KEPT_EVENTS } from './definition/kept-events.ts'
 export {

@@ -72,7 +72,7 @@ export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
 export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'
 export { assertTransition, type Transitions } from './machines/state-machine.ts'
 export { type PlanRunOptions, planRun } from './pipelines/plan-run.ts'
-export { runNotFound } from './pipelines/run-errors.ts'
+export { runNotEnded, runNotFound } from './pipelines/run-errors.ts'
 export {
   type EndedRunTask,
   emitItems,

@@ -40,6 +40,13 @@ const PAGE_SIZE = 200
 export const FULL_PASS_EVERY_MS = 30_000
 /** How long a finished cancellation's progress is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
+/**
+ * The same for the rule of a group or run, in ms. No user can look the rule up. Until then, a rule that is delivered a second time, after its
+ * reply was lost or its process has died, is not stored again. A rule that is stored again does no harm, and is deleted by the next pass.
+ */
+const KEEP_GROUP_PROGRESS_MS = 10_000
+
+const KEEP = { keepMs: KEEP_PROGRESS_MS, groupKeepMs: KEEP_GROUP_PROGRESS_MS }
 
 export interface EndedTask {
   readonly id: TaskId
@@ -161,7 +168,7 @@ async function forget(
   if (rules.length === 0) return
   const rulesText = JSON.stringify(rules.map(forScript))
   const args = { fencing, pass: id, base: keys.base, progress: keys.cancelProgress(''), rulesText }
-  while (!(await runScript(redis, forgetRules, keys, { ...args, keepMs: KEEP_PROGRESS_MS, limit: pageSize })));
+  while (!(await runScript(redis, forgetRules, keys, { ...args, ...KEEP, limit: pageSize })));
 }
 
 /** Returns a rule in the form that the scripts read. */

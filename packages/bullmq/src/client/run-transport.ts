@@ -41,6 +41,13 @@ export function runTransport({ broker, catalogue, correlationId, now, once }: Ru
 
     cancel: (id, by = CALLER) => call(async () => runView(await runs.cancel(runId(id), by), undefined, sha256)),
 
+    delete: (text) =>
+      call(async () => {
+        const id = runId(text)
+        await runs.delete(id)
+        return { id }
+      }),
+
     show: (text, waitMs) => (signal) =>
       once(async () => {
         const id = runId(text)

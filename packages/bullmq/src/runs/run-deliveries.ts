@@ -60,13 +60,19 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
   const { redis, namespace, registry, targets, now, onRefused, onChanged } = options
   const channels = runChannels(namespace)
   /** What this process keeps of runs, which never changes. */
-  const known = new Map<RunId, Promise<RunTemplates>>()
+  const known = new Map<RunId, Promise<RunTemplates | undefined>>()
 
-  function knownRun(id: RunId): Promise<RunTemplates> {
+  /** Resolves with undefined if there is no such run. */
+  function knownRun(id: RunId): Promise<RunTemplates | undefined> {
     const found = known.get(id)
     if (found !== undefined) return found
-    const reading = redis.get(runKeys(namespace, id).definition).then((stored) => runTemplates(stored ?? ''))
-    reading.catch(() => known.delete(id))
+    const reading = redis
+      .get(runKeys(namespace, id).definition)
+      .then((stored) => (stored === null ? undefined : runTemplates(stored)))
+    reading.then(
+      (run) => run ?? known.delete(id),
+      () => known.delete(id),
+    )
     known.set(id, reading)
     const [oldest] = known.keys()
     if (known.size > MAX_KNOWN_RUNS && oldest !== undefined) known.delete(oldest)
@@ -82,8 +88,10 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
 
   /** Enqueues a task. Resolves with false if the run's tasks are cancelled, so that it was not enqueued. */
   async function add({ run, stage, position, value }: RunTaskEntry): Promise<boolean> {
-    const { templates } = await knownRun(run)
-    const template = templates[stage]
+    const definition = await knownRun(run)
+    // A run that no longer exists has ended, and so has each of its tasks.
+    if (definition === undefined) return true
+    const template = definition.templates[stage]
     if (template === undefined) throw new Error(`run ${run} has no stage ${stage}`)
     // Every item has a value.
     const isReduction = stage > 0 && value === ''

@@ -4,10 +4,23 @@ import { type Run, type RunError, type RunSettings, windowOf } from '@bullpen/en
 import { END_LETTERS } from '../scripts/includes/group-steps.ts'
 import type { StoredRun } from '../scripts/runs/read-run.ts'
 
+/** The queues of a run's source and stages, and that of its reduction. */
+export interface RunQueues {
+  readonly queues: readonly string[]
+  readonly reduceQueue: string | undefined
+}
+
+export function runQueues({ source, stages, reduce }: Pick<RunSettings, 'source' | 'stages' | 'reduce'>): RunQueues {
+  return {
+    queues: [...new Set([source.queue, ...stages.map(({ queue }) => queue)])],
+    reduceQueue: reduce?.queue,
+  }
+}
+
 /** Returns the fields that the scripts need of a run's settings, each name followed by its value. */
 export function settingsFields(settings: RunSettings): readonly (string | number)[] {
-  const { onError, maxErrors, ordered, take, source, stages, reduce, keepMs } = settings
-  const queues = [...new Set([source.queue, ...stages.map(({ queue }) => queue)])]
+  const { onError, maxErrors, ordered, take, stages, reduce, keepMs } = settings
+  const { queues } = runQueues(settings)
   const fields: Record<string, string | number> = {
     ...{ onError, maxErrors, keepMs, stages: stages.length, window: windowOf(settings), queues: queues.join(' ') },
     ...(ordered && { ordered: '1' }),

@@ -11,6 +11,7 @@ import {
   type Run,
   type RunSettings,
   type Runs,
+  runNotEnded,
   runNotFound,
   storedRunDefinition,
 } from '@bullpen/engine/internal'
@@ -23,14 +24,15 @@ import { startRunScript } from '../scripts/runs/start-run.ts'
 import { stopRunScript } from '../scripts/runs/stop-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
+import { expireRunCancels } from './run-cancels.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
-import { runErrorOf, runOf, settingsFields } from './run-record.ts'
+import { runErrorOf, runOf, runQueues, settingsFields } from './run-record.ts'
 import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
 
 export interface RunStoreOptions {
   readonly redis: Commander
   readonly namespace: string
-  readonly registry: Pick<VisitRegistry<RunId>, 'register' | 'count' | 'ids'>
+  readonly registry: Pick<VisitRegistry<RunId>, 'register' | 'forget' | 'count' | 'ids'>
   readonly codec: PayloadCodec | undefined
   readonly waiters: Pick<GroupWaiters, 'followRun'>
   readonly deliveries: Pick<RunDeliveries, 'deliver'>
@@ -98,6 +100,18 @@ export function createRunStore(options: RunStoreOptions): Runs {
       if (change === undefined) throw runNotFound(id)
       await deliveries.deliver(id, change)
       return known(id)
+    },
+
+    async delete(id) {
+      const { state, settings, stopped } = await known(id)
+      if (state !== 'ended') throw runNotEnded(id, state)
+      await call(async () => {
+        // A run that has ended never changes again, so nothing can happen to it between these commands.
+        if (stopped !== undefined) await expireRunCancels(redis, namespace, id, runQueues(settings))
+        const { meta, definition, errors, outbox } = keysOf(id)
+        await redis.unlink(meta, definition, errors, outbox)
+        await registry.forget(id)
+      })
     },
 
     find: read,

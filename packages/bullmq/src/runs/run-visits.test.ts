@@ -1,4 +1,5 @@
-// Tests that the leader delivers what a process has left of a pipeline's run when it died between a script and its deliveries.
+// Tests what the leader does for a pipeline's run: it delivers what a process has left that died between a script and its deliveries, and
+// lets what a cancel has stored expire after the end.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { defineTask, type RunId } from '@bullpen/contract'
 import { createRunId, createTaskId } from '@bullpen/contract/internal'
@@ -8,9 +9,10 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
-import { runChannels, runKeys, runsKey } from '../keys.ts'
+import { queueKeys, runChannels, runKeys, runsKey } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
 import { openTargetQueues } from '../outbox/target-queues.ts'
+import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { startRunScript } from '../scripts/runs/start-run.ts'
 import { runScript } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
@@ -20,7 +22,7 @@ import { runVisit } from './run-visits.ts'
 
 const task = defineTask({ name: 'work.item', queue: 'work', input: z.unknown() })
 
-it('the task of a run that a dead process has not enqueued is enqueued once, by the leader', async () => {
+async function openRun() {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redisUrl = inject('redisUrl')
   const redis = new Redis(redisUrl)
@@ -41,22 +43,57 @@ it('the task of a run that a dead process has not enqueued is enqueued once, by 
   }
   const origin = { id: createTaskId('work', 0, new Uint8Array(10)), enqueuedAt: Date.now(), correlationId: undefined }
   const tasks = [newTask(task, {}, {}, origin), newTask(task, undefined, {}, origin)]
-  const keys = runKeys(namespace, id)
+  const registry = visitRegistry<RunId>(redis, runsKey(namespace))
+  const options = { redis, namespace, registry, now: Date.now }
+  const deliveries = runDeliveries({ ...options, targets, onRefused() {}, onChanged() {} })
+  const visit = runVisit({ ...options, deliveries })
+  return {
+    namespace,
+    redis,
+    broker,
+    id,
+    settings,
+    tasks,
+    keys: runKeys(namespace, id),
+    registry,
+    visit: () => visit(id),
+  }
+}
+
+it('the task of a run that a dead process has not enqueued is enqueued once, by the leader', async () => {
+  const { namespace, redis, broker, id, settings, tasks, keys, visit } = await openRun()
   const stored = storedRunDefinition({ settings, tasks }, undefined)
   const args = { id, channels: runChannels(namespace), settings: stored, totalMs: 60_000, spareMs: 60_000 }
   // The process dies after this script, so that nobody delivers the entry that it has claimed.
   const { entries } = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
   expect(entries).toHaveLength(1)
-  const options = { redis, namespace, registry: visitRegistry<RunId>(redis, runsKey(namespace)), now: Date.now }
-  const visit = runVisit({
-    ...options,
-    deliveries: runDeliveries({ ...options, targets, onRefused() {}, onChanged() {} }),
-  })
-  await visit(id)
+  await visit()
   expect((await broker.totals('work')).accepted).toBe(0)
   await redis.xclaim(keys.outbox, 'forwarders', 'forwarder', 0, entries[0]?.[0] ?? '', 'IDLE', 60_000, 'JUSTID')
-  await visit(id)
-  await visit(id)
+  await visit()
+  await visit()
   expect((await broker.totals('work')).accepted).toBe(1)
   expect(await redis.exists(keys.outbox)).toBe(0)
+})
+
+it('the leader forgets a run that has ended, and what its cancel has stored in its queues then expires within seconds', async () => {
+  const { namespace, redis, broker, id, settings, tasks, keys, registry, visit } = await openRun()
+  await broker.runs.start({ settings, tasks })
+  await broker.runs.cancel(id, 'ann')
+  const refused = queueKeys(namespace, 'work').cancelledGroup(id)
+  const end = ['0', '1', 'x', '']
+  await visit()
+  expect([(await redis.pttl(refused)) > 10_000, await registry.ids()]).toEqual([true, [id]])
+  // A process that has died has left an entry, whose task has ended.
+  await redis.xadd(keys.outbox, '*', 'e', `i ${id} 0 1\n`)
+  await runScript(redis, endRunTasksScript, keys, { id, channels: runChannels(namespace) }, end)
+  await visit()
+  expect(await registry.count()).toBe(1)
+  const [left] = await redis.xrange(keys.outbox, '-', '+')
+  await redis.xclaim(keys.outbox, 'forwarders', 'forwarder', 0, left?.[0] ?? '', 'IDLE', 60_000, 'JUSTID')
+  await visit()
+  expect([await redis.exists(keys.outbox), await registry.count()]).toEqual([0, 0])
+  const leftMs = await redis.pttl(refused)
+  expect(leftMs).toBeGreaterThan(0)
+  expect(leftMs).toBeLessThanOrEqual(10_000)
 })

@@ -7,6 +7,7 @@ import { runChannels, runKeys } from '../keys.ts'
 import { VISIT_EVERY_MS, type VisitRegistry } from '../leader/visit-registry.ts'
 import { visitRunScript } from '../scripts/runs/visit-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { expireRunCancels } from './run-cancels.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
 
 export interface RunVisitOptions {
@@ -38,6 +39,9 @@ export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void>
       return
     }
     await deliveries.deliver(id, change)
-    if (change.more === 'ended' && change.entries.length === 0) await registry.forget(id)
+    const { more: finished } = change
+    if (finished === undefined) return
+    if (finished.isStopped) await expireRunCancels(redis, namespace, id, finished)
+    await registry.forget(id)
   }
 }

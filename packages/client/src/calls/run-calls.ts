@@ -79,6 +79,9 @@ export function runCalls(runs: RunTransport, repeat: Repeat): RunCalls {
         return run.output as Output
       },
       cancel: ({ by, signal } = {}) => repeat('idempotent', runs.cancel(id, by), signal),
+      async delete({ by, signal } = {}) {
+        await repeat('idempotent', runs.delete(id, by), signal)
+      },
       errors: (options = {}) => errors(id, options),
     }
   }

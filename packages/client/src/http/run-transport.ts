@@ -2,6 +2,7 @@
 import type { RunTransport } from '@bullpen/contract/internal'
 import type { HttpRequest } from './request.ts'
 import { toJson, waitQuery } from './request-parts.ts'
+import { isDeleted } from './responses.ts'
 import { isRun, isRunErrors } from './run-responses.ts'
 
 /** How many errors one request returns. */
@@ -20,6 +21,10 @@ export function runTransport(
     cancel(id, by) {
       const body = by === undefined ? undefined : JSON.stringify({ by })
       return (signal) => send({ method: 'POST', path: `${pathOf(id)}/cancel`, body, isExpected: isRun }, signal)
+    },
+    delete: (id, by) => (signal) => {
+      const query = by === undefined ? '' : `?${new URLSearchParams({ by })}`
+      return send({ method: 'DELETE', path: `${pathOf(id)}${query}`, isExpected: isDeleted }, signal)
     },
     show: (id, waitMs) => (signal) =>
       send({ method: 'GET', path: `${pathOf(id)}${waitQuery(waitMs)}`, waitMs, isExpected: isRun }, signal),

@@ -1,6 +1,7 @@
 // Defines the port between a client and the transport that carries its calls, which is the HTTP API or Redis. A transport tries
 // each call once. The client decides whether to repeat a call, and waits for results.
 
+import type { Deleted } from '../http/dead-tasks.ts'
 import type { AddToGroupRequest, CreateGroupRequest, GroupResults, GroupView, MembersAdded } from '../http/groups.ts'
 import type { RunErrors, RunView, StartRunRequest } from '../http/pipelines.ts'
 import type { Cancelled } from '../http/tasks/cancel.ts'
@@ -104,6 +105,8 @@ export interface RunTransport {
   /** Starts a pipeline. `request.id` identifies the run. */
   start(request: StartRunRequest & { readonly id: string }): Try<RunView>
   cancel(id: string, by: string | undefined): Try<RunView>
+  /** Deletes a run that has ended. A call that is repeated after it has taken effect rejects with `run_not_found`. */
+  delete(id: string, by: string | undefined): Try<Deleted>
   /** Returns the run as soon as it has ended or `waitMs` have elapsed. `waitMs` is at most 30,000. */
   show(id: string, waitMs: number): Try<RunView>
   /** Returns up to 200 errors, beginning with the one at `from`. */

@@ -2,11 +2,14 @@
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import { bytes } from './bytes.ts'
-import { type DurationRange, limitMs, milliseconds, millisecondsWithin } from './duration.ts'
+import { type DurationRange, limitMs, milliseconds, millisecondsOrZero, millisecondsWithin } from './duration.ts'
 
 const DURATION = "a duration with a unit, such as '5s'"
 
 export const durationText = textThat(DURATION, (text) => milliseconds(text))
+
+/** A duration, or zero. */
+export const durationOrZeroText = textThat(`${DURATION}, or '0s'`, (text) => millisecondsOrZero(text, 'duration'))
 
 /** Returns the schema of a duration within a range. */
 export function durationWithin(range: DurationRange): z.ZodString {

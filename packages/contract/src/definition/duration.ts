@@ -29,6 +29,11 @@ export function limitMs(limit: string | undefined, setting: string): number | 'n
   return parse(limit, setting, { zero, example: "such as '30s', or 'none' for no limit" })
 }
 
+/** Like {@link milliseconds}, but accepts zero with a unit: `'0s'`. */
+export function millisecondsOrZero(duration: string, setting: string): number {
+  return /^0(ms|s|m|h|d)$/.test(duration) ? 0 : milliseconds(duration, setting)
+}
+
 /** The shortest and the longest duration that a setting accepts. */
 export interface DurationRange {
   readonly min: Duration

@@ -28,6 +28,7 @@ export const ERROR_CODES = [
   'schedule_name_taken',
   'group_not_found',
   'run_not_found',
+  'run_not_ended',
   'unknown_pipeline',
   'group_sealed',
   'group_ended',

@@ -1,7 +1,7 @@
 // Defines the runs of pipelines over HTTP: the requests that start and cancel them, and the responses that show them.
 import { z } from 'zod'
 import type { Duration } from '../definition/duration.ts'
-import { durationText } from '../definition/duration-text.ts'
+import { durationOrZeroText, durationText } from '../definition/duration-text.ts'
 import { RUN_ON_ERROR, RUN_RESULTS, RUN_STATES, RUN_STOP_REASONS, SOURCE_STATES } from '../pipeline/run-states.ts'
 import { MEMBER_ENDS } from '../task/group-states.ts'
 import { limitSchema, waitSchema } from './queries.ts'
@@ -19,14 +19,16 @@ export const startRunSchema = z
       .string()
       .optional()
       .describe(
-        "The run's id, which makes the request idempotent: `run-` and a ULID in lower case. By default, the API generates one.",
+        "The run's id, which makes the request idempotent: `run-` and a ULID in lower case. By default, the API generates one. Do not use an id again after its run has been deleted.",
       ),
     totalTimeout: durationText
       .optional()
       .describe("The longest time from the run's start to its end, from '1s' to '30d'. Defaults to '7d'."),
-    keep: durationText
+    keep: durationOrZeroText
       .optional()
-      .describe("How long the run is kept after it has ended, from '1s' to '30d'. Defaults to '1d'."),
+      .describe(
+        "How long the run is kept after it has ended, from '0s' to '30d'. A run is kept for at least ten seconds, so that callers that wait for its end learn the result. Defaults to '1d'.",
+      ),
     by,
   })
   .meta({ id: 'StartRun' })
@@ -38,7 +40,10 @@ export const cancelRunSchema = z.strictObject({ by }).meta({ id: 'CancelRun' })
 export interface RunSettingsOptions {
   /** The longest time from the run's start to its end, from '1s' to '30d'. Defaults to '7d'. */
   readonly totalTimeout?: Duration
-  /** How long the run is kept after it has ended, from '1s' to '30d'. Defaults to '1d'. */
+  /**
+   * How long the run is kept after it has ended, from '0s' to '30d'. A run is kept for at least ten seconds, so that callers that wait
+   * for its end learn the result. Defaults to '1d'.
+   */
   readonly keep?: Duration
 }
 

@@ -7,13 +7,18 @@ import {
   type RunSettingsOptions,
   type TaskId,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, tasksOf } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, millisecondsOrZero, tasksOf } from '@bullpen/contract/internal'
 import type { NewRun } from '../ports/broker/runs.ts'
 import { checkInput } from '../task/check-call.ts'
 import { newTask } from '../task/new-task.ts'
 
 const TOTAL = { min: milliseconds('1s'), max: milliseconds('30d'), default: milliseconds('7d') }
-const KEEP = { min: milliseconds('1s'), max: milliseconds('30d'), default: milliseconds('1d') }
+const KEEP = { max: milliseconds('30d'), default: milliseconds('1d') }
+/**
+ * How long every run is kept after it has ended, in ms. A client waits with one request after another, and repeats a request that was lost,
+ * so the end may be announced while no request of it waits.
+ */
+const MIN_RUN_KEPT_MS = 10_000
 
 export interface PlanRunOptions extends RunSettingsOptions {
   readonly id: RunId
@@ -30,13 +35,14 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
   const { name, onError, maxErrors, ordered, takes: take, source, stages, reduction: reduce } = pipeline
   for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
   const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
-  const keepMs = keep === undefined ? KEEP.default : milliseconds(keep, 'keep')
+  const keepMs = keep === undefined ? KEEP.default : millisecondsOrZero(keep, 'keep')
   if (totalMs < TOTAL.min || totalMs > TOTAL.max) refuse('/totalTimeout', "expected a duration from '1s' to '30d'")
-  if (keepMs < KEEP.min || keepMs > KEEP.max) refuse('/keep', "expected a duration from '1s' to '30d'")
+  if (keepMs > KEEP.max) refuse('/keep', "expected a duration from '0s' to '30d'")
   const inputs = new Set<unknown>([source, reduce?.task])
   return {
     settings: {
-      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, totalMs, keepMs },
+      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, totalMs },
+      keepMs: Math.max(keepMs, MIN_RUN_KEPT_MS),
       source: { task: source.name, queue: source.queue },
       stages: stages.map(({ task, concurrency, buffer }) => ({
         task: task.name,

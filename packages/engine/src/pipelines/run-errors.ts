@@ -1,6 +1,11 @@
 // Creates the errors for requests that concern a pipeline run.
-import { BullpenError, type RunId } from '@bullpen/contract'
+import { BullpenError, type RunId, type RunPhase } from '@bullpen/contract'
 
 export function runNotFound(id: RunId): BullpenError {
   return new BullpenError('run_not_found', `there is no run ${id}; a run is deleted some time after it has ended`)
+}
+
+export function runNotEnded(id: RunId, state: RunPhase): BullpenError {
+  const message = `run ${id} is ${state}; only a run that has ended can be deleted, so cancel it first and wait for its end`
+  return new BullpenError('run_not_ended', message)
 }

@@ -19,6 +19,7 @@ import {
   type RunStep,
   type Runs,
   type RunTemplates,
+  runNotEnded,
   runNotFound,
   runOfToken,
   runRuleId,
@@ -167,6 +168,13 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       check()
       const run = known(id)
       return carryOut(run, stopRun(run.model, { at: clock.now(), reason: 'cancelled', by }))
+    },
+
+    async delete(id) {
+      check()
+      const { state } = known(id).model.run
+      if (state !== 'ended') throw runNotEnded(id, state)
+      stored.delete(id)
     },
 
     async find(id) {

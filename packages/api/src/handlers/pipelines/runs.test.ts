@@ -63,7 +63,7 @@ it.each([
   [{ pipeline: 'cubes' }, 404, 'unknown_pipeline'],
   [{ pipeline: 'squares', input: { count: 'x' } }, 422, 'invalid_input'],
   [{ pipeline: 'squares', input: { count: 1 }, totalTimeout: '31d' }, 400, 'invalid_request'],
-  [{ pipeline: 'squares', input: { count: 1 }, keep: '1ms' }, 400, 'invalid_request'],
+  [{ pipeline: 'squares', input: { count: 1 }, keep: '31d' }, 400, 'invalid_request'],
   [{ pipeline: 'squares', input: { count: 1 }, id: 'group-1' }, 404, 'run_not_found'],
   [{ input: { count: 1 } }, 400, 'invalid_request'],
 ])('POST /v1/runs refuses %j', async (body, status, code) => {
@@ -99,6 +99,24 @@ it('GET /v1/runs/{id} shows what the source and the stages have done', async () 
     stages: [{ running: 1 }],
   })
   expect((await get(`/v1/runs/${id}/errors`)).json()).toEqual({ errors: [] })
+})
+
+it('a run with a keep of 0s is kept for ten seconds after its end, so that callers that wait learn the result', async () => {
+  const { send, broker } = await setup()
+  expect((await send('', { pipeline: 'squares', input: { count: 2 }, id, keep: '0s' })).statusCode).toBe(201)
+  expect((await broker.runs.find(id))?.settings.keepMs).toBe(10_000)
+})
+
+it('DELETE /v1/runs/{id} refuses a run that has not ended, and does not find others', async () => {
+  const { send, ask } = await setup()
+  await send('', { pipeline: 'squares', input: { count: 2 }, id })
+  const refused = problemIn(await ask({ method: 'DELETE', url: `/v1/runs/${id}` }))
+  expect(refused).toMatchObject({ status: 409, code: 'run_not_ended' })
+  expect(refused.detail).toContain('is running')
+  const missing = problemIn(
+    await ask({ method: 'DELETE', url: `/v1/runs/${createRunId(NOW + 1, new Uint8Array(10))}` }),
+  )
+  expect(missing).toMatchObject({ status: 404, code: 'run_not_found' })
 })
 
 it.each([`/v1/runs/${id}`, '/v1/runs/cpu-1', `/v1/runs/${id}/errors`])('GET %s is not found', async (path) => {

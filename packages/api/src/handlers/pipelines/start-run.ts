@@ -1,5 +1,5 @@
-// POST /v1/runs starts a pipeline. POST /v1/runs/{id}/cancel cancels a run.
-import type { RunView, StartRunRequest } from '@bullpen/contract'
+// POST /v1/runs starts a pipeline. POST /v1/runs/{id}/cancel cancels a run, and DELETE /v1/runs/{id} deletes one that has ended.
+import type { Deleted, RunView, StartRunRequest } from '@bullpen/contract'
 import { createRunId, ID_RANDOM_BYTES, runId } from '@bullpen/contract/internal'
 import { planRun, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -33,5 +33,18 @@ export function cancelRun({ broker, log }: ApiContext) {
     const run = await broker.runs.cancel(id, by)
     log.info({ run: id, by, requestId: request.id }, 'pipeline cancelled')
     return runView(run, undefined, sha256)
+  }
+}
+
+export function deleteRun({ broker, log }: ApiContext) {
+  return async ({
+    params,
+    query,
+    request,
+  }: Call<RunParams, { readonly by?: string | undefined }>): Promise<Deleted> => {
+    const id = runId(params.id)
+    await broker.runs.delete(id)
+    log.info({ run: id, by: requesterOf(request, query.by), requestId: request.id }, 'run deleted')
+    return { id }
   }
 }

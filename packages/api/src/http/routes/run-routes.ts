@@ -1,6 +1,8 @@
 // Defines the routes that start, show and cancel the runs of pipelines.
 import {
   cancelRunSchema,
+  deletedSchema,
+  deleteOneQuerySchema,
   groupsQuerySchema,
   runErrorsQuerySchema,
   runErrorsSchema,
@@ -11,7 +13,7 @@ import {
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { listRuns, showRun, showRunErrors } from '../../handlers/pipelines/show-runs.ts'
-import { cancelRun, startRun } from '../../handlers/pipelines/start-run.ts'
+import { cancelRun, deleteRun, startRun } from '../../handlers/pipelines/start-run.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
@@ -109,6 +111,22 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The run is cancelled, or had already ended.', schema: runViewSchema } },
       problems: PROBLEMS_OF_BODY,
       handle: cancelRun(context),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/runs/:id',
+      access: 'key',
+      tag: 'Pipelines',
+      operationId: 'deleteRun',
+      summary: 'Delete a run that has ended',
+      description:
+        'Deletes the run with its output and its errors. The tasks of the run are kept by the retention of their queues. A run that has ' +
+        'not ended is refused with `run_not_ended`, so cancel it first. A repeated request gets `run_not_found`.',
+      params: idParams,
+      query: deleteOneQuerySchema,
+      responses: { 200: { description: 'The run is deleted.', schema: deletedSchema } },
+      problems: [...LOOKED_UP, 'run_not_ended'],
+      handle: deleteRun(context),
     }),
     route({
       method: 'GET',

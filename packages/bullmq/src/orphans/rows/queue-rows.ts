@@ -139,9 +139,9 @@ export const BULLPEN_ROWS = {
   cancelledGroup: {
     type: 'string',
     parts: ['group'],
-    holds: 'the cancel rule of a cancelled group, so that none of its members is added any more',
+    holds: 'the cancel rule of a cancelled group or run, so that none of its tasks is added any more',
     owner: 'group',
-    ends: 'expires a day after the group was cancelled',
+    ends: 'expires a day after the group or run was cancelled, and 10 s after the end of a run',
     expires: true,
   },
   forwarded: {

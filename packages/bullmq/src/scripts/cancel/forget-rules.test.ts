@@ -22,7 +22,8 @@ async function queueWithRules(...tags: readonly string[]) {
   const redis = new Redis(stage.redisUrl)
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(stage.namespace, 'rig')
-  const rules = tags.map((tag) => ({ id: `rule-${tag}`, tag, before: Date.now() + 60_000 }))
+  const rules: { readonly id: string; readonly tag: string; readonly before: number; readonly group?: string }[] =
+    tags.map((tag) => ({ id: `rule-${tag}`, tag, before: Date.now() + 60_000 }))
   // Keep the broker's own leader out.
   await redis.set(leaderKeys(stage.namespace).lease, 'the test', 'PX', 60_000)
   await redis.set(keys.leader, FENCING)
@@ -36,10 +37,11 @@ async function queueWithRules(...tags: readonly string[]) {
       progress: keys.cancelProgress(''),
       rulesText: JSON.stringify(rules),
       keepMs: 60_000,
+      groupKeepMs: 10_000,
       limit,
     })
   await begin('p1')
-  return { ...stage, redis, keys, begin, forget, left: () => redis.hkeys(keys.cancelRules) }
+  return { ...stage, redis, keys, rules, begin, forget, left: () => redis.hkeys(keys.cancelRules) }
 }
 
 it('a rule is kept if it matches a task that was returned, and the others are forgotten', async () => {
@@ -48,6 +50,16 @@ it('a rule is kept if it matches a task that was returned, and the others are fo
   expect(await forget(10)).toBe(true)
   expect(await left()).toEqual(['rule-b'])
   expect(Number(await redis.hget(keys.cancelProgress('rule-a'), 'doneAt'))).toBeGreaterThan(0)
+})
+
+it("the progress of a group's rule, which no user looks up, is kept for a shorter time", async () => {
+  const { redis, keys, rules, forget } = await queueWithRules('a', 'b')
+  rules[1] = { id: 'rule-b', tag: 'b', before: 0, group: 'run-1' }
+  expect(await forget(10)).toBe(true)
+  const [ofTag, ofGroup] = await Promise.all(rules.map(({ id }) => redis.pttl(keys.cancelProgress(id))))
+  expect(ofTag).toBeGreaterThan(10_000)
+  expect(ofGroup).toBeGreaterThan(0)
+  expect(ofGroup).toBeLessThanOrEqual(10_000)
 })
 
 it('no rule is forgotten before every task that was returned has been looked at', async () => {

@@ -16,7 +16,7 @@ import { defineScript } from '../script.ts'
  *
  * - KEYS: the queue's fencing number, the rules, the set, the current pass.
  * - ARGV: the leader's number, the id of the pass, the prefix of the queue's keys, the prefix of the rules' progress, the rules
- *   as JSON, how long to keep the progress (ms), how many tasks to examine.
+ *   as JSON, how long to keep the progress of a rule, and that of the rule of a group or run (ms), how many tasks to examine.
  *
  * Returns whether nothing is left to do. If the result is false, there are more tasks in the set, and the caller runs the script
  * again. If there is a newer leader or a newer pass, no rule is deleted.
@@ -25,7 +25,7 @@ export const forgetRules = defineScript({
   name: 'forget-rules',
   kind: 'frees',
   keys: ['leader', 'cancelRules', 'cancelReturned', 'cancelPass'],
-  args: ['fencing', 'pass', 'base', 'progress', 'rulesText', 'keepMs', 'limit'],
+  args: ['fencing', 'pass', 'base', 'progress', 'rulesText', 'keepMs', 'groupKeepMs', 'limit'],
   lua: `${TIME}${FENCE}${MATCHING_RULE}
 if is_deposed(leader, fencing) or redis.call('HGET', cancelPass, 'id') ~= pass then return 1 end
 local rules = decode_json(rulesText)
@@ -38,7 +38,7 @@ local now = whole(millis())
 for _, rule in ipairs(rules) do
   if redis.call('HEXISTS', cancelPass, rule.id) == 0 and redis.call('HDEL', cancelRules, rule.id) == 1 then
     redis.call('HSET', progress .. rule.id, 'doneAt', now)
-    redis.call('PEXPIRE', progress .. rule.id, keepMs)
+    redis.call('PEXPIRE', progress .. rule.id, rule.group and groupKeepMs or keepMs)
   end
 end
 if redis.call('EXISTS', cancelRules) == 0 then redis.call('DEL', cancelPass) end

@@ -6,12 +6,21 @@ import { defineScript } from '../script.ts'
 /** How many entries that another process has left one visit returns. */
 const MAX_LEFT = 100
 
+/** A run that has ended, and whose outbox is empty. */
+export interface FinishedRun {
+  /** Whether the run was stopped, so that its tasks may have been cancelled. */
+  readonly isStopped: boolean
+  readonly queues: readonly string[]
+  readonly reduceQueue: string | undefined
+}
+
 /**
  * - ARGV: the run's id, the prefix of the channels, how long after it was stopped a run ends at the latest (ms), how long ago a process
  *   must have claimed an entry for it to count as left (ms).
  *
  * Stops the run if its total timeout has passed. Ends the run if it was stopped too long ago. The returned entries include those that
- * another process has left; there may be more of them if there are 100 or more entries. Returns undefined if there is no such run.
+ * another process has left; there may be more of them if there are 100 or more entries. The tasks of a run that has ended have ended, too,
+ * so their entries are deleted. Returns undefined if there is no such run.
  */
 export const visitRunScript = defineScript({
   name: 'visit-run',
@@ -36,11 +45,27 @@ if redis.call('EXISTS', outbox) == 1 then
   local left = redis.call('XAUTOCLAIM', outbox, '${GROUP}', 'forwarder', leftForMs, '0-0', 'COUNT', ${MAX_LEFT})
   for _, entry in ipairs(left[2]) do
     -- An entry that was deleted while it was claimed has no fields.
-    if entry[2] then table.insert(answer[2], { entry[1], entry[2][2] }) end
+    if entry[2] then
+      if run.state == 'ended' and string.byte(entry[2][2]) == 105 then
+        redis.call('XACK', outbox, '${GROUP}', entry[1])
+        redis.call('XDEL', outbox, entry[1])
+      else
+        table.insert(answer[2], { entry[1], entry[2][2] })
+      end
+    end
   end
+  if redis.call('XLEN', outbox) == 0 then redis.call('DEL', outbox) end
 end
-answer[3] = run.state
+local is_over = run.state == 'ended' and redis.call('EXISTS', outbox) == 0
+answer[3] = is_over and { run.reason and 1 or 0, run.queues, run.reduceQueue or '' } or false
 return answer
 `,
-  answer: (reply): RunChange<string> | undefined => (reply === null ? undefined : decodeRunChange(reply, String)),
+  answer: (reply): RunChange<FinishedRun | undefined> | undefined =>
+    reply === null
+      ? undefined
+      : decodeRunChange(reply, (more) => {
+          if (more === null) return undefined
+          const [stopped, queues, reduceQueue] = more as [number, string, string]
+          return { isStopped: stopped === 1, queues: queues.split(' '), reduceQueue: reduceQueue || undefined }
+        }),
 })

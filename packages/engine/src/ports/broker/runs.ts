@@ -160,6 +160,12 @@ export interface Runs {
    * A run that is stopping or has ended stays as it is.
    */
   cancel(id: RunId, by: string): Promise<Run>
+  /**
+   * Deletes a run that has ended.
+   *
+   * @throws BullpenError `run_not_ended`.
+   */
+  delete(id: RunId): Promise<void>
   /** Returns a run, or undefined. Takes one round trip. */
   find(id: RunId): Promise<Run | undefined>
   /**

@@ -178,6 +178,18 @@ export function pipelineRuns(open: OpenBackend): void {
     expect((await runs.find(id))?.stopped?.by).toBe('bob')
   })
 
+  it('a run is deleted only once it has ended', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    const id = await startRun({ count: 2 })
+    await expect(runs.delete(id)).rejects.toMatchObject({ code: 'run_not_ended' })
+    expect(await runs.count()).toBe(1)
+    await start()
+    await ended(id)
+    await runs.delete(id)
+    expect([await runs.find(id), await runs.count()]).toEqual([undefined, 0])
+    await expect(runs.delete(id)).rejects.toMatchObject({ code: 'run_not_found' })
+  })
+
   it('results that take too many bytes stop the run', async () => {
     const { startRun, start, ended } = await openRuns(open)
     await start()
