@@ -1,9 +1,11 @@
-// A small HTTP API whose responses each test defines, and functions that run the program in a separate process.
+// A small HTTP API whose responses each test defines, and functions that run the program or read its arguments in a separate
+// process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { json, text } from 'node:stream/consumers'
 import type { ErrorCode, TaskView } from '@bullpen/contract'
 
@@ -112,6 +114,15 @@ export function runBullpen(api: { readonly url: string }, args: readonly string[
 export function runShell(api: { readonly url: string }, line: string, run: Run = {}): Promise<Ended> {
   const script = `bullpen() { '${process.execPath}' '${MAIN}' "$@"; }; ${line}`
   return runProcess('bash', ['--norc', '-o', 'pipefail', '-c', script], api, run)
+}
+
+/** Returns the arguments and the standard input with which a line of shell script calls `bullpen`, as the shell reads the line. */
+export async function commandOfLine(line: string): Promise<[args: readonly string[], streams: { stdin: Readable }]> {
+  const script = `bullpen() { printf '%s\\0' "$#" "$@"; cat; }; ${line}`
+  const { out } = await runProcess('bash', ['--norc', '-c', script], { url: '' }, {})
+  const [count, ...words] = out.split('\0')
+  const args = words.slice(0, Number(count))
+  return [args, { stdin: Readable.from([words.slice(args.length).join('\0')]) }]
 }
 
 async function runProcess(command: string, args: readonly string[], api: { url: string }, run: Run): Promise<Ended> {

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util'
 import type { CommandView, FleetView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { Capture, run, terminal } from './capture.fixture.ts'
-import { type Answer, fakeApi, problem, runBullpen } from './fake-api.fixture.ts'
+import { type Answer, fakeApi, problem } from './fake-api.fixture.ts'
 import { busy, commandView, fleetOf, idle, P1, P2, pool, QUEUES, queueOf, workerOf } from './fleet.fixture.ts'
 
 const SEND = 'POST /v1/commands?wait=5'
@@ -25,7 +25,7 @@ const jsonLines = (text: string): unknown[] =>
 describe('queues', () => {
   test('prints the tasks, the age of the oldest one, the rates, the slots and the state of each queue', async () => {
     await using api = await fakeApi({ 'GET /v1/queues': ok(QUEUES) })
-    const { code, out, err } = await runBullpen(api, ['queues'])
+    const { code, out, err } = await run(api, ['queues'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const [heading = '', row = ''] = out.split('\n')
     expect(heading.split(/ {2,}/)).toEqual([
@@ -58,7 +58,7 @@ describe('queues', () => {
 
   test('prints the most frequent kinds of error of the dead tasks below, and how many other dead tasks there are', async () => {
     await using api = await fakeApi({ 'GET /v1/queues': ok(QUEUES) })
-    const { out } = await runBullpen(api, ['queues'])
+    const { out } = await run(api, ['queues'])
     expect(out.split('\n').slice(2)).toEqual([
       '',
       'queue  dead  fingerprint       error',
@@ -72,7 +72,7 @@ describe('queues', () => {
     const [queue] = QUEUES.queues
     const healthy = { ...QUEUES, queues: [{ ...queue, tasks: { ...queue?.tasks, dead: 0 }, deadByFingerprint: [] }] }
     await using api = await fakeApi({ 'GET /v1/queues': ok(healthy) })
-    expect((await runBullpen(api, ['queues'])).out.trimEnd().split('\n')).toHaveLength(2)
+    expect((await run(api, ['queues'])).out.trimEnd().split('\n')).toHaveLength(2)
   })
 
   test('fits into a terminal with 80 columns', async () => {
@@ -91,7 +91,7 @@ describe('queues', () => {
 describe('fleet', () => {
   test('prints the fleet, and with --slots also its slots', async () => {
     await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/slots': ok({ slots: [busy(1, 30), idle(2)] }) })
-    const { code, out, err } = await runBullpen(api, ['fleet', '--slots'])
+    const { code, out, err } = await run(api, ['fleet', '--slots'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^queue {2}busy {2}pools {2}state\ncpu /)
     expect(out).toContain(`\n    ${P1}/cpu/1  running a task  30s  math.factorial`)

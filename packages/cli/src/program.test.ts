@@ -1,4 +1,5 @@
-// Tests the program in a separate process, against a fake API: every command's requests, output and exit codes.
+// Tests the program against a fake API: every command's requests, output and exit codes. Only a few tests start a process, which
+// is slow: those of arguments, standard streams, exit codes and the environment, and those in which a shell connects programs.
 import { userInfo } from 'node:os'
 import { Readable } from 'node:stream'
 import type { ScheduleView } from '@bullpen/contract'
@@ -7,6 +8,7 @@ import { run } from './capture.fixture.ts'
 import { COMMAND_NAMES, commandOf } from './commands/command-table.ts'
 import {
   ACCEPTED,
+  commandOfLine,
   FAKE_KEY,
   fakeApi,
   ID,
@@ -100,8 +102,8 @@ describe('enqueue', () => {
   test('sends the retry settings of the task, and refuses those that are invalid for every definition', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const growing = ['--backoff', 'exponential', '--initial-delay', '5s', '--max-delay', '1h', '--factor', '1.5']
-    await runBullpen(api, ['enqueue', 'a.b', ...growing, '--backoff-jitter', 'full', '--max-attempts', '7'])
-    await runBullpen(api, ['enqueue', 'a.b', '--backoff', 'list', '--delays', '1s,1m', '--backoff-jitter', '0'])
+    await run(api, ['enqueue', 'a.b', ...growing, '--backoff-jitter', 'full', '--max-attempts', '7'])
+    await run(api, ['enqueue', 'a.b', '--backoff', 'list', '--delays', '1s,1m', '--backoff-jitter', '0'])
     const exponential = { type: 'exponential', initialDelay: '5s', maxDelay: '1h', factor: 1.5, jitter: 'full' }
     expect(api.seen.map(({ body }) => body)).toEqual([
       { task: 'a.b', input: {}, retry: { maxAttempts: 7, backoff: exponential } },
@@ -114,7 +116,7 @@ describe('enqueue', () => {
       ['--delays', '1s,', 'expected a positive duration'],
     ]
     for (const [option, value, message] of refused) {
-      const ended = await runBullpen(api, ['enqueue', 'a.b', option, value])
+      const ended = await run(api, ['enqueue', 'a.b', option, value])
       expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(message) })
     }
     expect(api.seen).toHaveLength(2)
@@ -123,21 +125,21 @@ describe('enqueue', () => {
   test('sends the given idempotency key', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const repeated = ['enqueue', 'a.b', '--idempotency-key', 'order 17']
-    expect(await runBullpen(api, repeated)).toMatchObject({ code: 0, out: `${ID}  waiting\n` })
+    expect(await run(api, repeated)).toMatchObject({ code: 0, out: `${ID}  waiting\n` })
     expect(api.idempotencyKeys).toEqual(['"order 17"'])
   })
 
   test('says that the task was dropped, and exits with 1, also with --wait', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [200, { action: 'dropped' }] })
     const args = ['enqueue', 'a.b', '--when-full', 'drop', '--wait', '5s']
-    expect(await runBullpen(api, args)).toEqual({ code: 1, out: 'dropped: the queue is full\n', err: '' })
-    expect(await runBullpen(api, [...args, '--json'])).toMatchObject({ code: 1, out: '{"action":"dropped"}\n' })
+    expect(await run(api, args)).toEqual({ code: 1, out: 'dropped: the queue is full\n', err: '' })
+    expect(await run(api, [...args, '--json'])).toMatchObject({ code: 1, out: '{"action":"dropped"}\n' })
     expect(api.seen[0]?.body).toMatchObject({ whenFull: 'drop' })
   })
 
   test.each(['soon', '31s', '0s'])('with --when-full %s is refused before anything is sent', async (policy) => {
     await using api = await fakeApi({})
-    expect(await runBullpen(api, ['enqueue', 'a.b', '--when-full', policy])).toMatchObject({
+    expect(await run(api, ['enqueue', 'a.b', '--when-full', policy])).toMatchObject({
       code: 2,
       err: expect.stringContaining('expected reject, drop, or a duration of at most 30s'),
     })
@@ -157,7 +159,7 @@ describe('enqueue', () => {
   test.each([
     [
       ['{"n": x}'],
-      undefined,
+      '',
       `INPUT is not valid JSON: Unexpected token 'x', "{"n": x}"; ${EXPECTED}, or - to read it from standard input`,
     ],
     [
@@ -167,12 +169,12 @@ describe('enqueue', () => {
     ],
     [['-'], '', `standard input is empty; ${EXPECTED}`],
     [['-'], ' \n', `standard input is empty; ${EXPECTED}`],
-    [[' '], undefined, `INPUT is empty; ${EXPECTED}, or - to read it from standard input`],
+    [[' '], '', `INPUT is empty; ${EXPECTED}, or - to read it from standard input`],
     [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
-    [['{"n":1e999}'], undefined, 'INPUT contains a number that is too large for a double'],
+    [['{"n":1e999}'], '', 'INPUT contains a number that is too large for a double'],
   ])('sends no request if the input %j %j cannot be sent as JSON, and reports why', async (args, stdin, message) => {
     await using api = await fakeApi()
-    const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
+    const ended = await run(api, ['enqueue', 'a.b', ...args], { stdin: Readable.from([stdin]) })
     expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
     expect(api.seen).toEqual([])
   })
@@ -192,23 +194,23 @@ describe('enqueue', () => {
 
   test('prints the id and then the ended task with --wait', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })
-    const { code, out } = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s'])
+    const { code, out } = await run(api, ['enqueue', 'math.factorial', '--wait', '10s'])
     expect(code).toBe(0)
     expect(out).toMatch(
       new RegExp(
         `^${ID}  waiting\n${ID}  completed\n[^]*output +\\{"value":"120"\\}\nattempts +1 of 5 used, \\d started\n$`,
       ),
     )
-    const asJson = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s', '--json'])
+    const asJson = await run(api, ['enqueue', 'math.factorial', '--wait', '10s', '--json'])
     expect(jsonLines(asJson.out)).toEqual([ACCEPTED, view()])
   })
 
   test('sends a unique key with its options', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const key = ['--unique-key', 'user 17']
-    await runBullpen(api, ['enqueue', 'a.b', ...key])
-    await runBullpen(api, ['enqueue', 'a.b', ...key, '--unique-until', '10m', '--on-conflict', 'replace'])
-    await runBullpen(api, ['enqueue', 'a.b', ...key, '--unique-until', 'started'])
+    await run(api, ['enqueue', 'a.b', ...key])
+    await run(api, ['enqueue', 'a.b', ...key, '--unique-until', '10m', '--on-conflict', 'replace'])
+    await run(api, ['enqueue', 'a.b', ...key, '--unique-until', 'started'])
     expect(api.seen.map(({ body }) => body)).toMatchObject([
       { unique: { key: 'user 17' } },
       { unique: { key: 'user 17', until: '10m', onConflict: 'replace' } },
@@ -229,14 +231,14 @@ describe('enqueue', () => {
     ],
   ])('sends no request with %j', async (options, message) => {
     await using api = await fakeApi()
-    const ended = await runBullpen(api, ['enqueue', 'a.b', ...options])
+    const ended = await run(api, ['enqueue', 'a.b', ...options])
     expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
     expect(api.seen).toEqual([])
   })
 
   test('prints the id of the task that has the unique key', async () => {
     await using api = await fakeApi({ [ENQUEUE]: problem('unique_key_taken', 409, { taskId: ID }) })
-    const { code, err } = await runBullpen(api, ['enqueue', 'a.b', '--unique-key', 'k', '--on-conflict', 'error'])
+    const { code, err } = await run(api, ['enqueue', 'a.b', '--unique-key', 'k', '--on-conflict', 'error'])
     expect({ code, err }).toMatchObject({
       code: 3,
       err: expect.stringContaining(`to see the task that has the key, run: bullpen show ${ID}`),
@@ -248,13 +250,13 @@ describe('enqueue', () => {
     await using api = await fakeApi({
       [ENQUEUE]: problem('invalid_input', 422, { detail: 'the input is invalid', errors, outcome: 'refused' }),
     })
-    const ended = await runBullpen(api, ['enqueue', 'a.b'])
+    const ended = await run(api, ['enqueue', 'a.b'])
     expect(ended).toEqual({
       code: 3,
       out: '',
       err: 'bullpen: invalid_input: the input is invalid\n  /input/n: too big\n',
     })
-    const { code, out, err } = await runBullpen(api, ['enqueue', 'a.b', '--json'])
+    const { code, out, err } = await run(api, ['enqueue', 'a.b', '--json'])
     expect({ code, out }).toEqual({ code: 3, out: '' })
     const error = { code: 'invalid_input', status: 422, detail: 'the input is invalid', errors, outcome: 'refused' }
     expect(jsonLines(err)).toEqual([{ error }])
@@ -262,7 +264,7 @@ describe('enqueue', () => {
 
   test('prints the id of a task that may have been stored despite the error', async () => {
     await using api = await fakeApi({ [ENQUEUE]: problem('redis_unavailable', 503, { taskId: ID }) })
-    const { code, err } = await runBullpen(api, ['enqueue', 'a.b'])
+    const { code, err } = await run(api, ['enqueue', 'a.b'])
     expect({ code, err }).toMatchObject({ code: 3, err: expect.stringContaining(`bullpen show ${ID}`) })
   })
 })
@@ -270,7 +272,7 @@ describe('enqueue', () => {
 describe('show', () => {
   test('prints a task regardless of its status', async () => {
     await using api = await fakeApi({ [SHOW]: [200, view({ status: 'dead' })] })
-    const { code, out, err } = await runBullpen(api, ['show', ID])
+    const { code, out, err } = await run(api, ['show', ID])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(new RegExp(`^${ID}  dead\ntask +math.factorial, version 1\n`))
   })
@@ -278,27 +280,27 @@ describe('show', () => {
   test('prints the answer unchanged on one line with --json', async () => {
     const answer = { ...view(), 'of a later API': [1, { b: 2 }] }
     await using api = await fakeApi({ [SHOW]: [200, answer] })
-    expect((await runBullpen(api, ['show', ID, '--json'])).out).toBe(`${JSON.stringify(answer)}\n`)
+    expect((await run(api, ['show', ID, '--json'])).out).toBe(`${JSON.stringify(answer)}\n`)
   })
 
   test.each(['dead', 'cancelled', 'expired'] as const)(
     'ends with exit code 1 with --wait if the task is %s',
     async (status) => {
       await using api = await fakeApi({ [WAIT]: [200, view({ status })] })
-      const { code, out } = await runBullpen(api, ['show', ID, '--wait', '10s'])
+      const { code, out } = await run(api, ['show', ID, '--wait', '10s'])
       expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining(`${ID}  ${status}\n`) })
     },
   )
 
   test('prints the current state with --wait if the task has not ended in time', async () => {
     await using api = await fakeApi({ [WAIT]: 'silence', [SHOW]: [200, view({ status: 'active' })] })
-    const { code, out } = await runBullpen(api, ['show', ID, '--wait', '100ms'])
+    const { code, out } = await run(api, ['show', ID, '--wait', '100ms'])
     expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining(`${ID}  active\n`) })
   })
 
   test('rejects an unknown task', async () => {
     await using api = await fakeApi()
-    expect(await runBullpen(api, ['show', ID])).toMatchObject({ code: 3, err: 'bullpen: task_not_found\n' })
+    expect(await run(api, ['show', ID])).toMatchObject({ code: 3, err: 'bullpen: task_not_found\n' })
   })
 })
 
@@ -310,13 +312,13 @@ describe('list', () => {
 
   test('prints a line for each task, and reports that there may be more', async () => {
     await using api = await fakeApi({ [listing(2)]: [200, { tasks, next: 'c' }], [listing(50)]: [200, { tasks }] })
-    const { code, out, err } = await runBullpen(api, [...DEAD, '--limit', '2'])
+    const { code, out, err } = await run(api, [...DEAD, '--limit', '2'])
     expect({ code, lines: out.split('\n').map((line) => line.split(' ')[0]) }).toEqual({
       code: 0,
       lines: [`${ID}1`, `${ID}2`, ''],
     })
     expect(err).toBe('stopped after 2 tasks; there may be more, so use --all or a higher --limit to see them\n')
-    expect(await runBullpen(api, [...DEAD, '--json'])).toEqual({
+    expect(await run(api, [...DEAD, '--json'])).toEqual({
       code: 0,
       out: tasks.map((task) => `${JSON.stringify(task)}\n`).join(''),
       err: '',
@@ -334,7 +336,7 @@ describe('list', () => {
       [listing(200)]: [200, { tasks, next: 'c' }],
       [listing(200, 'c')]: [200, { tasks: [view()] }],
     })
-    const { code, out } = await runBullpen(api, [...DEAD, '--all', '--json'])
+    const { code, out } = await run(api, [...DEAD, '--all', '--json'])
     expect({ code, tasks: jsonLines(out) }).toEqual({ code: 0, tasks: [...tasks, view()] })
   })
 
@@ -354,7 +356,7 @@ describe('list', () => {
     [['list', '--queue', 'cpu', '--status', 'daed'], "--status is 'daed'; expected one of scheduled"],
     [[...DEAD, '--all', '--limit', '2'], '--all and --limit cannot be combined'],
   ])('%j is rejected as invalid usage', async (args, message) => {
-    expect(await runBullpen(nowhere, args)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    expect(await run(nowhere, args)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })
 
@@ -369,14 +371,14 @@ describe('cancel', () => {
     ['already_ended', 'cancelled', 0, `${ID}  already ended, status cancelled\n`],
   ])('with outcome %s and status %s ends with exit code %i', async (outcome, status, code, out) => {
     await using api = await fakeApi({ [CANCEL]: answer(outcome, status) })
-    expect(await runBullpen(api, ['cancel', ID])).toEqual({ code, out, err: '' })
+    expect(await run(api, ['cancel', ID])).toEqual({ code, out, err: '' })
   })
 
   test('ends with exit code 1 with --wait if the task has not stopped in time', async () => {
     await using api = await fakeApi({ [`${CANCEL}?wait=10`]: answer('cancelling', 'active') })
-    const { code, out } = await runBullpen(api, ['cancel', ID, '--wait', '10s', '--json'])
+    const { code, out } = await run(api, ['cancel', ID, '--wait', '10s', '--json'])
     expect({ code, out: jsonLines(out) }).toEqual({ code: 1, out: [answer('cancelling', 'active')[1]] })
-    expect(await runBullpen(api, ['cancel', ID, '--wait', '31s'])).toMatchObject({ code: 2 })
+    expect(await run(api, ['cancel', ID, '--wait', '31s'])).toMatchObject({ code: 2 })
   })
 
   test('is sent in the name of --by, $BULLPEN_BY or the user', async () => {
@@ -389,7 +391,7 @@ describe('cancel', () => {
 
   test('continues after a rejected id, and reports both', async () => {
     await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
-    const { code, out, err } = await runBullpen(api, ['cancel', 'cpu-x', ID, '--json'])
+    const { code, out, err } = await run(api, ['cancel', 'cpu-x', ID, '--json'])
     expect({ code, out: jsonLines(out), err: jsonLines(err) }).toEqual({
       code: 3,
       out: [answer('cancelled', 'cancelled')[1]],
@@ -419,21 +421,20 @@ describe('cancel by filter', () => {
   const preview = { queue: 'cpu', enqueuedUntil: pending.enqueuedUntil, matching: 12, exact: true }
   const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
   const body = { queue: 'cpu', task: 'a.b', tag: 'x', olderThan: '1h' }
-  const BY = userInfo().username
   const answering = (answer: string) => Object.assign(Readable.from([answer]), { isTTY: true })
 
   test('sends the filter and prints the id of the cancellation with --yes', async () => {
     await using api = await fakeApi({ [SEND]: [202, pending] })
-    expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
+    expect(await run(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
       out: 'cpu-1  in effect: no matching task enqueued until 2026-01-01T00:00:00.000Z will start\n',
       err: '',
     })
-    const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
+    const { out } = await run(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
     expect(jsonLines(out)).toEqual([pending])
     expect(api.seen).toEqual([
-      { request: SEND, body: { ...body, by: BY } },
-      { request: SEND, body: { queue: 'cpu', by: BY } },
+      { request: SEND, body: { ...body, by: 'ann' } },
+      { request: SEND, body: { queue: 'cpu', by: 'ann' } },
     ])
   })
 
@@ -493,7 +494,7 @@ describe('cancel by filter', () => {
   ])('with --wait prints the cancellation again, and %s ends with exit code %i', async (status, code) => {
     const last = { ...pending, status, ended: 7 }
     await using api = await fakeApi({ [SEND]: [202, pending], 'GET /v1/cancels/cpu-1': [200, last] })
-    const ended = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--wait', '1ms', '--json'])
+    const ended = await run(api, ['cancel', '--queue', 'cpu', '--yes', '--wait', '1ms', '--json'])
     expect({ code: ended.code, out: jsonLines(ended.out) }).toEqual({ code, out: [pending, last] })
   })
 
@@ -505,7 +506,7 @@ describe('cancel by filter', () => {
     [['--queue', 'cpu', '--wait', 'long'], '--wait'],
     [['--queue', 'cpu', '--older-than', 'long'], '--older-than'],
   ])('%j is rejected as invalid usage', async (args, message) => {
-    const ended = await runBullpen(nowhere, ['cancel', ...args])
+    const ended = await run(nowhere, ['cancel', ...args])
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })
@@ -522,12 +523,12 @@ const GROUP = {
 
 describe('help', () => {
   test('lists every command, option and exit code, and explains each command', async () => {
-    const { code, out, err } = await runBullpen(nowhere, ['--help'])
+    const { code, out, err } = await run(nowhere, ['--help'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     for (const word of [...COMMAND_NAMES, '--api URL', '--key KEY', '--json', '70  a bug']) expect(out).toContain(word)
-    expect((await runBullpen(nowhere, ['help', 'list'])).out).toMatch(/^usage: bullpen list --queue QUEUE/)
-    expect((await runBullpen(nowhere, ['list', '--help'])).out).toMatch(/^usage: bullpen list --queue QUEUE/)
-    expect(await runBullpen(nowhere, ['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d/) })
+    expect((await run(nowhere, ['help', 'list'])).out).toMatch(/^usage: bullpen list --queue QUEUE/)
+    expect((await run(nowhere, ['list', '--help'])).out).toMatch(/^usage: bullpen list --queue QUEUE/)
+    expect(await run(nowhere, ['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d/) })
   })
 
   test.each(COMMAND_NAMES.flatMap((name) => [...commandOf(name).examples]))('the example works: %s', async (line) => {
@@ -570,7 +571,7 @@ describe('help', () => {
     const shell = line
       .replace(/<receipts?\.(nd)?json/, '<<<"{}"')
       .replace(/<(tasks|more)\.ndjson/, `<<<'{"task":"math.factorial","input":{"n":5}}'`)
-    const ended = await runShell(api, shell)
+    const ended = shell.includes('|') ? await runShell(api, shell) : await run(api, ...(await commandOfLine(shell)))
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(ended.out).not.toBe('')
   })
@@ -581,15 +582,15 @@ describe('an error', () => {
     [['revive'], "unknown command 'revive'", 'bullpen help'],
     [['show', ID, '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?", 'bullpen help show'],
   ])('%j is reported as invalid usage, with what to do next', async (args, message, next) => {
-    const ended = await runBullpen(nowhere, args)
+    const ended = await run(nowhere, args)
     expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}`) })
     expect(ended.err).toContain(`run '${next}' for usage`)
-    const asJson = await runBullpen(nowhere, [...args, '--json'])
+    const asJson = await run(nowhere, [...args, '--json'])
     expect(jsonLines(asJson.err)).toEqual([{ error: { code: 'usage', detail: expect.stringContaining(message) } }])
   })
 
   test('an unreachable API ends with exit code 4', async () => {
-    const { code, err } = await runBullpen(nowhere, ['show', ID])
+    const { code, err } = await run(nowhere, ['show', ID])
     expect({ code, err }).toMatchObject({
       code: 4,
       err: expect.stringMatching(
@@ -605,7 +606,7 @@ describe('an error', () => {
     const errors = ['/a', ...(rest.length === 0 ? [] : ['/b'])].map((pointer) => ({ pointer, message }))
     const problem = { code: 'invalid_request', title: 'Invalid request', status: 400, detail, errors }
     await using api = await fakeApi({ [SHOW]: [400, problem] })
-    const { err } = await runBullpen(api, ['show', ID])
+    const { err } = await run(api, ['show', ID])
     expect(err).toBe([`bullpen: invalid_request: ${detail}`, ...rest.map((line) => `  ${line}`), ''].join('\n'))
   })
 
@@ -613,7 +614,7 @@ describe('an error', () => {
     await using api = await fakeApi({
       [CANCEL]: problem('redis_unavailable', 503, { detail: 'Redis is not reachable' }),
     })
-    expect(await runBullpen(api, ['cancel', ID])).toMatchObject({
+    expect(await run(api, ['cancel', ID])).toMatchObject({
       code: 3,
       err: 'bullpen: redis_unavailable: Redis is not reachable\nthe request may have taken effect, because the API does not know its outcome\n',
     })
@@ -621,7 +622,7 @@ describe('an error', () => {
 
   test('a server that is not a Bullpen API ends with exit code 4', async () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
-    expect(await runBullpen(api, ['show', ID])).toMatchObject({
+    expect(await run(api, ['show', ID])).toMatchObject({
       code: 4,
       err: expect.stringMatching(/^bullpen: unexpected_response: GET .* it begins with "<html>"; .*\n$/),
     })
