@@ -13,6 +13,9 @@ declare module 'vitest' {
 /** In ms. Ends a test that hangs; it is no limit on speed. */
 const FULL_TIMEOUT = 15 * 60_000
 
+/** Longer than any socket or thread takes. */
+const CLOSED_WITHIN_MS = 5_000
+
 const scaleOf = (mode: string): Scale => (mode === 'full' ? 'full' : 'small')
 
 export default defineConfig(({ mode }) => ({
@@ -29,9 +32,12 @@ export default defineConfig(({ mode }) => ({
     sequence: { sequencer: LongestFirst },
     passWithNoTests: false,
     allowOnly: false,
-    provide: { scale: scaleOf(mode) },
-    testTimeout: mode === 'full' ? FULL_TIMEOUT : 20_000,
-    hookTimeout: mode === 'full' ? FULL_TIMEOUT : 60_000,
+    provide: { scale: scaleOf(mode), closedWithinMs: CLOSED_WITHIN_MS },
+    testTimeout: mode === 'full' ? FULL_TIMEOUT : 60_000,
+    hookTimeout: mode === 'full' ? FULL_TIMEOUT : 120_000,
+    // The files of a worker share its process and the modules in it, because to start a process takes longer than most files. A
+    // file that does not restore what it changes for the others fails, but hooks must not be registered by an imported module.
+    isolate: false,
     maxWorkers: 3,
   },
 }))

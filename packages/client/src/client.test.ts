@@ -6,7 +6,7 @@ import { defineTask, milliseconds, type OutputOf, type TaskView } from '@bullpen
 import { readIdempotencyKey, taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { type Client, createClient, http, ProblemError, ResultTimeoutError, TaskEndedError } from './index.ts'
-import { type Answer, api, problem, servers } from './server.fixture.ts'
+import { type Answer, api, closeAfterTest, problem } from './server.fixture.ts'
 
 /** The schemas are taken from the contract, because the client does not depend on zod. */
 const count = defineTask({
@@ -249,13 +249,12 @@ describe('enqueue', () => {
   })
 
   test('is repeated while the connection is refused', async () => {
-    const { url, client } = await api([])
+    const { url, server, client } = await api([])
     const port = Number(new URL(url).port)
-    servers[0]?.close()
+    server.close()
+    const later = closeAfterTest(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))))
     const accepted = client.enqueue(count, { fencingToken: 4 })
-    setTimeout(() => {
-      servers.push(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))).listen(port))
-    }, 150)
+    setTimeout(() => later.listen(port), 150)
     expect(await accepted).toMatchObject(ACCEPTED)
   })
 })
@@ -309,11 +308,11 @@ describe('an enqueue by name, whose queue may have any policy', () => {
   ]
   /** A server that responds after three times the request timeout of its client. */
   async function slowApi() {
-    const server = createServer((request, response) => {
+    const answering = createServer((request, response) => {
       const body = request.url?.endsWith('/bulk') ? { failed: 0, results: [{ action: 'dropped' }] } : ACCEPTED
       setTimeout(() => response.writeHead(202).end(JSON.stringify(body)), 150)
-    }).listen(0, '127.0.0.1')
-    servers.push(server)
+    })
+    const server = closeAfterTest(answering).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     return createClient({ transport: http(url, 'k', { requestTimeout: '50ms' }), retryFor: '1ms' })
@@ -335,8 +334,8 @@ describe('the error of an enqueue', () => {
     )
 
   test('says that nothing was sent if the connection was always refused, and names the cause', async () => {
-    const { client } = await api([], { retryFor: '200ms' })
-    servers[0]?.close()
+    const { server, client } = await api([], { retryFor: '200ms' })
+    server.close()
     expect(await failed(client)).toMatchObject({
       name: 'ProblemError',
       code: 'unreachable',

@@ -1,9 +1,9 @@
 // An HTTP server whose responses each test defines, and a client for it.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { type ClientOptions, createClient, type HttpOptions, http } from './index.ts'
 
 interface Seen {
@@ -14,14 +14,14 @@ interface Seen {
 }
 export type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>] | 'break' | 'silence'
 
-/** The servers to close after each test. */
-export const servers: ReturnType<typeof createServer>[] = []
-afterEach(() => {
-  for (const server of servers.splice(0)) {
+/** Closes the server when the test has finished. */
+export function closeAfterTest(server: Server): Server {
+  onTestFinished(() => {
     server.close()
     server.closeAllConnections()
-  }
-})
+  })
+  return server
+}
 
 /** Returns a client for a server that sends these responses in turn and then repeats the last one. */
 export async function api(answers: readonly Answer[], options: HttpOptions & Pick<ClientOptions, 'retryFor'> = {}) {
@@ -37,12 +37,11 @@ export async function api(answers: readonly Answer[], options: HttpOptions & Pic
       response.end(typeof body === 'string' ? body : JSON.stringify(body))
     }
   }
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  servers.push(server)
+  const server = closeAfterTest(createServer(answer)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { retryFor = '10s', ...httpOptions } = options
-  return { seen, url, client: createClient({ transport: http(url, 'k', httpOptions), retryFor }) }
+  return { seen, url, server, client: createClient({ transport: http(url, 'k', httpOptions), retryFor }) }
 }
 
 export const problem = (code: string, status: number, more: object = {}) =>

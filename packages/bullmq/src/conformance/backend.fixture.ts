@@ -10,7 +10,7 @@ import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
-import { type LockRenewer, openLockRenewer } from '../locks/lock-renewer.ts'
+import { openLockRenewer } from '../locks/lock-renewer.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -18,10 +18,12 @@ const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Keeps the renewal thread from being started and ended with every pool. */
-let warm: LockRenewer | undefined
-
-afterAll(() => warm?.close())
+/** Keeps the renewal thread from being started and ended with every pool of this test file. */
+export function keepRenewalThread(redisUrl: string): void {
+  const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
+  const renewer = openLockRenewer(renewal)
+  afterAll(() => renewer.close())
+}
 
 /** On the run's shared Redis. */
 export const openBullmq: OpenBackend = (options) => openBullmqOn(inject('redisUrl'), newNamespace(), options)
@@ -33,8 +35,6 @@ export async function openBullmqOn(
   namespace: string,
   { queues, sizeLimit, codec, retention = {}, onExpired, locks }: BackendOptions,
 ): Promise<Backend> {
-  const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
-  warm ??= openLockRenewer(renewal)
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)
   const redis = workerConnection(redisUrl, silent)

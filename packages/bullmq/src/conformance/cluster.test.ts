@@ -3,7 +3,7 @@ import type { OpenBackend } from '@bullpen/testing'
 import { brokerConformance, privateCluster } from '@bullpen/testing'
 import { afterAll, expect, it } from 'vitest'
 import { prefixOf } from '../keys.ts'
-import { newNamespace, openBullmqOn } from './backend.fixture.ts'
+import { keepRenewalThread, newNamespace, openBullmqOn } from './backend.fixture.ts'
 
 const cluster = await privateCluster()
 afterAll(() => cluster.end())
@@ -26,6 +26,7 @@ const openOnCluster: OpenBackend = async (options) => {
   }
 }
 
+keepRenewalThread(cluster.url)
 brokerConformance('BullMQ on a cluster', openOnCluster)
 
 it('the queues of these tests were on all three nodes', () => {

@@ -5,7 +5,7 @@ import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
 import { type INestApplicationContext, Module, type OnApplicationBootstrap, Scope } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { type Job, Queue, type Worker } from 'bullmq'
-import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { attach } from '../attach.ts'
 import { processor } from '../plain-processor.ts'
@@ -14,6 +14,7 @@ import { resultOf } from './result-of.fixture.ts'
 const connection = { url: inject('redisUrl') }
 
 beforeAll(() => vi.stubEnv('REDIS_URL', connection.url).stubEnv('DRAIN_MS', '50'))
+afterAll(() => void vi.unstubAllEnvs())
 
 async function start(module: new () => object): Promise<INestApplicationContext> {
   const app = await NestFactory.createApplicationContext(module, { logger: false })

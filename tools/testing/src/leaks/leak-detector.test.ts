@@ -6,7 +6,7 @@ import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { watchForLeaks } from './leak-detector.ts'
 
 interface Leak {
@@ -86,6 +86,20 @@ const LEAKS: readonly Leak[] = [
     },
   },
   {
+    kind: 'changed environment variable BULLPEN_TEST_LEAK',
+    open() {
+      vi.stubEnv('BULLPEN_TEST_LEAK', 'left behind')
+      return () => vi.unstubAllEnvs()
+    },
+  },
+  {
+    kind: 'changed global setTimeout',
+    open() {
+      vi.useFakeTimers({ toFake: ['setTimeout'] })
+      return () => vi.useRealTimers()
+    },
+  },
+  {
     kind: "listener of process 'uncaughtException'",
     open() {
       const listener = (): void => {}
@@ -107,7 +121,9 @@ describe('the leak detector', () => {
     const close = await open()
     await expect(expectNone(0)).rejects.toThrow(`× ${kind}`)
     const found = leaks().find((leak) => leak.startsWith(kind))
-    expect(found).toMatch(kind === 'server' ? /on port \d+/ : /leak-detector\.test\.ts:\d+:\d+/)
+    if (!kind.startsWith('changed')) {
+      expect(found).toMatch(kind === 'server' ? /on port \d+/ : /leak-detector\.test\.ts:\d+:\d+/)
+    }
     await close()
     await expectNone(10_000)
   })
@@ -140,7 +156,7 @@ describe('the leak detector', () => {
   })
 })
 
-it('a test file that leaves something open fails, by the setup file that every test file loads', async () => {
+it('each test file that leaves something open or changed fails, by the setup file that every test file loads', async () => {
   const vitest = new URL('../../../../node_modules/vitest/vitest.mjs', import.meta.url).pathname
   const config = new URL('./leaking.config.fixture.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [vitest, 'run', '--config', config], { env: { ...process.env, NO_COLOR: '1' } })
@@ -148,7 +164,8 @@ it('a test file that leaves something open fails, by the setup file that every t
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const [code] = await once(child, 'close')
   expect(code).toBe(1)
-  expect(output).toMatch(/1 × timer, created at \S*leaking\.fixture\.ts:\d+/)
-  expect(output).toMatch(/1 passed/)
+  expect(output).toMatch(/1 × timer, created at \S*leaking-timer\.fixture\.ts:\d+/)
+  expect(output).toMatch(/1 × changed environment variable BULLPEN_TEST_LEAK/)
+  expect(output).toMatch(/2 passed/)
   await eventually(() => child.exitCode !== null)
 }, 60_000)

@@ -1,17 +1,18 @@
 /**
- * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, and listeners
- * on `process`. Everything that is created after `watchForLeaks()` must be gone after the test has cleaned up. Because closing
- * takes a moment (a socket's last packet, a thread's exit), the check waits before it fails. Resources that the test runner
+ * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, listeners
+ * on `process`, and changed environment variables and globals. Everything that is created after `watchForLeaks()` must be gone, and
+ * everything that is changed must be restored, after the test has cleaned up. Because closing takes a moment (a socket's last packet, a thread's exit), the check waits before it fails. Resources that the test runner
  * itself opens are recognised by where they were created, and are ignored.
  */
 import { realTime } from '@bullpen/testkit/internal'
+import { trackGlobalState } from './global-state.ts'
 import { trackResources } from './open-resources.ts'
 import { trackListeners } from './process-listeners.ts'
 
 export interface LeakDetector {
-  /** Returns a description of each resource that is open now. */
+  /** Returns a description of each resource that is open, and of each global that is changed. */
   leaks(): readonly string[]
-  /** Waits until everything is closed. @throws Error that names the resources that are still open after `withinMs`. */
+  /** Waits until everything is closed and restored. @throws Error that names what is left after `withinMs`. */
   expectNone(withinMs: number): Promise<void>
   stop(): void
 }
@@ -23,7 +24,8 @@ const { setImmediate } = globalThis
 export function watchForLeaks(): LeakDetector {
   const resources = trackResources()
   const listeners = trackListeners()
-  const leaks = (): readonly string[] => [...resources.list(), ...listeners.list()]
+  const globals = trackGlobalState()
+  const leaks = (): readonly string[] => [...resources.list(), ...listeners.list(), ...globals.list()]
   return {
     leaks,
     async expectNone(withinMs) {
@@ -55,8 +57,8 @@ function leakMessage(leaks: readonly string[], withinMs: number): string {
   for (const leak of leaks) counts.set(leak, (counts.get(leak) ?? 0) + 1)
   const lines = [...counts].map(([leak, count]) => `  ${count} × ${leak}`)
   return [
-    `the tests of this file left ${leaks.length} resources open, ${withinMs} ms after the last one:`,
+    `the tests of this file left ${leaks.length} resources open or changed, ${withinMs} ms after the last one:`,
     ...lines,
-    'close them in the test (onTestFinished, afterAll), or in the code that opened them',
+    'close or restore them in the test (onTestFinished, afterAll), or in the code that opened or changed them',
   ].join('\n')
 }

@@ -1,15 +1,16 @@
-// Makes a test file fail if anything that its tests opened is still open after its last hook. Vitest loads this module before
-// every test file.
-import { beforeAll } from 'vitest'
+// Makes a test file fail if anything that its tests opened is still open, or anything global that they changed is still changed,
+// after its last hook. Vitest evaluates this module before every test file, also if the files share a process.
+import { beforeAll, inject } from 'vitest'
 import { watchForLeaks } from './leak-detector.ts'
 
-/**
- * How long resources may take to close, in ms. This is longer than any socket or thread takes, and a file without a leak waits
- * only as long as necessary.
- */
-const CLOSED_WITHIN_MS = 5_000
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** How long what a test file has opened may take to close, in ms. A file without a leak waits only as long as necessary. */
+    closedWithinMs: number
+  }
+}
 
 const detector = watchForLeaks()
 
 // A cleanup that beforeAll returns runs after every afterAll, concurrently with the other cleanups.
-beforeAll(() => () => detector.expectNone(CLOSED_WITHIN_MS))
+beforeAll(() => () => detector.expectNone(inject('closedWithinMs')).finally(detector.stop))

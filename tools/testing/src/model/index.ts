@@ -50,7 +50,7 @@ export function brokerModel(name: string, open: OpenBackend, { time, seeds, atOn
 }
 
 /** Longer than any program takes, in ms. */
-const LONG_ENOUGH_MS = { fake: 120_000, real: 15_000 }
+const LONG_ENOUGH_MS = { fake: 120_000, real: 30_000 }
 
 function fake(): Time {
   const clock = fakeClock()
