@@ -19,8 +19,8 @@ export interface FinishedRun {
  *   must have claimed an entry for it to count as left (ms).
  *
  * Stops the run if its total timeout has passed. Ends the run if it was stopped too long ago. The returned entries include those that
- * another process has left; there may be more of them if there are 100 or more entries. The tasks of a run that has ended have ended, too,
- * so their entries are deleted. Returns undefined if there is no such run.
+ * another process has left; there may be more of them if there are 100 or more entries. A task that has ended was enqueued, although its
+ * queue may not remember it, so its entry is deleted. Returns undefined if there is no such run.
  */
 export const visitRunScript = defineScript({
   name: 'visit-run',
@@ -46,11 +46,13 @@ if redis.call('EXISTS', outbox) == 1 then
   for _, entry in ipairs(left[2]) do
     -- An entry that was deleted while it was claimed has no fields.
     if entry[2] then
-      if run.state == 'ended' and string.byte(entry[2][2]) == 105 then
+      local text = entry[2][2]
+      local stage, position = string.match(text, '^i %S+ (%d+) (%d+)')
+      if stage and redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0 then
         redis.call('XACK', outbox, '${GROUP}', entry[1])
         redis.call('XDEL', outbox, entry[1])
       else
-        table.insert(answer[2], { entry[1], entry[2][2] })
+        table.insert(answer[2], { entry[1], text })
       end
     end
   end
