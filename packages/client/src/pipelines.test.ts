@@ -12,6 +12,7 @@ import {
   type RunErrorView,
   TaskError,
 } from '@bullpen/contract'
+import { createRunId } from '@bullpen/contract/internal'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -36,7 +37,10 @@ const handlers = {
     if (n > 1_000) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     return { n: n * n }
   }),
-  'numbers.list': defineReduceHandler(list, import.meta.url, (items) => items.map(({ n }) => n)),
+  'numbers.list': defineReduceHandler(list, import.meta.url, (items) => {
+    if (items.some(({ n }) => n === 390_625)) throw new TaskError('too_large', 'too large', { retryable: false })
+    return items.map(({ n }) => n)
+  }),
 }
 
 describe.each(TRANSPORTS)('a client over %s', (_, open) => {
@@ -83,6 +87,25 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const errors: RunErrorView[] = []
     for await (const error of run.errors()) errors.push(error)
     expect(errors).toMatchObject([{ stage: 1, position: 1, end: 'dead', error: { code: 'negative' } }])
+  })
+
+  test('learns that the reduction has failed, and which task it was', async () => {
+    const client = await setup()
+    const run = await client.startPipelineNamed('squares', { numbers: [25] })
+    const error = await run.output({ timeout: '10s' }).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RunEndedError)
+    const { reduction } = (error as RunEndedError).run
+    expect(reduction).toMatchObject({ task: 'numbers.list', queue, state: 'failed' })
+    expect((error as RunEndedError).message).toContain(`its reduction ${reduction?.taskId} has failed`)
+    expect(await client.task(reduction?.taskId ?? '')).toMatchObject({ status: 'dead', task: 'numbers.list' })
+  })
+
+  test('starts a pipeline only once with the same id', async () => {
+    const client = await setup()
+    const id = createRunId(Date.now(), new Uint8Array(10))
+    const both = [1, 2].map(() => client.startPipelineNamed('squares', { numbers: [2] }, { id }))
+    expect((await Promise.all(both)).map((run) => run.id)).toEqual([id, id])
+    expect(await client.run(id).output({ timeout: '10s' })).toEqual([16])
   })
 
   test('cancels a run from outside', async () => {

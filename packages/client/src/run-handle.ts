@@ -16,7 +16,8 @@ export interface RunHandle<Output = unknown> {
   /** Cancels the run: no further task of it starts, and running ones receive an abort signal. Idempotent. */
   cancel(options?: Abortable & { readonly by?: string }): Promise<RunView>
   /**
-   * Deletes the run with its output and its errors. Its tasks are kept by the retention of their queues.
+   * Deletes the run with its output and its errors. Those of its tasks that are dead, expired or cancelled are kept by the retention of
+   * their queues.
    *
    * @throws ProblemError `run_not_ended`, or `run_not_found`, also if an earlier try of this call has deleted the run.
    */
@@ -32,15 +33,17 @@ export class RunEndedError extends Error {
   readonly run: RunView
 
   constructor(run: RunView) {
-    const { id, result, stopReason, firstError, source } = run
+    const { id, result, stopReason, firstError, source, reduction } = run
     const why =
       firstError !== undefined
         ? `: ${firstError.task} is ${firstError.end}`
         : source.state === 'failed'
-          ? ': its source has failed'
-          : stopReason === undefined
-            ? ''
-            : ` (${stopReason})`
+          ? `: its source ${source.taskId} has failed`
+          : reduction?.state === 'failed'
+            ? `: its reduction ${reduction.taskId} has failed`
+            : stopReason === undefined
+              ? ''
+              : ` (${stopReason})`
     super(`run ${id} has ended as ${result}${why}`)
     this.run = run
   }

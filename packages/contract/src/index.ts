@@ -103,7 +103,14 @@ export type {
   FleetPipelineDefinition,
   FleetPipelineOptions,
 } from './pipeline/fleet-pipeline.ts'
-export type { RunOnError, RunPhase, RunResult, RunStopReason, SourceState } from './pipeline/run-states.ts'
+export type {
+  ReductionState,
+  RunOnError,
+  RunPhase,
+  RunResult,
+  RunStopReason,
+  SourceState,
+} from './pipeline/run-states.ts'
 export {
   defineReduceHandler,
   defineReducer,

@@ -62,6 +62,7 @@ describe('the document', () => {
       'startRun',
       'listRuns',
       'showRun',
+      'deleteRun',
       'cancelRun',
       'showRunErrors',
       'listSchedules',

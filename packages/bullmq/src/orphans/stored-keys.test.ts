@@ -263,7 +263,7 @@ it('the run of a pipeline', async () => {
     ...{ id, pipeline: 'p', by: 'ann', onError: 'collect', maxErrors: 5, ordered: true, take: undefined },
     ...{ totalMs: 60_000, keepMs: 60_000, source: { task: task.task, queue: 'rig' } },
     stages: [{ task: task.task, queue: 'rig', concurrency: 3, buffer: 2 }],
-    reduce: { queue: 'rig', maxBytes: 1_000 },
+    reduce: { task: 'sort', queue: 'rig', maxBytes: 1_000 },
   }
   await broker.runs.start({ settings, tasks: [task, task, task] })
   const values = ['0', '1', '2', '3', '4']

@@ -46,9 +46,12 @@ const settings = fc.record({
     }),
     { minLength: 1, maxLength: 3 },
   ),
-  reduce: fc.option(fc.record({ queue: fc.constant('reduce'), maxBytes: fc.constantFrom(12, 1_000) }), {
-    nil: undefined,
-  }),
+  reduce: fc.option(
+    fc.record({ task: fc.constant('sort'), queue: fc.constant('reduce'), maxBytes: fc.constantFrom(12, 1_000) }),
+    {
+      nil: undefined,
+    },
+  ),
 })
 
 /** Which of the tasks that have not ended, or any other one. */

@@ -5,6 +5,7 @@ import {
   type RunErrors,
   type RunSettingsOptions,
   type RunView,
+  type StartRunRequest,
 } from '@bullpen/contract'
 import { createRunId, ID_RANDOM_BYTES, MAX_WAIT_S, type RunTransport } from '@bullpen/contract/internal'
 import { assertText } from '../arguments.ts'
@@ -32,6 +33,15 @@ export interface RunCalls {
     input: Input,
     options?: StartPipelineOptions,
   ): Promise<RunHandle<Output>>
+  /**
+   * Like {@link startPipeline}, but for a pipeline of which only the name is known. Its input must be JSON. With an id, the call can be
+   * repeated, also by another process, without starting the pipeline twice.
+   */
+  startPipelineNamed(
+    pipeline: string,
+    input: unknown,
+    options?: StartPipelineOptions & { readonly id?: string },
+  ): Promise<RunHandle>
   /** Returns the handle of a run with this id, without a call. */
   run(id: string): RunHandle
 }
@@ -86,15 +96,22 @@ export function runCalls(runs: RunTransport, repeat: Repeat): RunCalls {
     }
   }
 
+  /** Returns the id of the run. */
+  async function start(request: StartRunRequest, signal: AbortSignal | undefined): Promise<string> {
+    const { id = createRunId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))) } = request
+    return (await repeat('idempotent', runs.start({ ...request, id }), signal)).id
+  }
+
   return {
     async startPipeline(pipeline, input, { signal, ...settings } = {}) {
       if (pipeline?.kind !== 'pipeline') {
         throw new TypeError('startPipeline: expected the result of definePipeline as the first argument')
       }
-      const id = createRunId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
-      const request = { ...settings, pipeline: pipeline.name, input, id }
-      const started = await repeat('idempotent', runs.start(request), signal)
-      return handleOf(started.id)
+      return handleOf(await start({ ...settings, pipeline: pipeline.name, input }, signal))
+    },
+    async startPipelineNamed(pipeline, input, { signal, ...settings } = {}) {
+      assertText('startPipelineNamed', 'the name of a pipeline', pipeline)
+      return handleOf(await start({ ...settings, pipeline, input }, signal))
     },
     run(id) {
       assertText('run', 'the id of a run', id)

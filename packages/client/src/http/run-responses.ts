@@ -7,7 +7,14 @@ export const isRun = someOf<RunView>({
   pipeline: text,
   state: word(),
   result: optional(word()),
-  source: someOf<RunView['source']>({ task: text, state: word(), emitted: whole, segments: whole }),
+  source: someOf<RunView['source']>({
+    task: text,
+    queue: text,
+    state: word(),
+    emitted: whole,
+    segments: whole,
+    taskId: text,
+  }),
   stages: listOf(
     someOf<RunView['stages'][number]>({
       task: text,
@@ -15,8 +22,12 @@ export const isRun = someOf<RunView>({
       waiting: whole,
       running: whole,
       completed: whole,
+      dropped: whole,
       failed: whole,
     }),
+  ),
+  reduction: optional(
+    someOf<NonNullable<RunView['reduction']>>({ task: text, queue: text, state: word(), taskId: text }),
   ),
   results: whole,
   errors: whole,

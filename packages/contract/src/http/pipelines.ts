@@ -2,7 +2,14 @@
 import { z } from 'zod'
 import type { Duration } from '../definition/duration.ts'
 import { durationOrZeroText, durationText } from '../definition/duration-text.ts'
-import { RUN_ON_ERROR, RUN_RESULTS, RUN_STATES, RUN_STOP_REASONS, SOURCE_STATES } from '../pipeline/run-states.ts'
+import {
+  REDUCTION_STATES,
+  RUN_ON_ERROR,
+  RUN_RESULTS,
+  RUN_STATES,
+  RUN_STOP_REASONS,
+  SOURCE_STATES,
+} from '../pipeline/run-states.ts'
 import { MEMBER_ENDS } from '../task/group-states.ts'
 import { limitSchema, waitSchema } from './queries.ts'
 import { requesterName } from './requester.ts'
@@ -100,6 +107,7 @@ export const runViewSchema = z
     onError: z.enum(RUN_ON_ERROR),
     source: z.object({
       task: z.string(),
+      queue: z.string(),
       state: z
         .enum(SOURCE_STATES)
         .describe(
@@ -107,6 +115,9 @@ export const runViewSchema = z
         ),
       emitted: z.int().describe('How many items the source has yielded.'),
       segments: z.int().describe('How many tasks have run the source, one after another.'),
+      taskId: z
+        .string()
+        .describe('The id of the current or last of these tasks. Tasks of a run that are completed are deleted.'),
     }),
     stages: z.array(
       z.object({
@@ -120,6 +131,21 @@ export const runViewSchema = z
         failed: z.int(),
       }),
     ),
+    reduction: z
+      .object({
+        task: z.string(),
+        queue: z.string(),
+        state: z
+          .enum(REDUCTION_STATES)
+          .describe(
+            '`pending`: not all results are there. `running`: its task has not ended. `completed`, `failed`: as its task. A run that fails before stays at `pending`.',
+          ),
+        taskId: z
+          .string()
+          .describe("The id of the reduction's task. The task exists while `state` is `running` or `failed`."),
+      })
+      .optional()
+      .describe('Present only if the pipeline has a reduction.'),
     results: z.int().describe('How many items have passed through all stages.'),
     errors: z.int().describe('How many items have failed.'),
     firstError: z.object(errorFields).optional(),

@@ -41,3 +41,12 @@ export type RunOnError = (typeof RUN_ON_ERROR)[number]
 export const SOURCE_STATES = ['active', 'parked', 'done', 'failed'] as const
 
 export type SourceState = (typeof SOURCE_STATES)[number]
+
+/**
+ * - `pending`: not all results are there, or the run ends without its reduction.
+ * - `running`: the reduction's task has not ended.
+ * - `completed`, `failed`: the reduction's task has ended.
+ */
+export const REDUCTION_STATES = ['pending', 'running', 'completed', 'failed'] as const
+
+export type ReductionState = (typeof REDUCTION_STATES)[number]

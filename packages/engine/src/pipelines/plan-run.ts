@@ -50,7 +50,7 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
         concurrency,
         buffer,
       })),
-      reduce: reduce === undefined ? undefined : { queue: reduce.task.queue, maxBytes: reduce.maxBytes },
+      reduce: reduce && { task: reduce.task.name, queue: reduce.task.queue, maxBytes: reduce.maxBytes },
     },
     tasks: tasksOf(pipeline).map((task) =>
       newTask(task, inputs.has(task) ? input : undefined, {}, { id: NO_ID, enqueuedAt: now, correlationId }),

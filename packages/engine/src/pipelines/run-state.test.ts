@@ -36,9 +36,12 @@ const settings = fc
       }),
       { minLength: 1, maxLength: 3 },
     ),
-    reduce: fc.option(fc.record({ queue: fc.constant('reduce'), maxBytes: fc.constantFrom(3, 1_000) }), {
-      nil: undefined,
-    }),
+    reduce: fc.option(
+      fc.record({ task: fc.constant('sort'), queue: fc.constant('reduce'), maxBytes: fc.constantFrom(3, 1_000) }),
+      {
+        nil: undefined,
+      },
+    ),
   })
   .map((drawn): RunSettings => {
     return {
@@ -227,7 +230,7 @@ it('bounds hold, every task starts once, and the run ends once, whatever happens
 it('a run without errors passes every item through every stage, and is completed with all results', () => {
   fc.assert(
     fc.property(settings, fc.nat({ max: 60 }), (given, items) => {
-      const whole = { ...given, take: undefined, reduce: { queue: 'reduce', maxBytes: 1_000 } }
+      const whole = { ...given, take: undefined, reduce: { task: 'sort', queue: 'reduce', maxBytes: 1_000 } }
       const { model, effects, runToEnd } = world(whole)
       runToEnd(items)
       expect(model().run).toMatchObject({ results: items, left: items, ended: { result: 'completed' } })
@@ -281,7 +284,7 @@ it('an error that is collected removes its item only', () => {
 })
 
 it("the source's error fails the run only after the items that it had emitted", () => {
-  const { run, end } = small({ reduce: { queue: 'reduce', maxBytes: 100 } }, 2)
+  const { run, end } = small({ reduce: { task: 'sort', queue: 'reduce', maxBytes: 100 } }, 2)
   end(0, 1, 'dead')
   expect(run()).toMatchObject({ state: 'running', source: { state: 'failed' } })
   end(1, 0)
@@ -290,7 +293,7 @@ it("the source's error fails the run only after the items that it had emitted", 
 })
 
 it('a run that has taken enough results cancels the rest and is completed', () => {
-  const { run, end, effects } = small({ take: 1, reduce: { queue: 'reduce', maxBytes: 100 } }, 4)
+  const { run, end, effects } = small({ take: 1, reduce: { task: 'sort', queue: 'reduce', maxBytes: 100 } }, 4)
   end(1, 1)
   expect(run()).toMatchObject({ state: 'stopping', stopped: { reason: 'taken' } })
   end(1, 0, 'dead')
@@ -328,7 +331,7 @@ it('an attempt of the source that another has replaced cannot emit', () => {
 })
 
 it('results that become too large stop the run', () => {
-  const { run, end } = small({ reduce: { queue: 'reduce', maxBytes: 1 } }, 2)
+  const { run, end } = small({ reduce: { task: 'sort', queue: 'reduce', maxBytes: 1 } }, 2)
   end(1, 0)
   end(1, 1)
   expect(run()).toMatchObject({ results: 1, resultBytes: 1, stopped: { reason: 'results_too_large' } })

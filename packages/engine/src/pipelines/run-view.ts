@@ -1,7 +1,7 @@
 // Converts the runs of pipelines to the form that the API and clients return.
-import type { RunErrors, RunErrorView, RunView, TaskId, TaskRecord } from '@bullpen/contract'
+import type { ReductionState, RunErrors, RunErrorView, RunView, TaskId, TaskRecord } from '@bullpen/contract'
 import { optionalTime, runPath, taskView, timeText } from '@bullpen/contract/internal'
-import type { Run, RunError } from '../ports/broker/runs.ts'
+import type { Run, RunError, RunReduce } from '../ports/broker/runs.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { runTaskId } from './run-task.ts'
 
@@ -16,11 +16,21 @@ export function runView(run: Run, output: unknown, sha256: Sha256): RunView {
     ...(ended === undefined ? {} : { result: ended.result }),
     ...(output === undefined ? {} : { output }),
     onError: settings.onError,
-    source: { task: settings.source.task, state: source.state, emitted: source.emitted, segments: source.segment },
+    source: {
+      task: settings.source.task,
+      queue: settings.source.queue,
+      state: source.state,
+      emitted: source.emitted,
+      segments: source.segment,
+      taskId: idAt(run, 0, source.segment, sha256),
+    },
     stages: settings.stages.map(({ task, queue, concurrency }, i) => {
       const { waiting = 0, running = 0, completed = 0, dropped = 0, failed = 0 } = stages[i] ?? {}
       return { task, queue, concurrency, waiting, running, completed, dropped, failed }
     }),
+    ...(run.reduce === 'none' || settings.reduce === undefined
+      ? {}
+      : { reduction: reductionView(run, settings.reduce, run.reduce, sha256) }),
     results: run.results,
     errors: run.errors,
     ...(firstError === undefined ? {} : { firstError: { ...firstError, task: taskOf(run, firstError, sha256) } }),
@@ -35,9 +45,24 @@ export function runView(run: Run, output: unknown, sha256: Sha256): RunView {
   }
 }
 
-function taskOf({ settings }: Run, { stage, position }: RunError, sha256: Sha256): TaskId {
-  const queue = settings.stages[stage - 1]?.queue ?? ''
-  return runTaskId({ run: settings.id, stage, position }, queue, sha256)
+function reductionView(
+  run: Run,
+  { task, queue }: RunReduce,
+  state: ReductionState,
+  sha256: Sha256,
+): NonNullable<RunView['reduction']> {
+  return { task, queue, state, taskId: idAt(run, run.settings.stages.length + 1, 0, sha256) }
+}
+
+function taskOf(run: Run, { stage, position }: RunError, sha256: Sha256): TaskId {
+  return idAt(run, stage, position, sha256)
+}
+
+/** Returns the id of a task of the run, whose stage is numbered as in ./run-state.ts. */
+function idAt({ settings }: Run, stage: number, position: number, sha256: Sha256): TaskId {
+  const { id: run, source, stages, reduce } = settings
+  const { queue = '' } = [source, ...stages, reduce][stage] ?? {}
+  return runTaskId({ run, stage, position }, queue, sha256)
 }
 
 /** Returns a page of a run's errors, of which the first one has the number `from`. */

@@ -120,7 +120,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       operationId: 'deleteRun',
       summary: 'Delete a run that has ended',
       description:
-        'Deletes the run with its output and its errors. The tasks of the run are kept by the retention of their queues. A run that has ' +
+        'Deletes the run with its output and its errors. Those of its tasks that are dead, expired or cancelled are kept by the retention of their queues. A run that has ' +
         'not ended is refused with `run_not_ended`, so cancel it first. A repeated request gets `run_not_found`.',
       params: idParams,
       query: deleteOneQuerySchema,

@@ -60,7 +60,7 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
     ...{ id, pipeline: 'p', by: 'ann', onError: 'cancel', maxErrors: 1, ordered: true, take },
     ...{ source: { task: task.name, queue: 'io' }, totalMs: 60_000, keepMs: 60_000 },
     stages: QUEUES.map((queue) => ({ task: task.name, queue, concurrency: 2, buffer: 1 })),
-    reduce: { queue: 'cpu', maxBytes: 1_000 },
+    reduce: { task: 'sort', queue: 'cpu', maxBytes: 1_000 },
   }
   const origin = { id: createTaskId('io', 0, new Uint8Array(10)), enqueuedAt: Date.now(), correlationId: undefined }
   const inQueue = (queue: string, input?: object) => ({ ...newTask(task, {}, {}, origin), queue, input })

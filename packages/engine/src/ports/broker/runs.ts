@@ -1,5 +1,14 @@
 // Defines what a broker stores of a pipeline run.
-import type { MemberEnd, RunId, RunOnError, RunPhase, RunResult, RunStopReason, SourceState } from '@bullpen/contract'
+import type {
+  MemberEnd,
+  ReductionState,
+  RunId,
+  RunOnError,
+  RunPhase,
+  RunResult,
+  RunStopReason,
+  SourceState,
+} from '@bullpen/contract'
 import type { NewTask } from './new-task.ts'
 
 /** The settings of a run, which do not change after its start. */
@@ -45,6 +54,7 @@ export interface RunStage {
 }
 
 export interface RunReduce {
+  readonly task: string
   readonly queue: string
   /** The largest total size of the results as JSON, in bytes of UTF-8. */
   readonly maxBytes: number
@@ -69,7 +79,7 @@ export interface Run {
   readonly errors: number
   readonly firstError: RunError | undefined
   readonly stopped: RunStop | undefined
-  readonly reduce: 'none' | 'pending' | 'running' | 'completed' | 'failed'
+  readonly reduce: 'none' | ReductionState
   /** What the reduction has returned, as it is stored, or ''. */
   readonly output: string
   readonly ended: { readonly at: number; readonly result: RunResult } | undefined

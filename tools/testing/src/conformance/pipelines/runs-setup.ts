@@ -43,7 +43,7 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
     const settings: RunSettings = {
       ...{ id, pipeline: 'numbers', by: 'ann', onError: 'cancel', maxErrors: 100, ordered: true, take: undefined },
       ...{ totalMs: 3_600_000, keepMs: 86_400_000, source: { task: numbers.name, queue: QUEUE }, stages: [stage(2)] },
-      reduce: { queue: QUEUE, maxBytes },
+      reduce: { task: gather.name, queue: QUEUE, maxBytes },
       ...more,
     }
     const tasks = [
