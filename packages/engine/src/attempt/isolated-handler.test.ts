@@ -1,4 +1,13 @@
-import { defineCatalogue, defineHandler, defineTask, type Log, TaskError, type TaskEvent } from '@bullpen/contract'
+import {
+  defineCatalogue,
+  defineHandler,
+  defineSource,
+  defineSourceHandler,
+  defineTask,
+  type Log,
+  TaskError,
+  type TaskEvent,
+} from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
@@ -72,8 +81,18 @@ function world(middleware: readonly Middleware[] = []) {
     logFor: () => silent,
   })
   const take = async () => slot.run(taken)
-  return { take, end, seen, clock, events, progress, store }
+  return { take, end, seen, clock, events, progress, store, isolator }
 }
+
+it('the source of a pipeline has no process for its quarantine, because only the worker has access to its run', () => {
+  const { isolator } = world()
+  const source = defineSource({ name: 'test.source', queue: 'q', input: z.object({}), item: z.object({}) })
+  const handler = defineSourceHandler(source, import.meta.url, () => [])
+  const quarantine = { isolator, fits: async () => true, memoryLimitBytes: 0 }
+  const registry = createRegistry(defineCatalogue(source), { 'test.source': handler }, { quarantine })
+  expect(registry.get('test.source')).not.toMatchObject({ inProcess: expect.anything() })
+  expect(registry.get('test.source')?.findApart).toBeUndefined()
+})
 
 describe('an isolated task', () => {
   it('runs in its isolate, with its raw input and limits, and ends with the isolate’s output', async () => {

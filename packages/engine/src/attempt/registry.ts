@@ -137,7 +137,8 @@ function apartOf(
 ): Pick<Runnable, 'inProcess' | 'findApart'> {
   const { task } = handler
   if (task.isolation === 'process') return { findApart: async () => 'own_process' }
-  if (quarantine === undefined) return {}
+  // A child process has no access to the run of a pipeline.
+  if (quarantine === undefined || 'pipeline' in handler) return {}
   const { isolator, fits, memoryLimitBytes } = quarantine
   const definition = { ...task, kind: 'long', isolation: 'process', memoryLimitBytes } as const
   const handle = isolatedHandle({ ...handler, task: definition }, isolator)

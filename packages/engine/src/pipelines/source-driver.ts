@@ -19,7 +19,10 @@ import type { Sha256 } from '../task/child-task.ts'
 export type Source = (input: unknown, attempt: Attempt, cursor: unknown) => Iterable<unknown> | AsyncIterable<unknown>
 
 /** What the driver needs from the attempt of a source. */
-export type SourceAttempt = Pick<Attempt, 'input' | 'name' | 'fencingToken' | 'signal' | 'heartbeat' | 'checkpoint'> & {
+export type SourceAttempt = Pick<
+  Attempt,
+  'input' | 'name' | 'fencingToken' | 'signal' | 'heartbeat' | 'checkpoint' | 'fetched'
+> & {
   readonly clock: Clock
   readonly sha256: Sha256
 }
@@ -32,6 +35,8 @@ const PAGE_MS = 20
 const MIN_WAIT_MS = 1_000
 /** How long a source runs in one task, in ms, or ten times as long as it takes to run it again, so that no deploy waits for long. */
 const SEGMENT_MS = 60_000
+/** The same in quarantine, where no other task runs in the worker. The next task of the source is not quarantined any more. */
+const ALONE_MS = 1_000
 const DIGEST_DIGITS = 32
 const MAX_CURSOR_CHARACTERS = 4_096
 
@@ -140,6 +145,9 @@ export async function driveSource(
       if (digest !== opened.digest) throw sourceChanged(name, emitted)
     }
     const restartMs = clock.monotonic() - begunAt
+    const limitMs =
+      attempt.fetched.apart === 'alone' ? Math.max(ALONE_MS, restartMs) : Math.max(SEGMENT_MS, 10 * restartMs)
+    const isOver = (): boolean => !access.sourceMayWait && clock.monotonic() - begunAt > limitMs
     let next = handled(items.next())
     for (;;) {
       if (free <= 0) {
@@ -149,7 +157,7 @@ export async function driveSource(
       if (page.values.length > 0) {
         page.due ??= after(clock, PAGE_MS)
         if ((await Promise.race([next.catch(() => {}), page.due])) === 'due') {
-          if (!(await flush(false))) return undefined
+          if (!(await flush(false)) || isOver()) return undefined
           continue
         }
       }
@@ -169,8 +177,7 @@ export async function driveSource(
         if (!isFull) continue
       }
       if (!(await flush(done === true)) || done === true) return undefined
-      const isLong = clock.monotonic() - begunAt > Math.max(SEGMENT_MS, 10 * restartMs)
-      if (isLong && !access.sourceMayWait) return undefined
+      if (isOver()) return undefined
     }
   } finally {
     await items.return?.()
