@@ -6,21 +6,21 @@ import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 /** Other tests run at the same time, so that times are judged by `npm run drill` alone. */
 const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
 
-// Only two drills run at once. They mostly wait, but their processes need the processor when they start.
+// Only two or three drills run at once. They mostly wait, but their processes need the processor when they start.
 describe.each([
-  { pair: ['kill', 'deploy'] },
-  { pair: ['long', 'cutoff'] },
-  { pair: ['block', 'clocks'] },
-  { pair: ['cancel', 'receipts'] },
-  { pair: ['kill-cluster', 'leader'] },
-  { pair: ['idempotent', 'full'] },
-  { pair: ['limit', 'outage'] },
-  { pair: ['schedule', 'poison'] },
-  { pair: ['retry-dead', 'group'] },
-  { pair: ['group-cluster', 'followup'] },
-  { pair: ['followup-cluster', 'compensation'] },
-])('drills', ({ pair }) => {
-  it.concurrent.each(pair)(
+  { together: ['kill', 'deploy'] },
+  { together: ['long', 'cutoff'] },
+  { together: ['block', 'clocks'] },
+  { together: ['cancel', 'receipts', 'pipeline'] },
+  { together: ['kill-cluster', 'leader'] },
+  { together: ['idempotent', 'full'] },
+  { together: ['limit', 'outage'] },
+  { together: ['schedule', 'poison'] },
+  { together: ['retry-dead', 'group'] },
+  { together: ['group-cluster', 'followup'] },
+  { together: ['followup-cluster', 'compensation'] },
+])('drills', ({ together }) => {
+  it.concurrent.each(together)(
     'drill %s meets its targets at small scale, times aside',
     async (name) => {
       const drill = DRILLS.get(name)
@@ -56,5 +56,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'compensation',
     'followup',
     'followup-cluster',
+    'pipeline',
   ])
 })

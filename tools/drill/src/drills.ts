@@ -18,6 +18,7 @@ import { outage } from './drills/faults/outage.ts'
 import { poison } from './drills/faults/poison.ts'
 import { followup, followupCluster } from './drills/followup.ts'
 import { group, groupCluster } from './drills/group.ts'
+import { pipeline } from './drills/pipeline.ts'
 import { retryDead } from './drills/retry-dead.ts'
 import { schedule } from './drills/schedule.ts'
 
@@ -47,6 +48,7 @@ export const DRILLS = named([
   compensation,
   followup,
   followupCluster,
+  pipeline,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

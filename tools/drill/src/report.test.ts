@@ -50,6 +50,12 @@ describe('a report', () => {
     expect(asText(report)).toContain(`MISSED: ${missed}`)
   })
 
+  it('shows what was measured over time as a list of values', () => {
+    expect(asText(reportOf(run, { ...good, memoryKiB: [3, 5, 4], waitingMost: 7 }))).toContain(
+      'memoryKiB 3 5 4, waitingMost 7',
+    )
+  })
+
   it('is one line of JSON', () => {
     const line = asJson(reportOf(run, good))
     expect(line).not.toContain('\n')

@@ -1,5 +1,5 @@
 // Reports a drill's figures together with its target, as one line of JSON for programs or as text for people.
-import type { Figures } from './ledger/figures.ts'
+import type { FigureName, Figures } from './ledger/figures.ts'
 
 export type Scale = 'small' | 'full'
 
@@ -7,7 +7,7 @@ export interface Target {
   /** A description of the target for readers. */
   readonly text: string
   /** The upper limit of each figure. A figure that could not be measured misses its limit. */
-  readonly atMost: Partial<Readonly<Record<keyof Figures, number>>>
+  readonly atMost: Partial<Readonly<Record<FigureName, number>>>
 }
 
 /** The figures of plain BullMQ in the same scenario, and where they come from. */
@@ -37,8 +37,8 @@ const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, fail
 
 export function reportOf({ drill, scale, seed, target, baseline }: Run, figures: Figures): Report {
   const missed = Object.entries({ ...ALWAYS, ...target.atMost })
-    .filter(([name, limit]) => !((figures[name as keyof Figures] ?? Number.NaN) <= limit))
-    .map(([name, limit]) => `${name} ${figures[name as keyof Figures] ?? 'not measured'}, limit ${limit}`)
+    .filter(([name, limit]) => !((figures[name as FigureName] ?? Number.NaN) <= limit))
+    .map(([name, limit]) => `${name} ${figures[name as FigureName] ?? 'not measured'}, limit ${limit}`)
   if (figures.accepted === 0) missed.unshift('no task was accepted')
   return { drill, scale, seed, ...figures, ok: missed.length === 0, missed, target: target.text, baseline }
 }
@@ -51,7 +51,7 @@ export function asText({ drill, scale, seed, ok, missed, target, baseline, ...fi
   const list = (values: object): string =>
     Object.entries(values)
       .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => `${name} ${value}`)
+      .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(' ') : value}`)
       .join(', ')
   return [
     `${drill} (${scale}, seed ${seed}): ${ok ? 'ok' : `MISSED: ${missed.join('; ')}`}`,

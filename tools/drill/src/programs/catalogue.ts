@@ -1,5 +1,12 @@
 // Defines the tasks that the drills run. Their input determines how long they take and what they block.
-import { defineCatalogue, defineQueue, defineTask } from '@bullpen/contract'
+import {
+  defineCatalogue,
+  definePipeline,
+  defineQueue,
+  defineReducer,
+  defineSource,
+  defineTask,
+} from '@bullpen/contract'
 import { z } from 'zod'
 
 const output = z.object({ fencingToken: z.int() })
@@ -123,6 +130,52 @@ export const broken = defineTask({
   output,
 })
 
+const tree = z.object({
+  directory: z.string(),
+  /** Whether the source can resume after an item. Otherwise, it yields all files again. */
+  hasCursors: z.boolean(),
+})
+const digestSchema = z.object({ path: z.string(), md5: z.string() })
+
+export const walk = defineSource({
+  name: 'drill.walk',
+  queue: 'drill-trees',
+  input: tree,
+  item: z.object({ path: z.string() }),
+})
+
+export const digestFile = defineTask({
+  name: 'drill.digest-file',
+  queue: 'drill-files',
+  timeout,
+  input: z.object({ path: z.string() }),
+  output: digestSchema,
+})
+
+export const sortByPath = defineReducer({
+  name: 'drill.sort-by-path',
+  queue: 'drill-trees',
+  timeout,
+  input: tree,
+  item: digestSchema,
+  output: z.object({ text: z.string(), misordered: z.int() }),
+})
+
+/** How many files are digested at a time, on all workers together. */
+export const DIGESTS = 20
+
+/** Lists the MD5 of every file below a directory. */
+export const digestTree = definePipeline('drill.digest-tree')
+  .source(walk)
+  .map(digestFile, { concurrency: DIGESTS })
+  .reduce(sortByPath)
+
+/** The same, but a file that takes long does not hold up the files after it. */
+export const digestTreeUnordered = definePipeline('drill.digest-tree-unordered', { ordered: false })
+  .source(walk)
+  .map(digestFile, { concurrency: DIGESTS })
+  .reduce(sortByPath)
+
 export const catalogue = defineCatalogue(
   work,
   secondWork,
@@ -135,4 +188,9 @@ export const catalogue = defineCatalogue(
   call,
   pill,
   broken,
+  walk,
+  digestFile,
+  sortByPath,
+  digestTree,
+  digestTreeUnordered,
 )

@@ -7,6 +7,7 @@ import { callHandler } from '../outage/call-handler.ts'
 import { brokenHandler } from '../retry-dead/broken-handler.ts'
 import { afterHandler, bookingHandler, closingHandler, undoHandler } from './booking-handlers.ts'
 import { catalogue } from './catalogue.ts'
+import { digestHandler, sortHandler, walkHandler } from './digest-handlers.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
 import { secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
@@ -37,6 +38,9 @@ const worker = createWorker({
     'drill.call': callHandler,
     'drill.pill': pillHandler,
     'drill.broken': brokenHandler,
+    'drill.walk': walkHandler,
+    'drill.digest-file': digestHandler,
+    'drill.sort-by-path': sortHandler,
   },
   config,
   resources: { lastScrape },

@@ -1,0 +1,96 @@
+// Disturbs a run of a pipeline: kills workers, among them the leader, and stops one of them for longer than its locks last.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DrillSetup } from '../environment/drill-setup.ts'
+import type { WorkerProcess } from '../environment/fleet.ts'
+import { holdsWithin } from '../holds-within.ts'
+import { type Interruption, interruptedBy } from '../ledger/figures.ts'
+import { momentsIn, pick, type Random, shuffled } from '../ledger/random.ts'
+
+export interface Faults {
+  /** How many workers are killed at random, and how many leaders. */
+  readonly kills: number
+  readonly leaderKills: number
+  /** How long a worker is stopped, in ms. */
+  readonly stopMs: number
+}
+
+/** What the faults have done to a run. */
+export interface Disturbance {
+  /** The attempts that were interrupted. */
+  readonly interruptions: readonly Interruption[]
+  /** Faults that have interrupted no attempt. */
+  readonly faultsWithoutEffect: number
+}
+
+type Fault = 'kill' | 'kill leader' | 'stop'
+
+/** How long a fault waits for a worker that runs a task. After another fault, an ordered run may stand still until its items are recovered. */
+const WITHIN_MS = 30_000
+
+/**
+ * Inflicts the faults in a random order, at random moments in a span that begins now. A worker is killed or stopped as soon as it runs a
+ * task. Resolves when every killed worker has been replaced and the stopped one goes on.
+ */
+export async function inflict(
+  { kills, leaderKills, stopMs }: Faults,
+  spanMs: number,
+  setup: DrillSetup,
+  random: Random,
+): Promise<Disturbance> {
+  const { fleet, leader, effects } = setup
+  const interruptions: Interruption[] = []
+  let faultsWithoutEffect = 0
+  const rest: Promise<unknown>[] = []
+  let stopped: WorkerProcess | undefined
+  const others = (): readonly WorkerProcess[] => fleet.workers.filter((worker) => worker !== stopped)
+
+  /** Pauses one of these workers while it runs a task, or any of them if none does so in time. */
+  const pauseAtWork = async (choose: () => Promise<WorkerProcess | undefined>): Promise<WorkerProcess> => {
+    let paused: WorkerProcess | undefined
+    let running: readonly Interruption[] = []
+    await holdsWithin(WITHIN_MS, async () => {
+      paused?.resume()
+      paused = await choose()
+      paused?.pause()
+      running = paused === undefined ? [] : interruptedBy(effects(), paused.name, Date.now())
+      return running.length > 0
+    })
+    if (paused === undefined) throw new Error(`there was no worker to kill within ${WITHIN_MS} ms`)
+    if (running.length === 0) faultsWithoutEffect++
+    interruptions.push(...running)
+    return paused
+  }
+  const anyOther = async (): Promise<WorkerProcess | undefined> =>
+    others().length === 0 ? undefined : pick(others(), random)
+  const leading = async (): Promise<WorkerProcess | undefined> => {
+    const found = await leader()
+    return found === stopped ? undefined : found
+  }
+
+  const kill = async (choose: () => Promise<WorkerProcess | undefined>): Promise<void> => {
+    await (await pauseAtWork(choose)).kill()
+    rest.push(fleet.start())
+  }
+  const act: Readonly<Record<Fault, () => Promise<void>>> = {
+    kill: () => kill(anyOther),
+    'kill leader': () => kill(leading),
+    async stop() {
+      const victim = await pauseAtWork(anyOther)
+      stopped = victim
+      rest.push(sleep(stopMs).then(() => victim.resume()))
+    },
+  }
+
+  const faults = shuffled<Fault>(
+    ['stop', ...Array<Fault>(kills).fill('kill'), ...Array<Fault>(leaderKills).fill('kill leader')],
+    random,
+  )
+  const startedAt = performance.now()
+  const moments = momentsIn(spanMs, faults.length, random)
+  for (const [n, fault] of faults.entries()) {
+    await sleep(Math.max(0, startedAt + (moments[n] ?? 0) - performance.now()))
+    await act[fault]()
+  }
+  await Promise.all(rest)
+  return { interruptions, faultsWithoutEffect }
+}
