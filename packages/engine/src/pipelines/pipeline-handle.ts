@@ -3,6 +3,7 @@ import { type ReducerDefinition, type ReducerFunction, type TaskDefinition, Task
 import type { PipelineHandler } from '@bullpen/contract/internal'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { RunAccess } from '../ports/broker/runs.ts'
+import { repeatCall } from './repeat-call.ts'
 import { runOfToken } from './run-task.ts'
 import { driveSource, type Source } from './source-driver.ts'
 
@@ -22,7 +23,7 @@ export function pipelineHandle(
       throw new TaskError('not_in_a_pipeline', message, { retryable: false })
     }
     if (pipeline.kind === 'source') return driveSource(attempt, run, item, pipeline.run as Source)
-    const items = await resultsOf(run.access, run.place.id)
+    const items = await resultsOf(attempt, run.access, run.place.id)
     const reduce = pipeline.run as ReducerFunction<ReducerDefinition>
     return reduce(
       items.map((each) => item.parse(each)),
@@ -31,11 +32,11 @@ export function pipelineHandle(
   }
 }
 
-async function resultsOf(access: RunAccess, token: string): Promise<readonly unknown[]> {
+async function resultsOf(attempt: Attempt, access: RunAccess, token: string): Promise<readonly unknown[]> {
   const id = runOfToken(token)
   const items: unknown[] = []
   for (;;) {
-    const page = await access.results(id, items.length, RESULTS_AT_ONCE)
+    const page = await repeatCall(attempt, () => access.results(id, items.length, RESULTS_AT_ONCE))
     items.push(...page)
     if (page.length < RESULTS_AT_ONCE) return items
   }

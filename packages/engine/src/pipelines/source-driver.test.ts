@@ -1,18 +1,30 @@
-// Tests how long a source runs in one task.
+// Tests how long a source runs in one task, and what it does while Redis does not respond.
+import { BullpenError } from '@bullpen/contract'
 import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { stepsInMemory } from '../attempt/steps.fixture.ts'
+import type { Emission } from '../ports/broker/runs.ts'
+import type { Clock } from '../ports/clock.ts'
 import { driveSource, type SourceAttempt } from './source-driver.ts'
 
 const RANDOM = new Uint8Array(ID_RANDOM_BYTES)
 const item = z.object({ n: z.int() })
 
-/** Runs a source that yields an item every 100 ms until it is closed. Returns how long it has run, in ms. */
-async function durationOf(apart: SourceAttempt['fetched']['apart']): Promise<number> {
-  const clock = fakeClock()
-  const attempt: SourceAttempt = {
+const place = { id: createRunId(0, RANDOM), position: 1 }
+const access = {
+  emit: async (_: string, { from, values }: Pick<Emission, 'from' | 'values'>) => ({
+    ...{ emitted: from + values.length, free: 1_000, digest: '', cursor: '' },
+  }),
+  encode: JSON.stringify,
+  decode: JSON.parse,
+  untilCredits: async () => {},
+  results: async () => [],
+}
+
+function attemptOn(clock: Clock, apart?: SourceAttempt['fetched']['apart']): SourceAttempt {
+  return {
     fetched: {
       id: createTaskId('q', 0, RANDOM),
       task: 'test.source',
@@ -29,15 +41,11 @@ async function durationOf(apart: SourceAttempt['fetched']['apart']): Promise<num
     ...{ input: {}, name: 'test.source', fencingToken: 1, signal: new AbortController().signal },
     ...{ heartbeat() {}, checkpoint() {}, clock, sha256: () => new Uint8Array(32) },
   }
-  const access = {
-    emit: async (_: string, { from, values }: { readonly from: number; readonly values: readonly string[] }) => ({
-      ...{ emitted: from + values.length, free: 1_000, digest: '', cursor: '' },
-    }),
-    encode: JSON.stringify,
-    decode: JSON.parse,
-    untilCredits: async () => {},
-    results: async () => [],
-  }
+}
+
+/** Runs a source that yields an item every 100 ms until it is closed. Returns how long it has run, in ms. */
+async function durationOf(apart: SourceAttempt['fetched']['apart']): Promise<number> {
+  const clock = fakeClock()
   let isClosed = false
   async function* source() {
     try {
@@ -49,12 +57,32 @@ async function durationOf(apart: SourceAttempt['fetched']['apart']): Promise<num
       isClosed = true
     }
   }
-  const place = { id: createRunId(0, RANDOM), position: 1 }
-  const running = driveSource(attempt, { access, place }, item, source)
+  const running = driveSource(attemptOn(clock, apart), { access, place }, item, source)
   while (!isClosed) await clock.advance(10)
   await running
   return clock.monotonic()
 }
+
+it('a source emits its items although Redis sometimes does not respond', async () => {
+  const clock = fakeClock()
+  const emitted: string[] = []
+  let calls = 0
+  const unreliable = {
+    ...access,
+    emit: async (id: string, emission: Emission) => {
+      if (++calls % 3 > 0) throw new BullpenError('redis_unavailable', 'Redis did not respond')
+      emitted.push(...emission.values)
+      return access.emit(id, emission)
+    },
+  }
+  let hasEnded = false
+  const running = driveSource(attemptOn(clock), { access: unreliable, place }, item, () => [{ n: 1 }, { n: 2 }])
+  void running.finally(() => {
+    hasEnded = true
+  })
+  while (!hasEnded) await clock.advance(10)
+  expect(emitted).toEqual(['{"n":1}', '{"n":2}'])
+})
 
 it('a source ends its task after a minute, even if it never fills a page', async () => {
   expect(await durationOf(undefined)).toBeGreaterThan(60_000)

@@ -15,6 +15,7 @@ import type { Attempt } from '../attempt/attempt.ts'
 import type { Emission, RunAccess, SourcePosition } from '../ports/broker/runs.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Sha256 } from '../task/child-task.ts'
+import { repeatCall } from './repeat-call.ts'
 
 export type Source = (input: unknown, attempt: Attempt, cursor: unknown) => Iterable<unknown> | AsyncIterable<unknown>
 
@@ -66,8 +67,8 @@ export async function driveSource(
   const begunAt = clock.monotonic()
 
   const emit = async (emission: Omit<Emission, 'segment' | 'fencingToken'>): Promise<SourcePosition | undefined> => {
-    attempt.checkpoint()
-    const position = await access.emit(id, { segment: place.position, fencingToken, ...emission })
+    const whole = { segment: place.position, fencingToken, ...emission }
+    const position = await repeatCall(attempt, () => access.emit(id, whole))
     if (position === 'fenced')
       throw new TaskError('source_replaced', `another attempt of ${name} has replaced this one`)
     return position === 'stopped' ? undefined : position
@@ -116,7 +117,7 @@ export async function driveSource(
     const signal = AbortSignal.any([attempt.signal, over.signal])
     try {
       while (free <= 0 && !over.signal.aborted) {
-        await access.untilCredits(id, signal)
+        await repeatCall(attempt, () => access.untilCredits(id, signal))
         if (!(await flush(false))) return false
       }
     } finally {
@@ -128,7 +129,7 @@ export async function driveSource(
   /** Waits until the run has room. Resolves with false if the source should end. */
   const untilRoom = async (): Promise<boolean> => {
     while (free <= 0) {
-      await access.untilCredits(id, attempt.signal)
+      await repeatCall(attempt, () => access.untilCredits(id, attempt.signal))
       if (!(await flush(false))) return false
     }
     return true
