@@ -7,7 +7,7 @@ import { runningPlatform } from './platform/platform-record.mjs'
 import { stopWithThisProcess } from './redis/temporary.mjs'
 import { foreground } from './system/foreground.mjs'
 import { readOptions } from './system/options.mjs'
-import { explain } from './system/user-error.mjs'
+import { explain, explainAndExit, UserError } from './system/user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is reserved for the list
 
@@ -66,27 +66,32 @@ async function openPlatform(real, installRedis) {
 }
 
 const { values, positionals } = readOptions(
-  `npm run demo -- [--kill] [--install-redis] [DIR]
+  `npm run demo -- [--mode MODE] [--kill] [--install-redis] [DIR]
 
-Prints the MD5 of every file below DIR (default: this project), as md5sum would. Each file is a task.
+Prints the MD5 of every file below DIR (default: this project), as md5sum would. The files are found, read and sorted by a pipeline.
 
-  --kill           kill a worker halfway through; the printed list stays the same
+  --mode MODE      serial: read one file at a time; parallel: as many as the workers have slots, up to 1000;
+                   bounded: at most 20 at a time (default)
+  --kill           kill a worker while it is reading files; the printed list stays the same
   --install-redis  install Redis with the system's package manager if this machine has none`,
   {
     options: {
+      mode: { type: 'string', default: 'bounded' },
       kill: { type: 'boolean', default: false },
       'install-redis': { type: 'boolean', default: false },
     },
     allowPositionals: true,
   },
 )
+if (!['serial', 'parallel', 'bounded'].includes(values.mode))
+  explainAndExit(new UserError(`--mode is '${values.mode}'; expected serial, parallel or bounded`))
 const { dir, real } = chooseDirectory(positionals[0])
 const { details, close } = await openPlatform(real, values['install-redis'])
 const code = await foreground(
   process.execPath,
   [
     join(root, 'apps/demo/src/main.ts'),
-    ...['--api', details.apiUrl, '--dir', dir],
+    ...['--api', details.apiUrl, '--dir', dir, '--mode', values.mode],
     ...(positionals.length === 0 ? ['--exclude', '.bullpen', '--exclude', '.git'] : []),
     ...(values.kill ? ['--kill', '--workers', details.workers.map(({ pid }) => pid).join(',')] : []),
   ],

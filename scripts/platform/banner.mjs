@@ -40,14 +40,14 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
   const examples = [
     ['A task that succeeds', { task: 'math.factorial', input: { n: 50 }, wait: 10 }],
     ['A task that fails and is retried', { task: 'receipt.send', input: receipt, wait: 2 }],
-    [
-      'A task that reads many files',
-      {
-        task: 'files.digest-tree',
-        input: { path: filesRoots.includes(root) ? join(root, 'node_modules') : filesRoots[0] },
-        wait: 30,
-      },
-    ],
+    ...(filesRoots.includes(root)
+      ? [
+          [
+            'A task that reads a file',
+            { task: 'files.digest', input: { path: join(root, 'package-lock.json') }, wait: 10 },
+          ],
+        ]
+      : []),
   ]
   return [
     '',

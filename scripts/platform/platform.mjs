@@ -107,6 +107,8 @@ export function createPlatform({
         BULLPEN_WORKER_HOST: HOST,
         BULLPEN_WORKER_PORT: String(port),
         BULLPEN_WORKER_FILES_ROOTS: filesRoots.join(':'),
+        // The list of `npm run demo` is one output, of about 100 bytes per file.
+        BULLPEN_WORKER_MAX_OUTPUT_BYTES: env.BULLPEN_WORKER_MAX_OUTPUT_BYTES || '16777216',
         BULLPEN_WORKER_RECEIPT_ENDPOINT: mail.url,
       })
     }

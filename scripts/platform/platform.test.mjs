@@ -179,7 +179,7 @@ describe('npm run demo', () => {
   afterAll(() => rmSync(dir, { recursive: true, force: true }))
   const demo = (...args) => run(process.execPath, [join(root, 'scripts/demo.mjs'), ...args], { env, cwd: root })
 
-  it.each([[[]], [['--kill']]])(
+  it.each([[[]], [['--mode', 'parallel', '--kill']]])(
     'prints what md5sum prints, with the arguments %j',
     async (flags) => {
       const md5sum = 'find "$0" -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum'

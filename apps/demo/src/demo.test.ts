@@ -1,18 +1,26 @@
-// Tests the demo against a fake API, and its list against the output of find, sort and md5sum.
+// Tests the demo with a real API and real workers, and its list against the output of find, sort and md5sum.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { evilTree, md5Pipeline, unprivileged } from '@bullpen/tasks/files/fixtures'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { evilTree, md5Pipeline } from '@bullpen/tasks/files/fixtures'
+import { eventually } from '@bullpen/testkit'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { demo } from './demo.ts'
-import { FAKE_KEY, type FakeApi, fakeApi } from './fake-api.fixture.ts'
+import { openFleetApi } from './fleet-api.fixture.ts'
+
+let fleet: Awaited<ReturnType<typeof openFleetApi>>
+beforeAll(async () => {
+  fleet = await openFleetApi()
+  await Promise.all([fleet.startWorker('a'), fleet.startWorker('b')])
+})
+afterAll(() => fleet.close())
 
 let tree: Awaited<ReturnType<typeof evilTree>>
 beforeEach(async () => {
   tree = await evilTree()
+  fleet.ledger.reset()
 })
 afterEach(() => tree.remove())
 
@@ -24,129 +32,135 @@ class Capture extends Writable {
   }
 }
 
-async function run(api: Pick<FakeApi, 'url'>, ...more: string[]) {
+interface Run {
+  readonly url?: string
+  readonly env?: NodeJS.ProcessEnv
+  readonly signal?: AbortSignal
+}
+
+async function run(more: readonly string[] = [], { url, env, signal }: Run = {}) {
   const [stdout, stderr] = [new Capture(), new Capture()]
-  const argv = ['--api', api.url, ...(more.includes('--dir') ? [] : ['--dir', tree.directory]), ...more]
-  const code = await demo({ argv, env: { BULLPEN_KEY: FAKE_KEY }, stdout, stderr })
-  return { code, list: stdout.text, messages: stderr.text }
+  const argv = ['--api', url ?? fleet.url, ...(more.includes('--dir') ? [] : ['--dir', tree.directory]), ...more]
+  const code = await demo({
+    argv,
+    env: env ?? { BULLPEN_KEY: fleet.key },
+    stdout,
+    stderr,
+    signal: signal ?? new AbortController().signal,
+  })
+  // On a slow machine, lines with the progress are between the others.
+  const messages = stderr.text.replaceAll(/^(starting|\d+ files? found.*)\n/gm, '')
+  return { code, list: stdout.text, messages }
 }
 
 describe('the list', () => {
   test.each(['', '/'])('equals the output of md5sum, with DIR ending in "%s"', async (end) => {
-    await using api = await fakeApi()
-    const { code, list, messages } = await run(api, '--dir', tree.directory + end)
+    const { code, list, messages } = await run(['--dir', tree.directory + end])
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory + end) })
-    expect(messages).toMatch(
-      new RegExp(`^${tree.files} files, \\d+\\.\\d kB, 2 workers, \\d+\\.\\d s \\(\\d+ files/s\\)\n$`),
-    )
+    const report = `${tree.files} files, \\d+\\.\\d kB, [12] workers?, \\d+\\.\\d s \\(\\d+ files/s\\)`
+    expect(messages).toMatch(new RegExp(`^started run-\\w+, bounded\n${report}\n$`))
   })
 
   test('begins with DIR as typed, even if DIR is relative or a link, while workers get real paths', async () => {
-    await using api = await fakeApi()
     const link = join(tree.directory, '../link')
     await symlink(tree.directory, link)
-    const { list } = await run(api, '--dir', `${link}/`)
+    const { list } = await run(['--dir', `${link}/`])
     expect(list).toBe(await md5Pipeline(`${link}/`))
-    expect(api.enqueued.every(({ path }) => path.startsWith(`${tree.directory}/`))).toBe(true)
+    expect(fleet.ledger.started.every(({ path }) => path.startsWith(`${tree.directory}/`))).toBe(true)
     const relative = `./${'../'.repeat(process.cwd().split('/').length - 1)}${tree.directory.slice(1)}`
-    expect((await run(api, '--dir', relative)).list).toBe(await md5Pipeline(relative))
+    expect((await run(['--dir', relative])).list).toBe(await md5Pipeline(relative))
   })
 
   test('of an empty directory is empty', async () => {
-    await using api = await fakeApi()
-    const { code, list, messages } = await run(api, '--dir', join(tree.directory, 'empty-dir'))
+    const { code, list, messages } = await run(['--dir', join(tree.directory, 'empty-dir')])
     expect({ code, list }).toEqual({ code: 0, list: '' })
-    expect(messages).toMatch(/^0 files, 0 bytes, 0 workers/)
+    expect(messages).toMatch(/\n0 files, 0 bytes, 0 workers/)
   })
 
   test('leaves out excluded names directly below DIR', async () => {
-    await using api = await fakeApi()
-    const { list } = await run(api, '--exclude', 'dir', '--exclude', '.hidden')
+    const { list } = await run(['--exclude', 'dir', '--exclude', '.hidden'])
     expect(list).toContain('/plain.txt\n')
     expect(list).toContain('in\\\\side\n')
     expect(list).not.toContain('/dir/inside')
     expect(list).not.toContain('.hidden')
   })
 
-  test('never has more than the given number of tasks in flight, and reaches it', async () => {
-    await using api = await fakeApi()
-    await run(api, '--in-flight', '5')
-    expect(api.maxInFlight()).toBe(5)
+  test('is the same if one file is read at a time', async () => {
+    const { list, messages } = await run(['--mode', 'serial'])
+    expect(list).toBe(await md5Pipeline(tree.directory))
+    expect(messages).toMatch(/^started run-\w+, serial\n/)
+    expect(fleet.ledger.most).toBe(1)
   })
 })
 
 describe('the first error ends the demo with exit code 1 and without a list:', () => {
-  test('a file that is removed after the walk', async () => {
-    await using api = await fakeApi({
-      fails: (path) => (path.endsWith('a.b') ? { code: 'not_found', message: `"${path}" does not exist` } : undefined),
-    })
-    const { code, list, messages } = await run(api, '--in-flight', '2')
+  test('a file that is removed after the walk, as typed', async () => {
+    fleet.ledger.onStart = (path) => (path.endsWith('a.b') ? rm(path) : undefined)
+    const { code, list, messages } = await run(['--dir', `${tree.directory}/`])
     expect({ code, list }).toEqual({ code: 1, list: '' })
     expect(messages).toContain(`${JSON.stringify(`${tree.directory}/a.b`)}: task files-`)
-    expect(messages).toContain('not_found: ')
+    expect(messages).toContain(' is dead: not_found: ')
     expect(messages).not.toContain('    at ')
   })
 
-  test('nothing more is enqueued', async () => {
-    await using api = await fakeApi({ fails: () => ({ code: 'not_readable', message: 'may not be read' }) })
-    await run(api, '--in-flight', '3')
-    expect(api.enqueued.length).toBeLessThanOrEqual(6)
-  })
-
-  test('a file name that is not UTF-8, before anything is enqueued', async () => {
-    await using api = await fakeApi()
-    await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/dir/`), Buffer.from([0x66, 0xfc])]), '')
-    const { code, list, messages } = await run(api)
-    expect({ code, list, enqueued: api.enqueued.length }).toEqual({ code: 1, list: '', enqueued: 0 })
-    expect(messages).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON cannot represent it\n`)
+  test('a file name that is not UTF-8, after all results', async () => {
+    await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/dir/`), Buffer.from([0xfc])]), '')
+    const { code, list, messages } = await run()
+    expect({ code, list }).toEqual({ code: 1, list: '' })
+    expect(messages).toContain('cannot read the whole directory: name_not_utf8: ')
+    expect(messages).toContain(`${tree.directory}/dir/\\xfc has a name that is not UTF-8\n`)
+    expect(fleet.ledger.started.length).toBeGreaterThan(10)
   })
 
   test('a directory or an excluded file whose name is not UTF-8 is not an error', async () => {
-    await using api = await fakeApi()
     const notUtf8 = Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])])
     await mkdir(notUtf8)
-    expect((await run(api)).code).toBe(0)
+    expect((await run()).code).toBe(0)
     await rename(notUtf8, join(tree.directory, 'out'))
     await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/out/`), Buffer.from([0xfc])]), '')
-    expect((await run(api, '--exclude', 'out')).code).toBe(0)
-  })
-
-  test('a directory that cannot be read, after all results', async () => {
-    await chmod(join(tree.directory, '..'), 0o755)
-    await mkdir(join(tree.directory, 'closed'), { mode: 0 })
-    await using api = await fakeApi()
-    const { code, list, messages } = await unprivileged(() => run(api))
-    expect({ code, list }).toEqual({ code: 1, list: '' })
-    expect(messages).toMatch(/^cannot read the whole directory: EACCES.*\/closed'\n$/s)
-    expect(api.enqueued.length).toBeGreaterThan(10)
-    expect(api.enqueued.every(({ ended }) => ended)).toBe(true)
+    expect((await run(['--exclude', 'out'])).code).toBe(0)
   })
 
   test('the error of a result rather than that of the walk', async () => {
-    await chmod(join(tree.directory, '..'), 0o755)
-    await mkdir(join(tree.directory, 'closed'), { mode: 0 })
-    await using api = await fakeApi({ fails: () => ({ code: 'io_error', message: 'EIO' }) })
-    const { messages } = await unprivileged(() => run(api))
-    expect(messages).toContain('io_error: EIO')
+    await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])]), '')
+    fleet.ledger.onStart = (path) => (path.endsWith('plain.txt') ? rm(path) : undefined)
+    const { messages } = await run()
+    expect(messages).toContain('plain.txt')
     expect(messages).not.toContain('cannot read')
   })
 
-  test('a rejected enqueue, and a wrong key', async () => {
-    await using api = await fakeApi({ refuses: { status: 403, code: 'forbidden' } })
-    expect((await run(api)).messages).toMatch(/: forbidden\n$/)
-    const stderr = new Capture()
-    const argv = ['--api', api.url, '--dir', tree.directory]
-    expect(await demo({ argv, env: { BULLPEN_KEY: 'wrong' }, stdout: new Capture(), stderr })).toBe(1)
-    expect(stderr.text).toContain('unauthorized')
+  test('a directory that the workers may not read', async () => {
+    const { code, messages } = await run(['--dir', '/usr/lib'])
+    expect(code).toBe(1)
+    expect(messages).toContain('cannot read the whole directory: path_outside_roots: "/usr/lib" is not below')
   })
+
+  test('a wrong key', async () => {
+    const { code, messages } = await run([], { env: { BULLPEN_KEY: 'wrong' } })
+    expect(code).toBe(1)
+    expect(messages).toMatch(/^unauthorized.*\n$/)
+  })
+})
+
+test('Ctrl-C cancels the run, and the demo ends when none of its tasks is left', async () => {
+  fleet.ledger.hold()
+  const interrupted = new AbortController()
+  const running = run([], { signal: interrupted.signal })
+  await eventually(() => fleet.ledger.running === 20)
+  interrupted.abort()
+  const { code, list, messages } = await running
+  expect({ code, list }).toEqual({ code: 130, list: '' })
+  expect(messages).toMatch(
+    /\ncancelling (run-\w+)\n\1 was cancelled after 0 of \d+ files; none of its tasks is left\n$/,
+  )
+  expect(fleet.ledger).toMatchObject({ running: 0, aborted: 20 })
 })
 
 describe('invalid arguments end the demo with exit code 2 and the usage:', () => {
   test.each([
     [['--dirr', 'x'], /Unknown option '--dirr'/],
     [['more'], /Unexpected argument 'more'/],
-    [['--in-flight', '0'], /--in-flight is '0'; expected a whole number from 1 to 1000/],
-    [['--in-flight', 'many'], /'many'/],
+    [['--mode', 'fast'], /--mode is 'fast'; expected serial, parallel or bounded/],
     [['--kill'], /--kill requires --workers/],
     [['--workers', '1'], /--workers requires --kill/],
     [['--kill', '--workers', '1,x'], /--workers is 'x'/],
@@ -158,122 +172,63 @@ describe('invalid arguments end the demo with exit code 2 and the usage:', () =>
     [['--dir', '/nowhere/at/all'], /--dir is '\/nowhere\/at\/all': no such directory/],
     [['--dir', '/etc/passwd'], /expected a directory/],
   ])('%j', async (more, message) => {
-    const { code, list, messages } = await run({ url: 'http://127.0.0.1:9' }, ...more)
+    const { code, list, messages } = await run(more, { url: 'http://127.0.0.1:9' })
     expect({ code, list }).toEqual({ code: 2, list: '' })
     expect(messages).toMatch(message)
     expect(messages).toContain('\nusage: ')
   })
 
   test('a symbolic link without a slash, which find would not follow', async () => {
-    const { code, messages } = await run({ url: 'http://127.0.0.1:9' }, '--dir', join(tree.directory, 'link-to-dir'))
+    const { code, messages } = await run(['--dir', join(tree.directory, 'link-to-dir')])
     expect(code).toBe(2)
     expect(messages).toContain("link-to-dir/' to follow it")
   })
 
   test('no key', async () => {
-    const stderr = new Capture()
-    const argv = ['--api', 'http://127.0.0.1:9', '--dir', '/']
-    expect(await demo({ argv, env: {}, stdout: new Capture(), stderr })).toBe(2)
-    expect(stderr.text).toContain('missing environment variable BULLPEN_KEY')
+    const { code, messages } = await run([], { env: {} })
+    expect(code).toBe(2)
+    expect(messages).toContain('missing environment variable BULLPEN_KEY')
   })
 })
 
 describe('--kill', () => {
+  /** A process that takes the place of a worker. The digests that the test holds are those that it runs. */
   const sleeper = async () => {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
     await once(child, 'spawn')
     return { child, pid: child.pid ?? 0, ended: once(child, 'exit') }
   }
 
-  test('kills a worker that has taken part while it is running a task, and reports which tasks were started again', async () => {
-    const [idle, busy] = await Promise.all([sleeper(), sleeper()])
-    // This task behaves as if the killed worker held it: it is started again after the kill.
-    const held = tree.files - 3
-    await using api = await fakeApi({
-      worker: () => `host:${busy.pid}:x`,
-      fencingToken: (index) => (index === held ? 2 : 1),
-      before: (_, index) => (index === held ? busy.ended : undefined),
-    })
-    const { code, list, messages } = await run(api, '--kill', '--workers', `${idle.pid},${busy.pid}`)
-    expect((await busy.ended)[1]).toBe('SIGKILL')
-    expect(idle.child.exitCode ?? idle.child.signalCode).toBeNull()
-    idle.child.kill('SIGKILL')
+  test('kills a worker while digests are running, once a third of the files are done', async () => {
+    const victim = await sleeper()
+    const done = Math.ceil(tree.files / 3)
+    const { ledger } = fleet
+    ledger.hold(() => ledger.started.length > done)
+    victim.ended.then(() => ledger.release())
+    const { code, list, messages } = await run(['--kill', '--workers', `${victim.pid}`])
+    expect((await victim.ended)[1]).toBe('SIGKILL')
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory) })
-    expect(messages).toContain(`killed worker ${busy.pid} with SIGKILL\n`)
-    expect(messages).toContain(`after worker ${busy.pid} was killed, 1 task was started again (1 extra start)\n`)
-    expect(messages).toContain('a recovery requires at least two workers, but only 1 took part')
+    expect(messages).toMatch(
+      new RegExp(`^killed worker ${victim.pid} with SIGKILL while it was running \\d+ digests$`, 'm'),
+    )
   })
 
-  test('waits until a third of the results are in', async () => {
+  test('lets a worker that is not running a digest continue', async () => {
     const victim = await sleeper()
-    let ended = 0
-    let firstLook: number | undefined
-    await using api = await fakeApi({
-      before: async () => {
-        if (ended >= tree.files / 3) await victim.ended
-        ended++
-      },
-      active: () => {
-        firstLook ??= ended
-        return ['held']
-      },
-    })
-    await run(api, '--in-flight', '1', '--kill', '--workers', `${victim.pid}`)
-    expect(firstLook).toBe(Math.ceil(tree.files / 3))
-  })
-
-  test('lets a worker that is not running a task continue, and tries again', async () => {
-    const victim = await sleeper()
-    const looks: string[][] = [[], ['quick'], ['other'], [], ['held'], ['held']]
-    const left = [...looks]
-    await using api = await fakeApi({
-      before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
-      active: () => left.shift() ?? [],
-    })
-    const { messages } = await run(api, '--kill', '--workers', `${victim.pid}`)
-    expect(left).toEqual([])
-    expect(messages).toContain(`killed worker ${victim.pid} with SIGKILL\n`)
-  })
-
-  test('reports that the directory is too small if the kill interrupts nothing', async () => {
-    const victim = await sleeper()
-    await using api = await fakeApi({
-      before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
-      active: () => ['held'],
-    })
-    const { code, messages } = await run(api, '--kill', '--workers', `${victim.pid}`)
+    // Nothing is held, so that no digest outlasts the pause.
+    const { code, messages } = await run(['--kill', '--workers', `${victim.pid}`])
+    expect((await victim.ended)[1]).toBe('SIGKILL')
     expect(code).toBe(0)
-    expect(messages).toContain('the directory is too small, so no task was interrupted')
+    expect(messages).toContain('no digest was interrupted; try a directory with more or larger files')
   })
 
   test('reports that no worker could be killed', async () => {
     const gone = await sleeper()
     gone.child.kill('SIGKILL')
     await gone.ended
-    await using api = await fakeApi()
-    const { code, messages } = await run(api, '--kill', '--workers', `${gone.pid}`)
+    const { code, messages } = await run(['--kill', '--workers', `${gone.pid}`])
     expect(code).toBe(0)
     expect(messages).toContain('no worker to kill')
     expect(messages).toContain('no worker was killed')
   })
-})
-
-test('the program ends normally if its reader closes the pipe', async () => {
-  await using api = await fakeApi()
-  const directory = await mkdtemp(join(tmpdir(), 'bullpen-demo-'))
-  const long = 'x'.repeat(200)
-  await Promise.all(Array.from({ length: 1_000 }, (_, i) => writeFile(join(directory, `${long}${i}`), '')))
-  const main = join(import.meta.dirname, 'main.ts')
-  const script = '"$0" "$1" --api "$2" --dir "$3" | head -n 1; exit $PIPESTATUS'
-  const child = spawn('bash', ['-c', script, process.execPath, main, api.url, directory], {
-    env: { ...process.env, BULLPEN_KEY: FAKE_KEY },
-  })
-  const [out, err] = [new Capture(), new Capture()]
-  child.stdout.pipe(out)
-  child.stderr.pipe(err)
-  const [code] = await once(child, 'close')
-  await rm(directory, { recursive: true })
-  expect({ code, lines: out.text.split('\n').length }).toEqual({ code: 0, lines: 2 })
-  // On a slow machine, progress lines precede the report.
-  expect(err.text).toMatch(/(^|\n)1000 files, 0 bytes, 2 workers, [^\n]*\n$/)
 })

@@ -1,73 +1,86 @@
-// Kills a worker while it is working, as if its machine had failed.
+// Kills a worker while it is reading files, as if its machine had failed.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '@bullpen/client'
+import type { Client, RunHandle } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
+import type { Killed } from './report.ts'
 
 /**
- * The share of results after which the worker is killed. It is late enough that all workers are busy, and early enough to see the
+ * The share of the files found so far that must be done. It is large enough that all workers are busy, and small enough to see the
  * recovery.
  */
-export const KILL_AFTER = 1 / 3
+const KILL_AFTER = 1 / 3
 
 /**
- * With small files, a worker is often idle, and then there is nothing to recover. The demo therefore tries until the worker is
- * running a task.
+ * With small files, a worker is often idle, and then there is nothing to recover. The demo therefore tries until a worker is reading a
+ * file.
  */
 const MAX_TRIES = 50
 /** How long the other workers' tasks have to end while the victim is stopped, in ms. */
 const STOPPED_MS = 100
 const BETWEEN_TRIES_MS = 20
 
-/** The name of a worker has the form `host:pid:…`. */
-const PROCESS_ID = /:(\d+)(?::|$)/
-
 interface Killing {
   readonly client: Client
+  readonly run: RunHandle
   /** The process ids of the workers that may be killed. */
   readonly victims: readonly number[]
-  /** The names of the workers that have taken part so far. */
-  readonly workers: ReadonlySet<string>
-  /** Aborts when the work has ended. */
+  /** Aborts when the run has ended. */
   readonly signal: AbortSignal
 }
 
 /**
- * Kills one of `victims` with SIGKILL while it is running a task, preferably one that has taken part. To find such a moment, this
- * function stops the worker, checks for a task, and lets the worker continue if there is none. Returns the process id of the
- * worker, or undefined if none of them is running.
+ * Kills one of `victims` with SIGKILL while it is reading files. To find such a moment, this function stops one worker after another,
+ * looks for digests that do not end, and lets the worker continue if there are none. Resolves with undefined if no worker is running.
  */
-export async function killOne({ client, victims, workers, signal }: Killing): Promise<number | undefined> {
-  const busy = new Set([...workers].map((name) => Number(PROCESS_ID.exec(name)?.[1])))
-  const inOrder = victims.toSorted((a, b) => Number(busy.has(b)) - Number(busy.has(a)))
-  const victim = inOrder.find((pid) => send(pid, 'SIGSTOP'))
-  if (victim === undefined) return undefined
+export async function killOne({ client, run, victims, signal }: Killing): Promise<Killed | undefined> {
+  let stopped: number | undefined
+  let tasks = 0
   try {
-    for (let tries = 1; tries < MAX_TRIES && !(await aTaskIsStuck(client, signal)); tries++) {
-      send(victim, 'SIGCONT')
+    await untilBusy(run, signal)
+    for (let tries = 0; tries < MAX_TRIES && tasks === 0; tries++) {
+      stopped = stopOne(victims, tries)
+      if (stopped === undefined) return undefined
+      tasks = await stuckDigests(client, signal)
+      if (tasks > 0) break
+      send(stopped, 'SIGCONT')
       await sleep(BETWEEN_TRIES_MS, undefined, { signal })
-      send(victim, 'SIGSTOP')
     }
   } catch {
-    // The work has ended or the API does not respond. The worker is killed anyway, as --kill requests.
+    // The run has ended or the API does not respond. A worker is killed anyway, as --kill requests.
   }
-  return send(victim, 'SIGKILL') ? victim : undefined
+  const pid = [stopped, ...victims].find((each) => each !== undefined && send(each, 'SIGKILL'))
+  return pid === undefined ? undefined : { pid, tasks }
+}
+
+/** Stops the next of the workers that are running, and returns its process id. */
+function stopOne(victims: readonly number[], turn: number): number | undefined {
+  const first = turn % victims.length
+  return [...victims.slice(first), ...victims.slice(0, first)].find((pid) => send(pid, 'SIGSTOP'))
+}
+
+async function untilBusy(run: RunHandle, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const { source, stages } = await run.describe({ signal })
+    const done = stages[0]?.completed ?? 0
+    if (done > 0 && done >= source.emitted * KILL_AFTER) return
+    await sleep(BETWEEN_TRIES_MS, undefined, { signal })
+  }
 }
 
 /**
- * Returns whether a task stays active during the pause. Such a task is either running on the stopped worker or processing a large
- * file.
+ * Returns how many digests stay active during the pause. Such a digest is either in the stopped worker or reads a large file.
  */
-async function aTaskIsStuck(client: Client, signal: AbortSignal): Promise<boolean> {
-  const before = await active(client, signal)
-  if (before.size === 0) return false
+async function stuckDigests(client: Client, signal: AbortSignal): Promise<number> {
+  const before = await activeDigests(client, signal)
+  if (before.size === 0) return 0
   await sleep(STOPPED_MS, undefined, { signal })
-  return [...(await active(client, signal))].some((id) => before.has(id))
+  return [...(await activeDigests(client, signal))].filter((id) => before.has(id)).length
 }
 
-async function active(client: Client, signal: AbortSignal): Promise<Set<string>> {
+async function activeDigests(client: Client, signal: AbortSignal): Promise<Set<string>> {
   const ids = new Set<string>()
-  for await (const { id } of client.list({ queue: filesDigest.queue, status: 'active', pageSize: 200, signal }))
-    ids.add(id)
+  const active = client.list({ queue: filesDigest.queue, status: 'active', pageSize: 200, signal })
+  for await (const { id, task } of active) if (task === filesDigest.name) ids.add(id)
   return ids
 }
 

@@ -1,37 +1,36 @@
-// Shows the progress as a bar on a terminal and as plain lines elsewhere.
+// Shows the progress as one line that changes on a terminal, and as further lines elsewhere.
 import type { Writable } from 'node:stream'
-import { type Counts, progressBar, progressLine } from './report.ts'
 
 /** A stream that may be a terminal. */
 export type Screen = Writable & { readonly isTTY?: boolean; readonly columns?: number }
 
 export interface Progress {
-  /** Prints a line above the bar. */
+  /** Prints a line above the progress. */
   print(line: string): void
-  /** Erases the bar and stops. */
+  /** Erases the progress on a terminal, and stops. */
   end(): void
 }
 
-const BAR_EVERY_MS = 100
+const DRAW_EVERY_MS = 100
 const LINE_EVERY_MS = 3_000
 const ERASE_LINE = '\r\x1b[K'
 
-/** Shows `counts()` until `end()` is called. Respects NO_COLOR (no-color.org) and TERM=dumb. */
-export function showProgress(screen: Screen, env: NodeJS.ProcessEnv, counts: () => Counts): Progress {
-  const bar = screen.isTTY === true && env['TERM'] !== 'dumb'
-  const colour = !env['NO_COLOR']
+/** Shows `line()` until `end()` is called. Respects TERM=dumb. */
+export function showProgress(screen: Screen, env: NodeJS.ProcessEnv, line: () => string): Progress {
+  const isTerminal = screen.isTTY === true && env['TERM'] !== 'dumb'
   const draw = () =>
-    screen.write(bar ? ERASE_LINE + progressBar(counts(), screen.columns ?? 80, colour) : `${progressLine(counts())}\n`)
-  const timer = setInterval(draw, bar ? BAR_EVERY_MS : LINE_EVERY_MS)
-  if (bar) draw()
+    // A line that fills the last column would make some terminals scroll.
+    screen.write(isTerminal ? ERASE_LINE + line().slice(0, Math.max((screen.columns ?? 80) - 1, 0)) : `${line()}\n`)
+  const timer = setInterval(draw, isTerminal ? DRAW_EVERY_MS : LINE_EVERY_MS)
+  if (isTerminal) draw()
   return {
-    print(line) {
-      screen.write(`${bar ? ERASE_LINE : ''}${line}\n`)
-      if (bar) draw()
+    print(text) {
+      screen.write(`${isTerminal ? ERASE_LINE : ''}${text}\n`)
+      if (isTerminal) draw()
     },
     end() {
       clearInterval(timer)
-      if (bar) screen.write(ERASE_LINE)
+      if (isTerminal) screen.write(ERASE_LINE)
     },
   }
 }

@@ -1,12 +1,10 @@
-// Tests the demo's output and its progress bar.
+// Tests the demo's output: sizes, the progress and the final report.
 import { Writable } from 'node:stream'
+import type { RunView } from '@bullpen/contract'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { formatBytes } from './format.ts'
 import { type Screen, showProgress } from './progress.ts'
-import { finalReport, progressBar } from './report.ts'
-
-const half = { files: 500, bytes: 1_234_567, total: 1_000, seconds: 2 }
-const LINE = '500 of 1000 files, 50%, 1.2 MB, 250 files/s'
+import { finalReport, progressLine } from './report.ts'
 
 test.each([
   [0, '0 bytes'],
@@ -21,23 +19,30 @@ test.each([
   expect(formatBytes(bytes)).toBe(text)
 })
 
-describe('the bar', () => {
-  test('fills what the text leaves, up to 40 characters', () => {
-    expect(progressBar(half, 200, false)).toBe(`[${'#'.repeat(20)}${'.'.repeat(20)}] ${LINE}`)
-    expect(progressBar({ ...half, files: 1_000 }, 200, false)).toContain(`[${'#'.repeat(40)}]`)
+describe('the progress', () => {
+  const view = (state: string, source: string) =>
+    ({
+      state,
+      source: { emitted: 540, state: source },
+      stages: [{ waiting: 20, running: 20, completed: 500 }],
+    }) as unknown as RunView
+  const workers = new Set(['a', 'b'])
+
+  test('shows each stage, the throughput and the workers', () => {
+    expect(progressLine({ run: view('running', 'active'), workers }, 2)).toBe(
+      '540 files found so far, 20 waiting, 20 running, 500 done, 250 files/s, 2 workers',
+    )
   })
 
-  test.each([0, 1, 10, 40, 60, 79, 80])('never fills the last of %i columns', (columns) => {
-    expect(progressBar(half, columns, false).length).toBeLessThanOrEqual(Math.max(columns - 1, 0))
-  })
-
-  test('is coloured on request', () => {
-    expect(progressBar(half, 80, true)).toContain('\x1b[32m#')
-    expect(progressBar(half, 80, false)).not.toContain('\x1b')
+  test('shows when the walk has ended, and what the run is doing then', () => {
+    const line = (state: string) => progressLine({ run: view(state, 'done'), workers: new Set() }, 2)
+    expect(line('reducing')).toBe('540 files found, 20 waiting, 20 running, 500 done, 250 files/s, sorting')
+    expect(line('stopping')).toMatch(/, stopping$/)
+    expect(progressLine({ run: undefined, workers }, 0)).toBe('starting')
   })
 })
 
-describe('progress', () => {
+describe('the progress is shown', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
@@ -48,7 +53,7 @@ describe('progress', () => {
       done()
     }
     const stream: Screen = Object.assign(new Writable({ write }), screen)
-    const progress = showProgress(stream, env, () => half)
+    const progress = showProgress(stream, env, () => 'the progress')
     vi.advanceTimersByTime(7_000)
     progress.print('a line')
     progress.end()
@@ -56,46 +61,49 @@ describe('progress', () => {
     return text
   }
 
-  test('is a bar on a terminal, erased at the end', () => {
+  test('as one line on a terminal, erased at the end', () => {
     const text = shown({ isTTY: true, columns: 100 }, {})
-    expect(text).toContain('\x1b[32m#')
     expect(text).toContain('\r\x1b[Ka line\n')
     expect(text.endsWith('\r\x1b[K')).toBe(true)
     expect(text.split('\r').length).toBeGreaterThan(60)
   })
 
-  test('has no colour with NO_COLOR', () => {
-    expect(shown({ isTTY: true, columns: 100 }, { NO_COLOR: '1' })).not.toContain('\x1b[3')
+  test.each([0, 1, 5, 12])('without the last of %i columns', (columns) => {
+    const [, first = ''] = shown({ isTTY: true, columns }, {}).split('\r\x1b[K')
+    expect(first).toBe('the progress'.slice(0, Math.max(columns - 1, 0)))
   })
 
   test.each([
     [{}, {}],
     [{ isTTY: true }, { TERM: 'dumb' }],
-  ])('is a plain line every three seconds elsewhere: %j %j', (screen, env) => {
-    expect(shown(screen, env)).toBe(`${LINE}\n${LINE}\na line\n`)
+  ])('as further lines every three seconds elsewhere: %j %j', (screen, env) => {
+    expect(shown(screen, env)).toBe('the progress\nthe progress\na line\n')
   })
 })
 
 describe('the report', () => {
-  const outcome = { ...half, workers: new Set(['a', 'b']), startedAgain: 0, extraStarts: 0 }
+  const file = { path: 'a', md5: 'd41d8cd98f00b204e9800998ecf8427e' }
+  const outcome = { files: Array(500).fill(file), bytes: 1_234_567, workers: ['a:1', 'b:2'], startedAgain: 0 }
 
   test('has the number of files, bytes, workers and seconds', () => {
-    expect(finalReport(outcome, undefined)).toEqual(['500 files, 1.2 MB, 2 workers, 2.0 s (250 files/s)'])
+    expect(finalReport(outcome, 2, undefined)).toEqual(['500 files, 1.2 MB, 2 workers, 2.0 s (250 files/s)'])
   })
 
   test('reports how many tasks a kill interrupted', () => {
-    const killed = finalReport({ ...outcome, startedAgain: 3, extraStarts: 4 }, { pid: 77 })
-    expect(killed.slice(1)).toEqual(['after worker 77 was killed, 3 tasks were started again (4 extra starts)'])
+    const killed = finalReport({ ...outcome, startedAgain: 3 }, 2, { killed: { pid: 77, tasks: 4 } })
+    expect(killed.slice(1)).toEqual(['after worker 77 was killed, 3 tasks were started again'])
   })
 
   test('reports that tasks were started again even without --kill', () => {
-    expect(finalReport({ ...outcome, startedAgain: 1, extraStarts: 1 }, undefined)[1]).toBe(
-      '1 task was started again (1 extra start)',
-    )
+    expect(finalReport({ ...outcome, startedAgain: 1 }, 2, undefined)[1]).toBe('1 task was started again')
   })
 
-  test('reports that nothing was interrupted if the kill came too late', () => {
-    expect(finalReport(outcome, { pid: 77 })[1]).toMatch(/^the directory is too small, so no task was interrupted/)
-    expect(finalReport(outcome, { pid: undefined })[1]).toMatch(/^no worker was killed/)
+  test('reports that nothing was interrupted, that nothing was killed, and that a recovery needs two workers', () => {
+    const one = { ...outcome, workers: ['a:1'] }
+    expect(finalReport(one, 2, { killed: { pid: 77, tasks: 0 } }).slice(1)).toEqual([
+      'no digest was interrupted; try a directory with more or larger files',
+      'a recovery requires at least two workers, but only 1 took part',
+    ])
+    expect(finalReport(outcome, 2, { killed: undefined })[1]).toMatch(/^no worker was killed/)
   })
 })

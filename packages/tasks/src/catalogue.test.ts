@@ -1,12 +1,13 @@
 // Tests which inputs the example tasks accept and reject.
 import { describe, expect, test } from 'vitest'
-import { catalogue } from './index.ts'
+import { catalogue, md5AllBounded, md5AllParallel, md5AllSerial } from './index.ts'
 
 const accepted: [string, unknown][] = [
   ['math.factorial', { n: 0 }],
   ['math.factorial', { n: 1000 }],
   ['files.digest', { path: '/a b\n\\/é😀' }],
-  ['files.digest-tree', { path: '/' }],
+  ['files.walk', { directory: '/' }],
+  ['files.walk', { directory: '/a/', exclude: ['.git', 'dist'] }],
   ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '19.90', currency: 'EUR' }],
 ]
 
@@ -21,7 +22,9 @@ const refused: [string, unknown][] = [
   ['files.digest', { path: '/nul\0' }],
   ['files.digest', { path: '/\ud800' }],
   ['files.digest', { path: `/${'x'.repeat(4095)}` }],
-  ['files.digest-tree', { path: './' }],
+  ['files.walk', { directory: './' }],
+  ['files.walk', { directory: '/', exclude: Array(101).fill('x') }],
+  ['files.sort-by-path', {}],
   ['receipt.send', { orderId: '', to: 'ann@example.org', total: '19.90', currency: 'EUR' }],
   ['receipt.send', { orderId: '1', to: 'ann', total: '19.90', currency: 'EUR' }],
   ['receipt.send', { orderId: '1', to: 'ann@example.org', total: 19.9, currency: 'EUR' }],
@@ -42,5 +45,14 @@ describe('the catalogue', () => {
 
   test('has a queue for each kind of load', () => {
     expect(catalogue.queues).toEqual(['cpu', 'files', 'mail'])
+  })
+
+  test.each([
+    ['serial', md5AllSerial, 1],
+    ['parallel', md5AllParallel, 1_000],
+    ['bounded', md5AllBounded, 20],
+  ])('has a %s MD5All', (mode, pipeline, concurrency) => {
+    expect(catalogue.pipeline(`md5-all-${mode}`)).toBe(pipeline)
+    expect(pipeline).toMatchObject({ onError: 'cancel', ordered: true, stages: [{ concurrency }] })
   })
 })

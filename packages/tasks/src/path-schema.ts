@@ -13,3 +13,9 @@ export const absolutePath = z
   .refine((path) => path.isWellFormed(), 'expected well-formed Unicode')
 
 export const md5 = z.string().regex(/^[0-9a-f]{32}$/)
+
+/** A directory, and the names directly below it that are left out. */
+export const fileTree = z.object({
+  directory: absolutePath,
+  exclude: z.array(z.string().max(MAX_PATH_LENGTH)).max(100).default([]),
+})

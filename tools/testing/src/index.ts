@@ -9,3 +9,4 @@ export { type ClusterNode, type PrivateCluster, privateCluster } from './private
 export { privateRedis } from './private-redis.ts'
 export { amount, type Scale, seeds } from './scale.ts'
 export { spawnProgram } from './spawn-program.ts'
+export { storedKeys } from './stored-keys.ts'

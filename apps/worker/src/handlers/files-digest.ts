@@ -6,6 +6,10 @@ import type { WorkerResources } from '../resources/index.ts'
 export default defineHandler(
   filesDigest,
   import.meta.url,
-  ({ input, resources, signal }: TaskContext<typeof filesDigest, WorkerResources>) =>
-    resources.files.digest(input.path, signal),
+  async ({ input, resources, signal, fencingToken }: TaskContext<typeof filesDigest, WorkerResources>) => ({
+    path: input.path,
+    ...(await resources.files.digest(input.path, signal)),
+    worker: resources.worker.name,
+    starts: fencingToken,
+  }),
 )

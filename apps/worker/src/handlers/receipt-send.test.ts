@@ -11,6 +11,7 @@ import type { WorkerResources } from '../resources/index.ts'
 import { openReceiptGateway, retryAfter } from '../resources/receipt-gateway.ts'
 import { ONCE, outputOf } from './output-of.fixture.ts'
 import receipt from './receipt-send.ts'
+import { resourcesWith } from './resources.fixture.ts'
 
 const input = { orderId: '7', to: 'ann@example.org', total: '19.90', currency: 'EUR' }
 
@@ -32,11 +33,9 @@ async function endpoint(answer: (request: IncomingMessage, response: ServerRespo
 const answering = (status: number, headers: Record<string, string> = {}) =>
   endpoint((_, response) => response.writeHead(status, headers).end('the answer'))
 
-const noFiles = { digest: () => Promise.reject(), list: () => Promise.reject() }
-
 async function send(url: string | undefined, options: RunTaskOptions<WorkerResources> = {}) {
   const receipts = await openReceiptGateway({ endpoint: url })
-  return runTask(receiptSend, receipt, input, { ...ONCE, ...options, resources: { receipts, files: noFiles } })
+  return runTask(receiptSend, receipt, input, { ...ONCE, ...options, resources: resourcesWith({ receipts }) })
 }
 
 const run = async (url: string | undefined) => outputOf(await send(url))
@@ -81,7 +80,7 @@ test('a receipt is delivered only once even if its worker dies before the delive
       return context.fencingToken > 1 ? output : new Promise(() => {})
     },
     input,
-    { clock: 'real', crashAt: '500ms', resources: { receipts, files: noFiles } },
+    { clock: 'real', crashAt: '500ms', resources: resourcesWith({ receipts }) },
   )
   expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1, output: { status: 202 } })
   expect(seen).toBe(1)

@@ -1,4 +1,4 @@
-// Every handler of the example is idempotent: it is interrupted at each of its calls and at each step, and runs again.
+// Every handler of the example that can be enqueued by itself is idempotent: it is interrupted at each of its calls and at each step, and runs again.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -6,11 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { effects, type Simulation, simulate } from '@bullpen/testkit'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openFileAccess } from '../resources/file-access.ts'
 import type { WorkerResources } from '../resources/index.ts'
 import { openReceiptGateway } from '../resources/receipt-gateway.ts'
 import { handlers } from './index.ts'
+import { resourcesWith } from './resources.fixture.ts'
 
 const receipt = { orderId: '7', to: 'ann@example.org', total: '19.90', currency: 'EUR' }
 
@@ -38,30 +39,23 @@ afterAll(async () => {
 async function resources(): Promise<WorkerResources> {
   const { port } = endpoint.address() as AddressInfo
   const gateway = await openReceiptGateway({ endpoint: `http://127.0.0.1:${port}/receipts` })
-  return {
+  return resourcesWith({
     files: await openFileAccess({ roots: [directory] }),
     // The endpoint honours the Idempotency-Key header, as the gateway's documentation requires.
     receipts: effects(gateway, { deliver: { deduplicatedBy: (_receipt, key) => key } }),
-  }
+  })
 }
 
 // The handlers read real files and sockets.
 const real = { clock: 'real', resources } as const
 const reading = { ...real, withoutEffects: true } as const
 
-const simulations: { readonly [Name in keyof typeof handlers]: () => Promise<Simulation> } = {
+/** Sources and reductions run only as parts of a pipeline. They have no effects, and a run takes each of their items once. */
+type Simulated = Exclude<keyof typeof handlers, 'files.walk' | 'files.sort-by-path'>
+
+const simulations: { readonly [Name in Simulated]: () => Promise<Simulation> } = {
   'math.factorial': () => simulate(handlers['math.factorial'], { n: 5 }, { withoutEffects: true }),
   'files.digest': () => simulate(handlers['files.digest'], { path: join(directory, 'a') }, reading),
-  async 'files.digest-tree'() {
-    // Progress is reported at most every 500 ms. Here, it is reported after every file.
-    let now = 0
-    vi.spyOn(Date, 'now').mockImplementation(() => (now += 1_000))
-    try {
-      return await simulate(handlers['files.digest-tree'], { path: directory }, reading)
-    } finally {
-      vi.restoreAllMocks()
-    }
-  },
   'receipt.send': () => simulate(handlers['receipt.send'], receipt, real),
 }
 

@@ -4,7 +4,7 @@ import { constants, readlinkSync } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { normalize } from 'node:path'
 import { BullpenError, TaskError } from '@bullpen/contract'
-import { type Listing, listFiles } from '@bullpen/tasks/files'
+import { escapeBytes, joinPath, pathText, walkFiles } from '@bullpen/tasks/files'
 import { declared, permanent } from './file-error.ts'
 
 export interface FileAccess {
@@ -16,11 +16,20 @@ export interface FileAccess {
    */
   digest(path: string, signal: AbortSignal): Promise<{ md5: string; bytes: number }>
   /**
-   * Returns the regular files below the directory at `path`. Symbolic links in the directory are not followed.
+   * Yields the path of every regular file below `directory`, relative to it, in the order of the paths' bytes. Symbolic links in the
+   * directory are not followed.
    *
-   * @throws TaskError like {@link digest}, and also `not_a_directory`. An error in the walk itself is part of the listing.
+   * @throws TaskError like {@link digest}, and also `not_a_directory`, and `name_not_utf8` if JSON cannot represent a file's path.
    */
-  list(path: string, signal: AbortSignal): Promise<Listing>
+  walk(directory: string, options: WalkOptions): AsyncIterable<string>
+}
+
+interface WalkOptions {
+  /** The names directly below the directory that are left out. */
+  readonly exclude: readonly string[]
+  /** A path that an earlier walk has yielded. This walk begins after it. */
+  readonly after: string | undefined
+  readonly signal: AbortSignal
 }
 
 /** With 256 KiB, large files need few reads, and hashing one chunk blocks the event loop for less than a millisecond. */
@@ -69,14 +78,25 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
       }
     },
 
-    async list(path, signal) {
-      const resolved = await resolve(path)
-      const stat = await lstat(resolved).catch((error) => Promise.reject(declared(error, path)))
-      if (!stat.isDirectory()) throw permanent('not_a_directory', `${JSON.stringify(path)} is not a directory`)
-      const { files, error } = await listFiles(resolved, { signal })
-      return { files, error: error === undefined ? undefined : declared(error, path) }
+    async *walk(directory, { signal, ...options }) {
+      const resolved = await resolve(directory)
+      try {
+        if (!(await lstat(resolved)).isDirectory()) {
+          throw permanent('not_a_directory', `${JSON.stringify(directory)} is not a directory`)
+        }
+        for await (const name of walkFiles(resolved, { ...options, signal })) yield textOf(name, directory)
+      } catch (error) {
+        throw signal.aborted ? signal.reason : declared(error, directory)
+      }
     },
   }
+}
+
+/** Paths are sent as JSON, so one that is not UTF-8 is rejected rather than changed. */
+function textOf(name: Buffer, directory: string): string {
+  const text = pathText(name)
+  if (text !== undefined) return text
+  throw permanent('name_not_utf8', `${joinPath(directory, escapeBytes(name))} has a name that is not UTF-8`)
 }
 
 async function realRoot(root: string): Promise<string> {

@@ -1,4 +1,5 @@
 // The resources of the example handlers, which are opened before the first task and closed after the last.
+import { hostname } from 'node:os'
 import { type FileAccess, openFileAccess } from './file-access.ts'
 import { openReceiptGateway, type ReceiptGateway } from './receipt-gateway.ts'
 
@@ -8,6 +9,8 @@ export type { FileAccess, ReceiptGateway }
 export interface WorkerResources {
   readonly files: FileAccess
   readonly receipts: ReceiptGateway
+  /** The worker that runs the handler: its host and process id, such as `web-1:4711`. */
+  readonly worker: { readonly name: string }
 }
 
 export interface ResourceSettings {
@@ -20,10 +23,11 @@ export interface ResourceSettings {
   readonly receiptEndpoint: string | undefined
 }
 
-/** Returns an opener for each of {@link WorkerResources}. */
-export function workerResources({ filesRoots, receiptEndpoint }: ResourceSettings) {
+/** Returns an opener for each of {@link WorkerResources}. `pid` is the process id of the worker, which is this process by default. */
+export function workerResources({ filesRoots, receiptEndpoint }: ResourceSettings, pid = process.pid) {
   return {
     files: { open: () => openFileAccess({ roots: filesRoots }) },
     receipts: { open: () => openReceiptGateway({ endpoint: receiptEndpoint }) },
+    worker: { open: async () => ({ name: `${hostname()}:${pid}` }) },
   } as const satisfies { [Name in keyof WorkerResources]: { open: () => Promise<WorkerResources[Name]> } }
 }

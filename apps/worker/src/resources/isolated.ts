@@ -3,4 +3,4 @@
 import { workerConfig } from '@bullpen/config'
 import { RESOURCE_SETTINGS, workerResources } from './index.ts'
 
-export default workerResources(workerConfig(RESOURCE_SETTINGS))
+export default workerResources(workerConfig(RESOURCE_SETTINGS), process.ppid)

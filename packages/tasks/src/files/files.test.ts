@@ -1,11 +1,11 @@
 // Tests the walk and the list against find, sort and md5sum.
 import { createHash } from 'node:crypto'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { evilTree, md5Pipeline, unprivileged } from './fixtures/index.ts'
-import { escapeBytes, forEachBounded, joinPath, listFiles, md5Lines, pathText } from './index.ts'
+import { escapeBytes, joinPath, md5Lines, pathText, walkFiles } from './index.ts'
 
 const cleanUps: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -16,6 +16,13 @@ async function tree() {
   const created = await evilTree()
   cleanUps.push(created.remove)
   return created
+}
+
+/** Returns the paths that a walk yields. */
+async function walk(...args: Parameters<typeof walkFiles>): Promise<Buffer[]> {
+  const found: Buffer[] = []
+  for await (const path of walkFiles(...args)) found.push(path)
+  return found
 }
 
 async function digests(directory: string, names: readonly Buffer[]) {
@@ -37,9 +44,9 @@ describe('the list', () => {
     'equals the output of md5sum for difficult names, with DIR ending in "%s"',
     async (end) => {
       const { directory, files } = await tree()
-      const listing = await listFiles(directory)
-      expect(listing).toMatchObject({ error: undefined, files: { length: files } })
-      const lines = md5Lines(await digests(directory + end, listing.files))
+      const found = await walk(directory)
+      expect(found).toHaveLength(files)
+      const lines = md5Lines(await digests(directory + end, found))
       expect(lines.join('')).toBe(await md5Pipeline(directory + end))
     },
   )
@@ -59,9 +66,10 @@ describe('the list', () => {
       await mkdir(join(path, '..'), { recursive: true }).catch(() => undefined)
       await writeFile(path, text).catch(() => undefined)
     }
-    const listing = await listFiles(directory)
-    expect(listing.files.length).toBeGreaterThan(250)
-    expect(md5Lines(await digests(directory, listing.files)).join('')).toBe(await md5Pipeline(directory))
+    const found = await walk(directory)
+    expect(found.length).toBeGreaterThan(250)
+    expect(found).toEqual(found.toSorted(Buffer.compare))
+    expect(md5Lines(await digests(directory, found)).join('')).toBe(await md5Pipeline(directory))
   })
 
   test('is empty without files', () => {
@@ -70,12 +78,46 @@ describe('the list', () => {
 })
 
 describe('the walk', () => {
+  test('finds files in the order in which sort sorts their paths', async () => {
+    const { directory } = await tree()
+    const names = (await walk(directory)).map(String)
+    const siblings = ['dir-', 'dir.txt', 'dir/deep/er/still', 'dir/inside', 'dir0']
+    expect(names.filter((name) => name.startsWith('dir'))).toEqual(siblings)
+  })
+
+  test('continues after any of its files as if it had not been interrupted', async () => {
+    const { directory } = await tree()
+    const names = (await walk(directory)).map(String)
+    for (const [i, after] of names.entries()) {
+      expect((await walk(directory, { after })).map(String), after).toEqual(names.slice(i + 1))
+    }
+  })
+
+  test('continues after a file that was removed, and finds files that were added behind it', async () => {
+    const { directory } = await tree()
+    await rm(join(directory, 'dir/inside'))
+    await writeFile(join(directory, 'dir/before'), '')
+    await writeFile(join(directory, 'dir/insidf'), '')
+    const names = (await walk(directory, { after: 'dir/inside' })).map(String)
+    expect(names.slice(0, 2)).toEqual(['dir/insidf', 'dir0'])
+    expect(names).not.toContain('dir/before')
+  })
+
+  test('reads a directory only when it comes to its files', async () => {
+    const { directory } = await tree()
+    const names: string[] = []
+    for await (const path of walkFiles(directory)) {
+      if (names.length === 0) await writeFile(join(directory, 'dir/later'), '')
+      names.push(String(path))
+    }
+    expect(names).toContain('dir/later')
+  })
+
   test('leaves out excluded names directly below the directory, and only there', async () => {
     const { directory } = await tree()
     await mkdir(join(directory, 'keep'))
     await writeFile(join(directory, 'keep/plain.txt'), '')
-    const { files } = await listFiles(directory, { exclude: new Set(['plain.txt', 'dir']) })
-    const names = files.map(String)
+    const names = (await walk(directory, { exclude: ['plain.txt', 'dir'] })).map(String)
     expect(names).toContain('keep/plain.txt')
     expect(names).not.toContain('plain.txt')
     expect(names.filter((name) => name.startsWith('dir/'))).toEqual([])
@@ -84,64 +126,33 @@ describe('the walk', () => {
   test('finds names that are not UTF-8', async () => {
     const { directory } = await tree()
     await writeFile(Buffer.concat([Buffer.from(`${directory}/dir/b`), Buffer.from([0xe9, 0x5c, 0x0a])]), '')
-    const { files } = await listFiles(directory)
-    const notUtf8 = files.filter((file) => pathText(file) === undefined)
+    const notUtf8 = (await walk(directory)).filter((file) => pathText(file) === undefined)
     expect(notUtf8.map(escapeBytes)).toEqual(['dir/b\\xe9\\\\\\x0a'])
   })
 
-  test('reports a missing directory', async () => {
+  test('of a missing directory is rejected', async () => {
     const { directory } = await tree()
-    expect(await listFiles(join(directory, 'nowhere'))).toMatchObject({ files: [], error: { code: 'ENOENT' } })
+    await expect(walk(join(directory, 'nowhere'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('ends at the first directory that it cannot read', async () => {
+  test('yields the files before the first directory that it cannot read, and then throws', async () => {
     const { directory } = await tree()
     await chmod(join(directory, '..'), 0o755)
     await chmod(join(directory, 'dir/deep'), 0)
-    const { error } = await unprivileged(() => listFiles(directory))
+    const found: string[] = []
+    await unprivileged(async () => {
+      const error = await (async () => {
+        for await (const file of walkFiles(directory)) found.push(String(file))
+      })().catch((thrown: unknown) => thrown)
+      expect(error).toMatchObject({ code: 'EACCES', message: expect.stringContaining('dir/deep') })
+    })
     await chmod(join(directory, 'dir/deep'), 0o755)
-    expect(error).toMatchObject({ code: 'EACCES', message: expect.stringContaining('dir/deep') })
+    expect(found.at(-1)).toBe('dir.txt')
   })
 
   test('ends when its signal aborts', async () => {
     const { directory } = await tree()
     const reason = new Error('enough')
-    await expect(listFiles(directory, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
-  })
-})
-
-describe('bounded parallelism', () => {
-  test('runs every item, never more than the limit at a time, and reaches the limit', async () => {
-    const done = new Set<number>()
-    let running = 0
-    let maxRunning = 0
-    await forEachBounded(Array(100).keys(), 7, async (item) => {
-      maxRunning = Math.max(maxRunning, ++running)
-      await new Promise(setImmediate)
-      running--
-      done.add(item)
-    })
-    expect({ maxRunning, done: done.size }).toEqual({ maxRunning: 7, done: 100 })
-  })
-
-  test('after the first failure starts nothing more, aborts the others, waits for them and throws it', async () => {
-    const started: number[] = []
-    const ended: number[] = []
-    const run = forEachBounded(Array(100).keys(), 3, async (item, signal) => {
-      started.push(item)
-      if (item === 1) throw new Error('first')
-      await new Promise((resolve) => signal.addEventListener('abort', resolve))
-      await new Promise(setImmediate)
-      ended.push(item)
-      throw new Error('second')
-    })
-    await expect(run).rejects.toThrow('first')
-    expect({ started, ended }).toEqual({ started: [0, 1, 2], ended: [0, 2] })
-  })
-
-  test('ends with the reason of the outer signal', async () => {
-    const outer = new AbortController()
-    const run = forEachBounded([1], 1, async () => outer.abort(new Error('drain')), outer.signal)
-    await expect(run).rejects.toThrow('drain')
+    await expect(walk(directory, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   })
 })
