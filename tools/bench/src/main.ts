@@ -7,6 +7,7 @@ import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench
 import { benchIdle, describeIdle } from './idle.ts'
 import { benchMemory, describeMemory } from './memory.ts'
 import { benchPipeline } from './pipeline.ts'
+import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipeline-fleet-bench.ts'
 import { asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'
@@ -20,17 +21,29 @@ const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(TABLES).joi
        REDIS_URL=redis://… bench enqueue [${ENQUEUE_CASES.join('|')}]… [--pairs 5] [--seconds 10] [--json]
        REDIS_URL=redis://… bench against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
        REDIS_URL=redis://… bench follow-ups [--pairs 11] [--tasks 4000] [--json]
+       REDIS_URL=redis://… bench pipeline-fleet [--rounds 5] [--json]
        REDIS_URL=redis://… bench memory [--json]
        REDIS_URL=redis://… bench events [--readers 1000] [--queue-readers 10] [--rate 1000] [--seconds 20] [--json]
        REDIS_URL=redis://… bench idle [CHECKOUT] [--workers 20] [--queues 10] [--seconds 60] [--json]`
 
-const NUMBERS = ['pairs', 'tasks', 'workers', 'queues', 'seconds', 'readers', 'queue-readers', 'rate'] as const
+const NUMBERS = [
+  'pairs',
+  'rounds',
+  'tasks',
+  'workers',
+  'queues',
+  'seconds',
+  'readers',
+  'queue-readers',
+  'rate',
+] as const
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     json: { type: 'boolean', default: false },
     pairs: { type: 'string' },
+    rounds: { type: 'string' },
     tasks: { type: 'string' },
     workers: { type: 'string' },
     queues: { type: 'string' },
@@ -67,6 +80,9 @@ if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0
     const limits = { pairs: numberOr('pairs', 11), tasks: numberOr('tasks', 4_000) }
     await print(benchFollowUps({ redisUrl, ...limits }), describeFollowUps)
   }
+} else if (name === 'pipeline-fleet') {
+  if (others.length > 0) fail()
+  else await print(benchPipelineFleet({ redisUrl, rounds: numberOr('rounds', 5) }), describePipelineFleet)
 } else if (name === 'idle') {
   if (more.length > 0) fail()
   else {

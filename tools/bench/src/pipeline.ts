@@ -4,6 +4,7 @@ import { definePipeline, runPipeline, streamPipeline } from '@bullpen/pipeline'
 import pMap, { pMapIterable } from 'p-map'
 import { measurePairs } from './pairs.ts'
 import { type Result, resultOf } from './report.ts'
+import { roundsPerMicrosecond, spin } from './spin.ts'
 
 const PAIRS = 7
 const CONCURRENCY = 10
@@ -13,24 +14,6 @@ interface Case {
   readonly items: number
   readonly work: (item: number) => Promise<number>
   readonly isStreamed?: boolean
-}
-
-/** A fixed amount of work, so that both sides do the same however busy the machine is. */
-function spin(rounds: number): number {
-  let hash = 7
-  for (let i = 0; i < rounds; i++) hash = (Math.imul(hash, 31) + i) | 0
-  return hash
-}
-
-/** Returns the number of rounds that take one microsecond, as the best of several trials. */
-function roundsPerMicrosecond(): number {
-  const rounds = 1_000_000
-  const trials = Array.from({ length: 20 }, () => {
-    const began = performance.now()
-    spin(rounds)
-    return performance.now() - began
-  })
-  return rounds / (Math.min(...trials) * 1_000)
 }
 
 function cases(): readonly Case[] {
