@@ -1,20 +1,24 @@
 // Passes the jobs that a consumer has fetched to its pool, and commits the pool's verdicts.
 //
-// A job is passed on at once if the consumer's copy of the cancel rules is fresh and the job has never lost its process. Otherwise, it
-// waits until the copy is fresh and its quarantine has been read. A task whose cancellation is known is passed on with the field
-// `cancelled`. If the job loses its lock while it waits, it is left to its new owner.
+// A job is passed on at once if the consumer's copy of the cancel rules is fresh, the job has never lost its process, and its data contains
+// its input. Otherwise, it waits until the copy is fresh, and its quarantine and its input have been read. A task whose cancellation is
+// known is passed on with the field `cancelled`. If the job loses its lock while it waits, it is left to its new owner.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PayloadCodec } from '@bullpen/engine'
 import type { ConsumerHost, RunTask, TaskQuarantine } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
 import { type CancelSubscriber, causeOf } from './cancel/by-id.ts'
 import type { RuleCache } from './cancel/rule-cache.ts'
+import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
 import { mayBeQuarantined, readQuarantine } from './internals/worker/quarantined-job.ts'
 import type { QueueKeys } from './keys.ts'
 import { type CommitHost, commit, postpone, release, toFetchedTask } from './processor.ts'
 import type { Commander } from './scripts/script.ts'
 
-/** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
+/**
+ * The delay before a task is released because the pool did not take it or its input could not be read, in ms. Without it, the task would
+ * be fetched again at once.
+ */
 const RELEASE_DELAY_MS = 50
 
 export interface FetchedJobsOptions {
@@ -47,12 +51,12 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
     return runTask(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => commit(result, job, token, commitHost, rule?.id),
-      (delayMs) =>
-        delayMs === undefined
-          ? sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
-          : postpone(job, token, delayMs, released),
+      (delayMs) => (delayMs === undefined ? releaseLater(job, token) : postpone(job, token, delayMs, released)),
     )
   }
+
+  const releaseLater = (job: Job, token: string): Promise<never> =>
+    sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
 
   /** The jobs that wait, and whether their lock has been lost since. */
   const waitingJobs = new Map<string, { lockLost: boolean }>()
@@ -60,15 +64,17 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
     const waiting = { lockLost: false }
     waitingJobs.set(job.id ?? '', waiting)
     const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
+    const isWhole = await addKeptInput(job)
     await rules.untilFresh()
     waitingJobs.delete(job.id ?? '')
     // Report to BullMQ that the job was moved, because another process may already own it.
     if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
-    return run(job, token, quarantine)
+    return isWhole ? run(job, token, quarantine) : releaseLater(job, token)
   }
 
   return {
-    process: (job, token) => (rules.isFresh() && !mayBeQuarantined(job) ? run(job, token) : runLater(job, token)),
+    process: (job, token) =>
+      rules.isFresh() && !mayBeQuarantined(job) && !hasKeptInput(job) ? run(job, token) : runLater(job, token),
     lockLost(id) {
       const waiting = waitingJobs.get(id)
       if (waiting !== undefined) waiting.lockLost = true

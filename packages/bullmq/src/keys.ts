@@ -110,6 +110,8 @@ export function runKeys(namespace: string, run: string) {
     definition: `${base}definition`,
     /** Set: the tasks that have not ended, each as the number of its stage and its position. */
     tasks: `${base}tasks`,
+    /** Hash: by task, the inputs of these tasks that are too large to be passed on. */
+    inputs: `${base}inputs`,
     /** List: the items that wait for a stage, each as its position and its value. */
     waiting: (stage: string) => `${base}waiting:${stage}`,
     /** Hash: by position, what has arrived at the end before an earlier item. */
@@ -131,6 +133,11 @@ export type RunKeys = ReturnType<typeof runKeys>
  */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
+}
+
+/** Returns the namespace of a key, or of the prefix of keys. A namespace has no dot and no colon in its name. */
+export function namespaceOf(key: string): string {
+  return /^\{([^.:}]+)/.exec(key)?.[1] ?? ''
 }
 
 /** Returns the keys of one queue: BullMQ's and Bullpen's own. */

@@ -22,8 +22,9 @@ import type { Job } from 'bullmq'
 import { workersEvents } from './events/workers-events.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
+import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
 import { isUnattached, refuse } from './internals/worker/unattached-worker.ts'
-import { commit, settleWhenAnswered, toFetchedTask } from './processor.ts'
+import { commit, release, settleWhenAnswered, toFetchedTask } from './processor.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
@@ -108,6 +109,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)
+    if (hasKeptInput(job) && !(await addKeptInput(job))) return release(job, token, () => {})
     const isBullpens = isBullpenJob(job)
     const task = isBullpens
       ? toFetchedTask(job, token, codec, events.open(job, token))

@@ -71,6 +71,7 @@ export { ATTEMPT_TRANSITIONS } from './machines/attempt-machine.ts'
 export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
 export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'
 export { assertTransition, type Transitions } from './machines/state-machine.ts'
+export { keeperOf, MAX_PASSED_BYTES, REFERENCE_MARK } from './pipelines/kept-input.ts'
 export { type PlanRunOptions, planRun } from './pipelines/plan-run.ts'
 export { runNotEnded, runNotFound } from './pipelines/run-errors.ts'
 export {
@@ -102,6 +103,7 @@ export {
   type StoredRunDefinition,
   storedRunDefinition,
   textOfResult,
+  withKeptInput,
 } from './pipelines/run-task.ts'
 export { runErrors, runView } from './pipelines/run-view.ts'
 export { type DrainLimits, drainLimits } from './pool/drain.ts'

@@ -11,6 +11,8 @@ import { type LockTimes, openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
+import { patternOf } from '../orphans/stored-key.ts'
+import { isCluster } from '../redis/redis-client.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -74,6 +76,10 @@ export async function openBullmqOn(
     },
     async deaths(id) {
       return Number(await redis.hget(keys.job(id), 'deaths'))
+    },
+    async keys() {
+      const nodes = isCluster(redis) ? redis.nodes('master') : [redis]
+      return (await Promise.all(nodes.map((node) => node.keys(patternOf(namespace))))).flat()
     },
     async kill(name, running) {
       for (const { consumer } of consumers.filter(({ worker }) => worker === name)) {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineSchedule, followUp, TaskError, type TaskId } from '@bullpen/contract'
 import { createGroupId, createRunId, createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { newGroup, newTask, planFollowUps, type RunSettings } from '@bullpen/engine/internal'
+import { MAX_PASSED_BYTES, newGroup, newTask, planFollowUps, type RunSettings } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
@@ -266,9 +266,9 @@ it('the run of a pipeline', async () => {
     reduce: { task: 'sort', queue: 'rig', maxBytes: 1_000 },
   }
   await broker.runs.start({ settings, tasks: [task, task, task] })
-  const values = ['0', '1', '2', '3', '4']
+  const values = [JSON.stringify('x'.repeat(MAX_PASSED_BYTES)), '1', '2', '3', '4']
   await broker.runs.emit(id, { segment: 1, fencingToken: 1, from: 0, values, digest: '', cursor: '', isLast: true })
-  await has('run meta', 'run definition', 'run tasks', 'run waiting:<stage>')
+  await has('run meta', 'run definition', 'run tasks', 'run inputs', 'run waiting:<stage>')
   const args = { id, channels: runChannels(namespace) }
   const ends = [1, 0, 'c', '0', 1, 2, 'c', '2', 1, 1, 'd', '']
   // Delivered by nobody, so that the outbox stays.

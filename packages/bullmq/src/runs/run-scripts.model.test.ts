@@ -32,6 +32,9 @@ import { visitRunScript } from '../scripts/runs/visit-run.ts'
 import { runScript } from '../scripts/script.ts'
 import { runErrorOf, runOf, settingsFields } from './run-record.ts'
 
+/** More than 64 KiB of UTF-8 in half as many characters. */
+const LARGE = JSON.stringify('ü'.repeat(32_768))
+
 const settings = fc.record({
   onError: fc.constantFrom('cancel' as const, 'collect' as const),
   maxErrors: fc.nat({ max: 2 }),
@@ -47,7 +50,11 @@ const settings = fc.record({
     { minLength: 1, maxLength: 3 },
   ),
   reduce: fc.option(
-    fc.record({ task: fc.constant('sort'), queue: fc.constant('reduce'), maxBytes: fc.constantFrom(12, 1_000) }),
+    fc.record({
+      task: fc.constant('sort'),
+      queue: fc.constant('reduce'),
+      maxBytes: fc.constantFrom(12, 1_000, 150_000),
+    }),
     {
       nil: undefined,
     },
@@ -79,7 +86,7 @@ const change = fc.oneof(
             { weight: 12, arbitrary: fc.constant('completed' as const) },
             { weight: 1, arbitrary: fc.constantFrom(...MEMBER_ENDS) },
           ),
-          fc.option(fc.constantFrom('{"a":1}', '"ü\\n"', '12'), { nil: undefined, freq: 6 }),
+          fc.option(fc.constantFrom('{"a":1}', '"ü\\n"', '12', LARGE), { nil: undefined, freq: 8 }),
         ),
         { minLength: 1, maxLength: 4 },
       ),
@@ -137,6 +144,7 @@ async function rig(given: RunSettings) {
         run: runOf(given, stored),
         waiting,
         tasks: new Set(await redis.smembers(keys.tasks)),
+        inputs: new Map(Object.entries(await redis.hgetall(keys.inputs))),
         early: new Map(Object.entries(await redis.hgetall(keys.early))),
         results: await redis.lrange(keys.results, 0, -1),
         errors: (await redis.lrange(keys.errors, 0, -1)).map(runErrorOf),
@@ -211,6 +219,7 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
           model.waiting.map((items) => items.map(({ position, value }) => `${position} ${value}`)),
         )
         expect(found.tasks).toEqual(model.tasks)
+        expect(found.inputs).toEqual(model.inputs)
         expect(found.early).toEqual(new Map([...model.early].map(([position, value]) => [`${position}`, value ?? ''])))
         expect({ results: found.results, errors: found.errors }).toEqual({ results, errors })
       }
@@ -223,7 +232,7 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
             if (each.kind === 'emit') {
               const { source } = model.run
               const count = source.isExhausted ? 0 : Math.min(each.count, Math.max(0, freeOf(model.run)))
-              const values = Array.from({ length: count }, (_, i) => `"item ${source.emitted + i}"`)
+              const values = Array.from({ length: count }, (_, i) => (i === 5 ? LARGE : `"item ${source.emitted + i}"`))
               const [from, isLast] = [source.emitted, each.isLast]
               last = {
                 ...{ segment: source.segment, fencingToken: each.token, from, values, isLast },

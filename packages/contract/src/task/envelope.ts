@@ -54,6 +54,11 @@ export const envelopeSchema = z.object({
   /** Set if the input was encoded by a codec. */
   encoded: z.literal(true).optional(),
   /**
+   * The size of the input in bytes, if the input is so large that the task's pipeline run keeps it. The worker then reads the input from
+   * the run, and the envelope does not contain it.
+   */
+  keptInput: z.int().positive().optional(),
+  /**
    * About how many events the stream of the task's queue keeps. Absent if the task has no events. The task's worker reads this
    * field, so that the definition decides only when the task is enqueued.
    */

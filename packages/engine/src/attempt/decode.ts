@@ -51,6 +51,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
   }
   const stored = readEnvelope(task.envelope)
   if (stored instanceof TaskError) return stored
+  if (stored.keptInput !== undefined) return inputGone(stored)
   const envelope = stored.encoded === true ? decodeInput(stored, task.codec) : stored
   if (envelope instanceof TaskError) return envelope
   const parsed = parseInput(runnable, envelope)
@@ -95,6 +96,15 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
       ? `its envelope has version ${version}${older}; this worker reads version ${ENVELOPE_VERSION}`
       : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
   return new TaskError('unreadable_envelope', `the stored task cannot be read: ${why}`, { retryable: newer })
+}
+
+/** The consumer adds the input that a pipeline run keeps, if the run still has it. */
+function inputGone({ keptInput, run }: Envelope): TaskError {
+  return new TaskError(
+    'input_gone',
+    `the input, ${keptInput} bytes, was kept by ${run?.id ?? 'a run'} until this task had ended, and no longer exists; either the task has already been counted, or Redis has lost data, so start the pipeline again`,
+    { retryable: false },
+  )
 }
 
 /** Decodes the input. A failure is retryable because another worker may have the codec. */

@@ -3,6 +3,7 @@ import { createRunId, MEMBER_ENDS } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunSettings } from '../ports/broker/runs.ts'
+import { MAX_PASSED_BYTES } from './kept-input.ts'
 import {
   emitItems,
   endRunTasks,
@@ -79,6 +80,9 @@ type Action = typeof action extends fc.Arbitrary<infer T> ? T : never
 
 const stop = fc.constantFrom('none', 'none', 'none', 'cancel', 'time out', 'force')
 
+/** Returns the value of an item, which is sometimes too large to be passed on. */
+const textOf = (position: number): string => `${position}`.padEnd(position % 23 === 6 ? MAX_PASSED_BYTES + 1 : 0)
+
 /** A run with what a correct world would do about it: the source's items are '0', '1', …, and each stage passes its item on. */
 function world(given: RunSettings) {
   let step = startRun(given, 0)
@@ -95,14 +99,14 @@ function world(given: RunSettings) {
   const emit = (count: number, isLast: boolean): void => {
     const { run } = step.model
     const from = run.source.emitted
-    const values = Array.from({ length: Math.min(count, Math.max(0, freeOf(run))) }, (_, i) => `${from + i}`)
+    const values = Array.from({ length: Math.min(count, Math.max(0, freeOf(run))) }, (_, i) => textOf(from + i))
     last = { segment: run.source.segment, fencingToken: 1, from, values, digest: `d${from}`, cursor: '', isLast }
     apply(emitItems(step.model, last, 0))
   }
   const end = (name: string, how: Extract<Action, { kind: 'end' }>['end'], drops: boolean): void => {
     const [stage = 0, position = 0] = name.split('.').map(Number)
     ended.push(name)
-    const value = how === 'completed' && !drops ? `${position}` : undefined
+    const value = how === 'completed' && !drops ? textOf(position) : undefined
     apply(endRunTasks(step.model, [{ stage, position, end: how, value }], 0))
   }
   return {
@@ -158,7 +162,7 @@ function world(given: RunSettings) {
   }
 }
 
-function checkLaws({ run, tasks, waiting, early }: RunModel): void {
+function checkLaws({ run, tasks, inputs, waiting, early }: RunModel): void {
   const { settings: given, stages, source, left, stopped } = run
   const names = [...tasks]
   for (const [i, { concurrency, buffer }] of given.stages.entries()) {
@@ -172,6 +176,7 @@ function checkLaws({ run, tasks, waiting, early }: RunModel): void {
     }
     if (stopped === undefined) expect(buffer + concurrency).toBeGreaterThan(0)
   }
+  for (const name of inputs.keys()) expect(tasks.has(name)).toBe(true)
   expect(source.emitted - left).toBeLessThanOrEqual(windowOf(given))
   expect(names.some((name) => name.startsWith('0.'))).toBe(source.state === 'active')
   expect(run.state === 'ended').toBe(run.ended !== undefined)
@@ -230,7 +235,7 @@ it('bounds hold, every task starts once, and the run ends once, whatever happens
 it('a run without errors passes every item through every stage, and is completed with all results', () => {
   fc.assert(
     fc.property(settings, fc.nat({ max: 60 }), (given, items) => {
-      const whole = { ...given, take: undefined, reduce: { task: 'sort', queue: 'reduce', maxBytes: 1_000 } }
+      const whole = { ...given, take: undefined, reduce: { task: 'sort', queue: 'reduce', maxBytes: 1_000_000 } }
       const { model, effects, runToEnd } = world(whole)
       runToEnd(items)
       expect(model().run).toMatchObject({ results: items, left: items, ended: { result: 'completed' } })
@@ -257,6 +262,20 @@ function small(more: Partial<RunSettings>, items: number) {
     made.apply(endRunTasks(made.model(), [{ stage, position, end: how, value: `${position}` }], 7))
   return { ...made, end, run: () => made.model().run }
 }
+
+it('a large input is kept until its task has ended, and the task gets a reference instead', () => {
+  const { model, effects, apply, end } = small({}, 0)
+  const [fits, large] = ['ü'.repeat(MAX_PASSED_BYTES / 2), 'ü'.repeat(MAX_PASSED_BYTES / 2 + 1)]
+  const emission = { segment: 1, fencingToken: 1, from: 0, digest: '', cursor: '', isLast: false }
+  apply(emitItems(model(), { ...emission, values: [fits, large] }, 0))
+  const started = effects.flatMap((effect) => (effect.kind === 'start' && effect.stage === 1 ? [effect.value] : []))
+  expect(started).toEqual([fits, `@${MAX_PASSED_BYTES + 2}`])
+  expect(model().inputs).toEqual(new Map([['1.1', large]]))
+  end(1, 0)
+  expect(model().inputs.size).toBe(1)
+  end(1, 1)
+  expect(model().inputs.size).toBe(0)
+})
 
 it('the first error stops the run, which ends once its running tasks have', () => {
   const { run, end, effects } = small({}, 4)

@@ -13,8 +13,12 @@
 //   - The source may emit an item only if fewer than the sum of all `c + b`, the window, are between it and the results.
 // Only the results are put in order, so no stage holds up an item behind another one. The last of these bounds also limits how many
 // results wait for an earlier one.
+//
+// The run keeps the input of a task that is too large to be passed on, until the task has ended and was counted. The task gets a reference
+// (./run-task.ts), and each of its attempts reads the input from the run.
 import type { MemberEnd, RunStopReason } from '@bullpen/contract'
 import type { Emission, Run, RunError, RunSettings, RunSource, RunStop, StageCounts } from '../ports/broker/runs.ts'
+import { MAX_PASSED_BYTES, referenceTo } from './kept-input.ts'
 
 /** An item on its way. `value` is stored text that is not interpreted here. */
 export interface RunItem {
@@ -28,6 +32,8 @@ export interface RunModel {
   readonly waiting: readonly (readonly RunItem[])[]
   /** The tasks of the run that have not ended, as {@link runTaskName} returns them. */
   readonly tasks: ReadonlySet<string>
+  /** The inputs of these tasks that are too large to be passed on, by the task's name. Their tasks get references instead. */
+  readonly inputs: ReadonlyMap<string, string>
   /**
    * If the run is ordered, what has arrived at the end before an earlier item, by position: results, or undefined for an item that has
    * no result.
@@ -36,7 +42,7 @@ export interface RunModel {
 }
 
 export type RunEffect =
-  /** A task has to be enqueued. The source's and the reduction's tasks have an empty value. */
+  /** A task has to be enqueued. The source's and the reduction's tasks have an empty value, and `value` may be a reference. */
   | { readonly kind: 'start'; readonly stage: number; readonly position: number; readonly value: string }
   /** The source, which waits, may emit further items. */
   | { readonly kind: 'credits' }
@@ -101,7 +107,8 @@ export function startRun(settings: RunSettings, now: number): RunStep {
     output: '',
     ended: undefined,
   }
-  const model = { run, waiting: settings.stages.map(() => []), tasks: new Set([runTaskName(0, 1)]), early: new Map() }
+  const waiting = settings.stages.map(() => [])
+  const model = { run, waiting, tasks: new Set([runTaskName(0, 1)]), inputs: new Map(), early: new Map() }
   return { model, effects: [{ kind: 'start', stage: 0, position: 1, value: '' }] }
 }
 
@@ -143,7 +150,10 @@ export function endRunTasks(model: RunModel, ends: readonly EndedRunTask[], now:
   if (!ends.some(({ stage, position }) => model.tasks.has(runTaskName(stage, position)))) return { model, effects: [] }
   return change(model, now, (draft) => {
     for (const ended of ends) {
-      if (draft.tasks.delete(runTaskName(ended.stage, ended.position))) endTask(draft, ended, now)
+      const name = runTaskName(ended.stage, ended.position)
+      if (!draft.tasks.delete(name)) continue
+      draft.inputs.delete(name)
+      endTask(draft, ended, now)
     }
   })
 }
@@ -163,8 +173,9 @@ export function visitRun(model: RunModel, now: number): RunStep {
   if (stopped === undefined || stopped.reason === 'taken' || now < stopped.at + FORCED_RUN_END_MS) {
     return { model, effects: [] }
   }
-  return change(model, now, ({ tasks, source, stages }) => {
+  return change(model, now, ({ tasks, inputs, source, stages }) => {
     tasks.clear()
+    inputs.clear()
     source.state = 'done'
     for (const counts of stages) counts.running = 0
   })
@@ -178,6 +189,7 @@ interface Draft {
   readonly stages: readonly Mutable<StageCounts>[]
   readonly waiting: RunItem[][]
   readonly tasks: Set<string>
+  readonly inputs: Map<string, string>
   readonly early: Map<number, string | undefined>
   readonly effects: RunEffect[]
 }
@@ -192,6 +204,7 @@ function change(model: RunModel, now: number, act: (draft: Draft) => void): RunS
     stages: stages.map((counts) => ({ ...counts })),
     waiting: model.waiting.map((items) => [...items]),
     tasks: new Set(model.tasks),
+    inputs: new Map(model.inputs),
     early: new Map(model.early),
     effects: [],
   }
@@ -199,9 +212,9 @@ function change(model: RunModel, now: number, act: (draft: Draft) => void): RunS
   advance(draft)
   finish(draft, now)
   for (const [i, counts] of draft.stages.entries()) counts.waiting = draft.waiting[i]?.length ?? 0
-  const { waiting, tasks, early, effects } = draft
+  const { waiting, tasks, inputs, early, effects } = draft
   return {
-    model: { run: { ...draft.run, source: draft.source, stages: draft.stages }, waiting, tasks, early },
+    model: { run: { ...draft.run, source: draft.source, stages: draft.stages }, waiting, tasks, inputs, early },
     effects,
   }
 }
@@ -335,9 +348,13 @@ function advance(draft: Draft): void {
   }
 }
 
-function start({ tasks, effects }: Draft, stage: number, position: number, value: string): void {
-  tasks.add(runTaskName(stage, position))
-  effects.push({ kind: 'start', stage, position, value })
+function start({ tasks, inputs, effects }: Draft, stage: number, position: number, value: string): void {
+  const name = runTaskName(stage, position)
+  const bytes = byteLength(value)
+  const isKept = bytes > MAX_PASSED_BYTES
+  tasks.add(name)
+  if (isKept) inputs.set(name, value)
+  effects.push({ kind: 'start', stage, position, value: isKept ? referenceTo(bytes) : value })
 }
 
 /** Starts the reduction once every result is in, and ends the run once it has no tasks any more. */

@@ -1,10 +1,12 @@
 // Creates the tasks of a pipeline run from the templates that are stored with the run.
 //
 // A value is what one stage returns and the next one gets as its input. It is stored as text: JSON, or `~` and what a codec has made of
-// the JSON. A value passes from stage to stage as it is, so no process on the way needs the codec.
+// the JSON. A value passes from stage to stage as it is, so no process on the way needs the codec. A task may get a reference to its value
+// instead (./kept-input.ts).
 import type { RunId, TaskId } from '@bullpen/contract'
 import {
   createTaskId,
+  type Envelope,
   encodeLines,
   ID_RANDOM_BYTES,
   readRunId,
@@ -19,6 +21,7 @@ import type { NewRun, RunSettings } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { decodePayload, encodePayload } from '../task/payloads.ts'
+import { referredBytes } from './kept-input.ts'
 
 /** A task of a run: see ./run-state.ts. */
 export interface RunTaskPlace {
@@ -125,9 +128,21 @@ export function runTask(
 /** Returns the envelope with the value as its input. The input comes last, so that scripts can find other fields without parsing it. */
 function withInput(data: string, value: string): string {
   if (value === '') return data
-  const isEncoded = value.startsWith(ENCODED)
-  const input = isEncoded ? `${JSON.stringify(value.slice(ENCODED.length))},"encoded":true` : value
-  return `${data.slice(0, -1)},"input":${input}}`
+  const bytes = referredBytes(value)
+  return `${data.slice(0, -1)},${bytes === undefined ? inputFields(value) : `"keptInput":${bytes}`}}`
+}
+
+/** Returns the JSON of the fields with which an envelope contains the value as its input. */
+function inputFields(value: string): string {
+  if (!value.startsWith(ENCODED)) return `"input":${value}`
+  return `"input":${JSON.stringify(value.slice(ENCODED.length))},"encoded":true`
+}
+
+/** Returns the stored envelope of a task with the input that its run keeps. If the run has none, the envelope stays as it is. */
+export function withKeptInput(envelope: unknown, value: string | undefined): unknown {
+  if (value === undefined) return envelope
+  const { keptInput: _, ...stored } = envelope as Envelope
+  return { ...stored, ...JSON.parse(`{${inputFields(value)}}`) }
 }
 
 function digestOf(parts: readonly string[], sha256: Sha256): Uint8Array {

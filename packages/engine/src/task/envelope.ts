@@ -44,7 +44,7 @@ export function envelopeText(task: EnvelopeSource, codec?: PayloadCodec): string
 
 /** Returns the envelope of a task that gets a new input. The codec need not be the one that has encoded the previous input. */
 export function editedEnvelope(envelope: Envelope, { input, version }: InputEdit, codec?: PayloadCodec): Envelope {
-  const { encoded: _, ...kept } = envelope
+  const { encoded: _, keptInput: _kept, ...kept } = envelope
   const stored = codec === undefined ? input : encodePayload(input, codec)
   const isEncoded = codec !== undefined && stored !== undefined
   return { ...kept, version, input: stored, ...(isEncoded && { encoded: true as const }) }

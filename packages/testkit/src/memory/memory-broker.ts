@@ -390,7 +390,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     consumer: ({ queue, concurrency, worker = 'memory', candidates }) => {
       return (run, pool) => {
         const consumer = createMemoryConsumer(
-          { store: storeOf(queue), outage, concurrency, worker, candidates },
+          { store: storeOf(queue), outage, concurrency, worker, candidates, inputOf: runs.inputOf },
           run,
           pool,
         )

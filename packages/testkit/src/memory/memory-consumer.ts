@@ -1,5 +1,6 @@
 // Implements the memory broker's consumer, which fetches tasks for a pool and commits the verdicts on them.
 import {
+  type Envelope,
   encodeLines,
   MAX_FOLLOW_UP_BYTES,
   MAX_FOLLOW_UPS,
@@ -14,8 +15,10 @@ import {
   decodeStep,
   encodeStep,
   type FetchedTask,
+  keeperOf,
   type RunTask,
   type TaskQuarantine,
+  withKeptInput,
 } from '@bullpen/engine/internal'
 import type { Outage } from './outage.ts'
 import type { MemoryStore } from './store/memory-store.ts'
@@ -28,6 +31,8 @@ interface ConsumerOptions {
   readonly worker: string
   /** The tasks that may be fetched. By default, all tasks of the queue. */
   readonly candidates?: Candidates | undefined
+  /** Returns the input that a pipeline run keeps for a task. */
+  readonly inputOf: (place: NonNullable<Envelope['run']>) => string | undefined
 }
 
 /** A consumer that can be made to fail. */
@@ -39,7 +44,7 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency, worker, candidates }: ConsumerOptions,
+  { store, outage, concurrency, worker, candidates, inputOf }: ConsumerOptions,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -58,6 +63,12 @@ export function createMemoryConsumer(
     const goesOn = await candidates.noneWaits()
     isPausing = false
     if (goesOn) fetch()
+  }
+
+  const envelopeOf = ({ envelope }: StoredTask): unknown => {
+    const place = keeperOf(envelope)
+    // The handler gets a copy, so that changing its input does not change the stored task.
+    return withKeptInput(asJson(envelope), place && inputOf(place))
   }
 
   const fetch = (): void => {
@@ -94,7 +105,7 @@ export function createMemoryConsumer(
       if (!isClosed && store.release(task, owner, delayMs)) pool.released()
     }
     await run(
-      fetchedTask(task, owner, outage, store.eventsOf(task, owner)),
+      { ...fetchedTask(task, owner, outage, store.eventsOf(task, owner)), envelope: envelopeOf(task) },
       async (result) => {
         await outage.over()
         // The reply does not reach a consumer that was closed or killed.
@@ -178,13 +189,16 @@ function isTooMuch(count: number, text: string): boolean {
   return count > MAX_FOLLOW_UPS || Buffer.byteLength(text) > MAX_FOLLOW_UP_BYTES
 }
 
-function fetchedTask(task: StoredTask, owner: Owner, outage: Outage, events: AttemptEvents | undefined): FetchedTask {
-  const { id, envelope, codec, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
+function fetchedTask(
+  task: StoredTask,
+  owner: Owner,
+  outage: Outage,
+  events: AttemptEvents | undefined,
+): Omit<FetchedTask, 'envelope'> {
+  const { id, codec, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
     id,
     task: task.task,
-    // The handler gets a copy, so that changing its input does not change the stored task.
-    envelope: asJson(envelope),
     codec,
     enqueuedAt,
     fencingToken,

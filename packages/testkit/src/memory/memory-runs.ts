@@ -24,6 +24,7 @@ import {
   runOfToken,
   runRuleId,
   runTask,
+  runTaskName,
   runTemplates,
   runToken,
   startRun,
@@ -51,6 +52,8 @@ export interface MemoryRuns {
   readonly runs: Runs
   /** Reports the end of a task to its run. `value` is what the task passes on, or ''. */
   ended(place: NonNullable<Envelope['run']>, end: MemberEnd, value: string): void
+  /** Returns the input that the run keeps for a task, or undefined if there is none. */
+  inputOf(place: NonNullable<Envelope['run']>): string | undefined
   close(): void
 }
 
@@ -184,9 +187,11 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
 
     async waitUntilEnded(id, signal) {
       for (;;) {
-        const run = await runs.find(id)
-        if (run === undefined || run.state === 'ended' || signal.aborted) return run
-        await announced(known(id), signal)
+        check()
+        // Nothing is awaited between this look and the wait, so that no end is missed.
+        const run = stored.get(id)
+        if (run === undefined || run.model.run.state === 'ended' || signal.aborted) return run?.model.run
+        await announced(run, signal)
       }
     },
 
@@ -242,6 +247,7 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
   return {
     runs,
     ended: ({ id, stage, position }, how, value) => later(() => end(runOfToken(id), stage, position, how, value)),
+    inputOf: ({ id, stage, position }) => stored.get(runOfToken(id))?.model.inputs.get(runTaskName(stage, position)),
     close: () => timers.close(),
   }
 }

@@ -34,6 +34,8 @@ export interface Backend {
   countDeaths?(id: TaskId, deaths: number): Promise<void>
   /** Returns how many of the task's workers have died, if the backend counts them. */
   deaths?(id: TaskId): Promise<number>
+  /** Returns the names of all keys that are stored, if the backend has keys. */
+  keys?(): Promise<readonly string[]>
   /** Kills a worker that is running these tasks. */
   kill(worker: string, running: readonly TaskId[]): Promise<void>
   /** Makes fetching fail in every pool. */

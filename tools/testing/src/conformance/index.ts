@@ -38,6 +38,7 @@ import { groupRecords } from './groups/group-records.ts'
 import { onlineGroups } from './groups/online-groups.ts'
 import { listings } from './listings.ts'
 import { orphans } from './orphans.ts'
+import { largeInputs } from './pipelines/large-inputs.ts'
 import { pipelineRuns } from './pipelines/pipeline-runs.ts'
 import { pools } from './pools.ts'
 import { quarantine } from './quarantine/quarantine.ts'
@@ -89,5 +90,6 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: faults`, () => faults(open))
   describe(`${name}: quarantine`, () => quarantine(open))
   describe(`${name}: the run of a pipeline`, () => pipelineRuns(open))
+  describe(`${name}: large inputs of a pipeline`, () => largeInputs(open))
   describe(`${name}: random kills`, () => randomKills(open))
 }

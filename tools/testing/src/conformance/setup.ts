@@ -171,6 +171,8 @@ export interface SetupOptions {
   /** How many slots each pool has. Defaults to 4. */
   readonly concurrency?: number
   readonly maxStuckHandlers?: number
+  /** The maximum size of an output, in bytes of JSON. Defaults to 1,000. */
+  readonly maxOutputBytes?: number
   readonly parent?: AbortSignal
   readonly locks?: 'quick' | 'usual'
   readonly codec?: PayloadCodec
@@ -190,6 +192,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     source = yieldNumbers,
     concurrency = 4,
     maxStuckHandlers = 10,
+    maxOutputBytes = 1_000,
     parent,
     locks = 'usual',
     codec,
@@ -248,7 +251,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
     const quarantine = createQuarantine({ clock, random: Math.random, maxProcesses: processes?.max ?? 0 })
-    const pool = testPool(broker, registry, consumer, { ...settings, quarantine, sink, maxOutputBytes: 1_000 })
+    const pool = testPool(broker, registry, consumer, { ...settings, quarantine, sink, maxOutputBytes })
     pools.push(pool)
     return pool
   }

@@ -21,6 +21,12 @@ export const RUN_ROWS = {
   meta: { ...ofRecord, type: 'hash', holds: "a run's state, its counts and its output" },
   definition: { ...ofRecord, type: 'string', holds: "a run's settings and the templates of its tasks" },
   tasks: { ...ofRun, type: 'set', holds: "a run's tasks that have not ended" },
+  inputs: {
+    ...ofRun,
+    type: 'hash',
+    holds: 'the inputs of these tasks that are larger than 64 KiB',
+    ends: 'a field is deleted when its task has ended and was counted; expires two days after the total timeout of the run at the latest',
+  },
   waiting: { ...ofRun, type: 'list', parts: ['stage'], holds: 'the items of a run that wait for a stage' },
   early: { ...ofRun, type: 'hash', holds: 'the results of a run that wait for an earlier one' },
   results: { ...ofRun, type: 'list', holds: "a run's results, until the reduction has run" },

@@ -5,12 +5,23 @@
 // interprets. A change writes the tasks and cancels that follow from it to the run's outbox. The same script claims these entries for its
 // caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
 import type { RunResult } from '@bullpen/contract'
+import { MAX_PASSED_BYTES, REFERENCE_MARK } from '@bullpen/engine/internal'
 import { GROUP } from '../outbox/claim-entries.ts'
 import { END_LETTERS } from './group-steps.ts'
 import { TIME } from './time.ts'
 
 /** The keys of a run that its scripts declare, in this order. */
-export const RUN_KEYS = ['base', 'meta', 'definition', 'tasks', 'early', 'results', 'errors', 'outbox'] as const
+export const RUN_KEYS = [
+  'base',
+  'meta',
+  'definition',
+  'tasks',
+  'inputs',
+  'early',
+  'results',
+  'errors',
+  'outbox',
+] as const
 
 /** The most entries that one call returns. A page of ends or items starts about as many tasks as it contains. */
 const MAX_CLAIMED = 1_000
@@ -59,7 +70,12 @@ local function write(command, key, ...)
 end
 local function write_entry(text) write('XADD', outbox, '*', 'e', text) end
 local function start(stage, position, value)
-  write('SADD', tasks, stage .. '.' .. position)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > ${MAX_PASSED_BYTES} then
+    write('HSET', inputs, name, value)
+    value = '${REFERENCE_MARK}' .. #value
+  end
   write_entry('i ' .. id .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
 end
 local function wait_for(stage, position, value)
@@ -148,7 +164,9 @@ local function end_item(stage, position, letter, value, now)
   end
 end
 local function end_task(stage, position, letter, value, now)
-  if redis.call('SREM', tasks, stage .. '.' .. position) == 0 then return end
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then return end
+  redis.call('HDEL', inputs, name)
   local is_completed = letter == '${END_LETTERS.completed}'
   if stage == 0 then
     set('isWaiting', '')
@@ -216,7 +234,7 @@ local function save(has_ended)
     for key in pairs(touched) do redis.call('PEXPIREAT', key, run.expiresAt) end
     return
   end
-  redis.call('UNLINK', tasks, early, results)
+  redis.call('UNLINK', tasks, inputs, early, results)
   for _, key in ipairs({ meta, definition, errors }) do redis.call('PEXPIRE', key, run.keepMs) end
   redis.call('PEXPIRE', outbox, math.max(number('keepMs'), ${OUTBOX_KEPT_MS}))
   redis.call('PUBLISH', channels .. 'ended', id)

@@ -35,7 +35,7 @@ if run.state ~= 'ended' then
   if not is_stopped then
     if now >= number('timeoutAt') then stop('run_timeout', 'run ' .. id, now) end
   elseif now >= run.stoppedAt + forcedEndMs then
-    redis.call('DEL', tasks)
+    redis.call('UNLINK', tasks, inputs)
     set('source', 'done')
     for stage = 1, stages do set('running' .. stage, 0) end
   end

@@ -1,10 +1,10 @@
 // Opens a broker on which tests run pipelines.
 import { randomBytes } from 'node:crypto'
 import { type RunId, TaskError } from '@bullpen/contract'
-import { createRunId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { createRunId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Run, RunSettings } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, gather, long, numbers, openSetup, QUEUE } from '../setup.ts'
+import { AFTER, gather, long, numbers, openSetup, plain, QUEUE } from '../setup.ts'
 
 export interface RunOptions extends Partial<Omit<RunSettings, 'id' | 'source' | 'reduce'>> {
   readonly count: number
@@ -19,6 +19,8 @@ export const stage = (concurrency: number, buffer = concurrency) => ({
   concurrency,
   buffer,
 })
+/** A stage whose tasks accept every input and output. */
+export const any = (concurrency: number, buffer = concurrency) => ({ ...stage(concurrency, buffer), task: plain.name })
 /** A stage in a queue whose tasks are never run. */
 export const idle = (concurrency: number, buffer = concurrency) => ({
   task: long.name,
@@ -48,7 +50,10 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
     }
     const tasks = [
       setup.create(numbers, { count }),
-      ...settings.stages.map(({ queue }) => ({ ...setup.create(long, { n: 0 }), input: undefined, queue })),
+      ...settings.stages.map(({ task, queue }) => {
+        const planned = task === plain.name ? setup.create(plain, {}) : setup.create(long, { n: 0 })
+        return { ...planned, input: undefined, queue }
+      }),
       setup.create(gather, { count }),
     ]
     await runs.start({ settings, tasks })
@@ -58,6 +63,16 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
     ...setup,
     runs,
     startRun: start,
+    /** Returns which keys of the run are stored, and how many tasks. Undefined if the broker has no keys. */
+    async kept(id: RunId) {
+      const keys = await setup.backend.keys?.()
+      if (keys === undefined) return undefined
+      const below = keys.map((key) => key.slice(key.lastIndexOf('}:') + 2))
+      return {
+        ofRun: below.filter((_, i) => keys[i]?.includes(`${id}}`)).toSorted(),
+        tasks: below.filter((name) => readTaskId(name.slice(name.indexOf(':') + 1)) !== undefined).length,
+      }
+    },
     async ended(id: RunId): Promise<Run> {
       const run = await runs.waitUntilEnded(id, AbortSignal.timeout(15_000))
       if (run?.state !== 'ended') throw new Error(`run ${id} has not ended: ${JSON.stringify(run)}`)

@@ -1,0 +1,30 @@
+// Adds the input that a pipeline run keeps to the job of the task that refers to it.
+import { keeperOf, runTaskName, withKeptInput } from '@bullpen/engine/internal'
+import type { Job } from 'bullmq'
+import { namespaceOf, runKeys } from '../../keys.ts'
+import { readKeptInput } from '../../scripts/jobs/read-kept-input.ts'
+import { runScriptOnClient } from '../../scripts/script.ts'
+import { clientOf } from './job-scripts.ts'
+
+export function hasKeptInput({ data }: Job): boolean {
+  return keeperOf(data) !== undefined
+}
+
+/**
+ * Adds the input to the job's data in this process, over the connection that fetched the job. Takes one round trip. If the run does not
+ * have the input any more, the data stays as it is, and the task cannot be decoded. Resolves with false if Redis could not be read.
+ */
+export async function addKeptInput(job: Job): Promise<boolean> {
+  const place = keeperOf(job.data)
+  if (place === undefined) return true
+  const { inputs } = runKeys(namespaceOf(job.queueQualifiedName), place.id)
+  const task = runTaskName(place.stage, place.position)
+  try {
+    const client = await clientOf(job)
+    const value = client && (await runScriptOnClient(client, readKeptInput, { inputs }, { task }))
+    job.data = withKeptInput(job.data, value)
+    return true
+  } catch {
+    return false
+  }
+}
