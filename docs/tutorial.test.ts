@@ -6,21 +6,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { createClient, http } from '@bullpen/client'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, expect, inject, it, onTestFinished } from 'vitest'
 import { report, welcome } from './tutorial/two-tasks/catalogue.ts'
 
 const project = mkdtempSync(join(tmpdir(), 'bullpen-tutorial-'))
 const key = randomUUID()
-const env = {
-  PATH: process.env['PATH'],
+const env = programEnv({
   REDIS_URL: inject('redisUrl'),
   BULLPEN_NAMESPACE: `tutorial-${key.slice(0, 8)}`,
   BULLPEN_API_KEYS: key,
   BULLPEN_API_PORT: '0',
   BULLPEN_API_METRICS_PORT: '0',
   BULLPEN_WORKER_PORT: '0',
-}
+})
 
 cpSync(join(import.meta.dirname, 'tutorial'), project, { recursive: true })
 symlinkSync(join(import.meta.dirname, '../node_modules'), join(project, 'node_modules'))

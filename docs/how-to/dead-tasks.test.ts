@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createApi } from '@bullpen/api'
 import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { createWorker } from '@bullpen/worker'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -60,7 +61,7 @@ async function invoicesAfterABadNight() {
   const dead = async () => (await client.countDead()).reduce((sum, { count }) => sum + count, 0)
   await eventually(async () => (await dead()) === TASKS, 30_000)
   return {
-    env: { PATH: process.env['PATH'], BULLPEN_API: url, BULLPEN_KEY: key, BULLPEN_BY: 'ann' },
+    env: programEnv({ BULLPEN_API: url, BULLPEN_KEY: key, BULLPEN_BY: 'ann' }),
     fix: () => (isFixed = true),
     isIdle: async () => (await client.list({ queue: 'invoices', status: 'waiting' }).next()).done,
   }

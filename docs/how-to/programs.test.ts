@@ -2,12 +2,13 @@
 import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { programEnv } from '@bullpen/testing'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 
 const programs = join(import.meta.dirname, 'programs')
 
 async function run(args: readonly string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const env = { PATH: process.env['PATH'], REDIS_URL: inject('redisUrl') }
+  const env = programEnv({ REDIS_URL: inject('redisUrl') })
   const child = spawn(process.execPath, args, { cwd: programs, env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   let [out, err] = ['', '']

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Accepted } from '@bullpen/contract'
+import { programEnv } from '@bullpen/testing'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 
 const KEY = 'process-key-0123456789'
@@ -10,8 +11,7 @@ const WITHIN = { timeout: 25_000, interval: 20 }
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
 function run(env: Record<string, string>, args: readonly string[] = []) {
-  const { PATH } = process.env
-  const child: ChildProcess = spawn(process.execPath, [MAIN, ...args], { env: { ...(PATH && { PATH }), ...env } })
+  const child: ChildProcess = spawn(process.execPath, [MAIN, ...args], { env: programEnv(env) })
   let output = ''
   let errors = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text) => (output += text))

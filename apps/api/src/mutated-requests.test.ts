@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import type { Accepted, ErrorCode } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
 import { catalogue, mathFactorial } from '@bullpen/tasks'
-import { seeds } from '@bullpen/testing'
+import { programEnv, seeds } from '@bullpen/testing'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { mutatedRequests } from './mutated-requests/mutations.fixture.ts'
@@ -46,16 +46,14 @@ interface RunningApi {
 let api: RunningApi
 
 beforeAll(async () => {
-  const { PATH = '' } = process.env
   const child = spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, MAIN], {
-    env: {
-      PATH,
+    env: programEnv({
       REDIS_URL: inject('redisUrl'),
       BULLPEN_API_KEYS: KEY,
       BULLPEN_API_PORT: '0',
       BULLPEN_API_METRICS_PORT: '0',
       BULLPEN_NAMESPACE: `mutated-${process.pid}`,
-    },
+    }),
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openProbes } from './probes.ts'
@@ -11,7 +12,7 @@ const PROGRAM = new URL('./first-start.fixture.ts', import.meta.url).pathname
 
 function run(env: Readonly<Record<string, string>>) {
   const redis = { REDIS_URL: inject('redisUrl'), BULLPEN_NAMESPACE: `t-${randomUUID().slice(0, 12)}` }
-  const child = spawn(process.execPath, [PROGRAM], { env: { PATH: process.env['PATH'], ...redis, ...env } })
+  const child = spawn(process.execPath, [PROGRAM], { env: programEnv({ ...redis, ...env }) })
   let output = ''
   child.stdout.on('data', (chunk) => (output += chunk))
   child.stderr.on('data', (chunk) => (output += chunk))

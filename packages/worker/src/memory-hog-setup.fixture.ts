@@ -5,7 +5,7 @@ import { openBroker } from '@bullpen/bullmq'
 import type { Log, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
-import { amount } from '@bullpen/testing'
+import { amount, programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { inject } from 'vitest'
 import { memoryHogTasks } from './memory-hog.fixture.ts'
@@ -35,7 +35,7 @@ export async function startMemoryHogWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openBroker({ redisUrl, namespace, queues: memoryHogTasks.queues, sizeLimit: 10_000, log: silent })
   const program = new URL('./memory-hog-worker.fixture.ts', import.meta.url).pathname
-  const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
+  const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: programEnv() })
   const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))
   let output = ''
   for (const stream of [worker.stdout, worker.stderr]) stream.on('data', (chunk) => (output += chunk))

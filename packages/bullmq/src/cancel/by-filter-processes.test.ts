@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -32,13 +33,14 @@ it('after the answer of a cancel by filter no process starts a matching task, no
     return id
   }
   const hits: TaskId[] = []
-  while (hits.length < 4_000) hits.push(...(await Promise.all(Array.from({ length: 500 }, () => enqueue(hit)))))
+  // A busy machine could not answer 500 commands at once within the time limit of a command.
+  while (hits.length < 4_000) hits.push(...(await Promise.all(Array.from({ length: 50 }, () => enqueue(hit)))))
 
   const start = () => {
     const begun = new Map<string, string>()
     const stopping = Promise.withResolvers<void>()
     const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], {
-      env: { PATH: process.env['PATH'] },
+      env: programEnv(),
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     onTestFinished(() => void child.kill('SIGKILL'))

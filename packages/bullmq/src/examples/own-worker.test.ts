@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { programEnv } from '@bullpen/testing'
 import { Queue } from 'bullmq'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { resultOf } from './result-of.fixture.ts'
@@ -9,7 +10,7 @@ it('the guide’s program runs a task and a job that is not a task yet, and ends
   const queue = new Queue('email', { connection })
   const program = new URL('./own-worker.fixture.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [program], {
-    env: { PATH: process.env['PATH'], REDIS_URL: connection.url },
+    env: programEnv({ REDIS_URL: connection.url }),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exit = once(child, 'exit')

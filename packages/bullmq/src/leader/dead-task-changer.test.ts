@@ -4,6 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -32,7 +33,7 @@ async function openGraves() {
     return id
   }
   const start = () => {
-    const env = { PATH: process.env['PATH'] }
+    const env = programEnv()
     const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], {
       env,
       stdio: ['ignore', 'ignore', 'inherit'],

@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Log, TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
-import { privateRedis } from '@bullpen/testing'
+import { privateRedis, programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -39,7 +39,7 @@ async function queueOfProcesses() {
     /** A process that is loaded; `run` starts its pool. */
     async load({ flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {}) {
       const child = spawn(process.execPath, [...flags, FIXTURE, redisUrl, namespace, ...args], {
-        env: { PATH: process.env['PATH'] },
+        env: programEnv(),
         stdio: ['pipe', 'pipe', 'inherit'],
       })
       onTestFinished(() => void child.kill('SIGKILL'))

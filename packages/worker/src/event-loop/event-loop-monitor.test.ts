@@ -8,6 +8,7 @@ import { checkSettings, WORKER_SETTINGS } from '@bullpen/config'
 import type { Log } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { blockingTasks, releaseFile } from './blocking-worker.fixture.ts'
@@ -30,7 +31,7 @@ async function worker(eventLoopStallWarning: string) {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openBroker({ redisUrl, namespace, queues: blockingTasks.queues, sizeLimit: 10_000, log: silent })
   const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace, eventLoopStallWarning], {
-    env: { PATH: process.env['PATH'] },
+    env: programEnv(),
   })
   let [output, stderr] = ['', '']
   child.stdout.on('data', (chunk) => (output += chunk))

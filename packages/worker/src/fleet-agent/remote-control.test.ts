@@ -6,6 +6,7 @@ import { openFleet } from '@bullpen/bullmq/internal'
 import type { Log, TaskId } from '@bullpen/contract'
 import { type CommandSpec, createTaskId } from '@bullpen/contract/internal'
 import { type CommandRecord, newTask } from '@bullpen/engine/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { slowTasks } from '../ignores-abort-worker.fixture.ts'
@@ -39,7 +40,7 @@ async function slowFleet() {
     /** A worker, once it is registered. */
     async start() {
       const before = new Set((await known()).map(({ worker }) => worker))
-      const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
+      const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], { env: programEnv() })
       let output = ''
       child.stdout.on('data', (chunk) => (output += chunk))
       child.stderr.on('data', (chunk) => (output += chunk))

@@ -30,8 +30,9 @@ export function openPrograms({ log, env: common }: { log: string; env: Readonly<
 
   return {
     async start(program, env = {}) {
+      const { PATH, NODE_COMPILE_CACHE } = process.env
       const child = fork(new URL(MAINS[program], import.meta.url), [], {
-        env: { PATH: process.env['PATH'], ...common, ...env },
+        env: { PATH, NODE_COMPILE_CACHE, ...common, ...env },
         execArgv: ['--import', EXIT_WITH_PARENT],
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       })

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { TaskId, TaskStatus } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { throttle } from '../../scripts/queue/throttle.ts'
@@ -186,7 +187,7 @@ it.each(KILLS)(
     const fixture = new URL('./worker.fixture.ts', import.meta.url).pathname
     const child = spawn(process.execPath, [fixture, proxy.url, namespace], {
       stdio: 'ignore',
-      env: { PATH: process.env['PATH'] },
+      env: programEnv(),
     })
     onTestFinished(() => void child.kill('SIGKILL'))
     proxy.arm({ scripts, when, onFault: () => void child.kill('SIGKILL') })
