@@ -70,7 +70,9 @@ export const pipeline: Drill = {
       text: `although workers and leaders are killed, and one is stopped for longer than its locks: ${runs.length} lists of ${files} files equal what md5sum prints; each file is counted once; only the runs' records are left, until they expire; Redis's memory does not grow with the number of files; restarts <= faults x concurrency of the stage (${most})`,
       atMost: {
         ...{ linesWrong: 0, misordered: 0, runsMiscounted: 0, undigested: 0, runKeysLeft: 0, tasksLeft: 0 },
-        ...{ faultsWithoutEffect: 0, restarted: most, effectsRepeated: most, memoryGrowthKiB: GROWTH_KIB },
+        ...{ restarted: most, effectsRepeated: most },
+        // A small run may end before its last fault, and before it has filled what Redis keeps of each queue.
+        ...(scale === 'full' && { faultsWithoutEffect: 0, memoryGrowthKiB: GROWTH_KIB }),
       },
     }
   },
@@ -163,15 +165,17 @@ async function digestOnce({ run, plan, directory, spanMs, client, random, setup 
   const startedAt = performance.now()
   const keep = `${plan.keepMs}ms` as const
   const handle = await client.startPipeline(pipeline, { directory, hasCursors }, { keep })
+  let hasEnded = false
   const untilEnded = async () => {
     const view = await handle.waitUntilEnded({ timeout: '10m' })
+    hasEnded = true
     const ms = Math.round(performance.now() - startedAt)
     return { view, ms, keysLeft: await keysLeft(setup, handle.id, plan) }
   }
   const [ended, samples, disturbance] = await Promise.all([
     untilEnded(),
     sampler.sample(handle),
-    faults === undefined ? UNDISTURBED : inflict(faults, spanMs, setup, random),
+    faults === undefined ? UNDISTURBED : inflict(faults, spanMs, { setup, random, hasEnded: () => hasEnded }),
   ])
   await untilIdle(IDLE_WITHIN_MS)
   const counts = await Promise.all(QUEUES.map((queue) => broker.counts(queue)))

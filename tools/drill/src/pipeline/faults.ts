@@ -22,6 +22,13 @@ export interface Disturbance {
   readonly faultsWithoutEffect: number
 }
 
+export interface DisturbedRun {
+  readonly setup: DrillSetup
+  readonly random: Random
+  /** Returns whether the run has ended, so that no fault waits for its tasks any more. */
+  readonly hasEnded: () => boolean
+}
+
 type Fault = 'kill' | 'kill leader' | 'stop'
 
 /** How long a fault waits for a worker that runs a task. After another fault, an ordered run may stand still until its items are recovered. */
@@ -34,8 +41,7 @@ const WITHIN_MS = 30_000
 export async function inflict(
   { kills, leaderKills, stopMs }: Faults,
   spanMs: number,
-  setup: DrillSetup,
-  random: Random,
+  { setup, random, hasEnded }: DisturbedRun,
 ): Promise<Disturbance> {
   const { fleet, leader, effects } = setup
   const interruptions: Interruption[] = []
@@ -53,7 +59,7 @@ export async function inflict(
       paused = await choose()
       paused?.pause()
       running = paused === undefined ? [] : interruptedBy(effects(), paused.name, Date.now())
-      return running.length > 0
+      return running.length > 0 || (paused !== undefined && hasEnded())
     })
     if (paused === undefined) throw new Error(`there was no worker to kill within ${WITHIN_MS} ms`)
     if (running.length === 0) faultsWithoutEffect++
