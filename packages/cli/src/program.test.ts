@@ -521,6 +521,25 @@ const GROUP = {
   ...{ createdAt: '2026-01-01T00:00:00.000Z', timeoutAt: '2026-01-08T00:00:00.000Z' },
 }
 
+const RUN = {
+  ...{ id: 'run-01jd3v7n8q0000000000000000', pipeline: 'files.digest-tree', state: 'ended', result: 'completed' },
+  source: { task: 'files.walk', queue: 'io', state: 'done', emitted: 1, segments: 1, taskId: ID },
+  stages: [
+    {
+      task: 'files.digest',
+      queue: 'cpu',
+      concurrency: 20,
+      waiting: 0,
+      running: 0,
+      completed: 1,
+      dropped: 0,
+      failed: 0,
+    },
+  ],
+  ...{ onError: 'cancel', results: 1, errors: 0, by: 'ann' },
+  ...{ startedAt: '2026-01-01T00:00:00.000Z', timeoutAt: '2026-01-08T00:00:00.000Z' },
+}
+
 describe('help', () => {
   test('lists every command, option and exit code, and explains each command', async () => {
     const { code, out, err } = await run(nowhere, ['--help'])
@@ -554,6 +573,10 @@ describe('help', () => {
       'GET /v1/schedules/nightly-report?next=10': [200, SCHEDULE],
       'POST /v1/schedules': [201, { action: 'created', schedule: SCHEDULE }],
       'POST /v1/schedules/sync?dryRun=false': [200, { dryRun: false, changes: [CREATED] }],
+      'POST /v1/runs': [201, RUN],
+      [`GET /v1/runs/${RUN.id}`]: [200, RUN],
+      [`GET /v1/runs/${RUN.id}?wait=30`]: [200, RUN],
+      [`POST /v1/runs/${RUN.id}/cancel`]: [200, RUN],
       'POST /v1/groups': [201, GROUP],
       [`GET /v1/groups/${GROUP.id}?wait=30`]: [200, GROUP],
       [`POST /v1/groups/${GROUP.id}/tasks`]: [202, { start: 0, count: 1, ids: [ID] }],

@@ -15,6 +15,7 @@ import { limit, pause, resize, resume, stop } from './commands/fleet/fleet-contr
 import { groups } from './commands/groups/groups.ts'
 import { list } from './commands/list.ts'
 import { queues } from './commands/queues.ts'
+import { runs } from './commands/runs/runs.ts'
 import { schedules } from './commands/schedules/schedules.ts'
 import { show } from './commands/show.ts'
 import { watch } from './commands/watch.ts'
@@ -46,6 +47,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   cancel,
   dead,
   groups,
+  runs,
   schedules,
   fleet,
   queues,

@@ -1,7 +1,7 @@
 // Reads a task's input as JSON from the command line or standard input.
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { isSystemError } from '../bulk/source.ts'
+import { isSystemError, openSource } from '../bulk/source.ts'
 import { unsendable } from './json-value.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -17,15 +17,21 @@ type InputSource = 'INPUT' | '--input'
  */
 export async function readInput(source: InputSource, text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
-  if (text === '-') return parseJsonInput('standard input', decodeUtf8(await readAll(stdin)), EXPECTED)
+  if (text === '-') return await readInputFile(text, stdin)
   return parseJsonInput(source, text, `${EXPECTED}, or - to read it from standard input`)
 }
 
-async function readAll(stdin: Readable): Promise<Uint8Array> {
+/** Parses all of a file, or of `stdin` if `file` is `-`. @throws UsageError if it cannot be read or sent as JSON. */
+export async function readInputFile(file: string, stdin: Readable): Promise<unknown> {
+  const source = file === '-' ? 'standard input' : file
+  return parseJsonInput(source, decodeUtf8(await readAll(await openSource(file, stdin), source), source), EXPECTED)
+}
+
+async function readAll(stream: Readable, source: string): Promise<Uint8Array> {
   try {
-    return await buffer(stdin)
+    return await buffer(stream)
   } catch (error) {
-    throw isSystemError(error) ? new UsageError(`cannot read standard input: ${error.message}`) : error
+    throw isSystemError(error) ? new UsageError(`cannot read ${source}: ${error.message}`) : error
   }
 }
 
@@ -48,10 +54,10 @@ function parseJson(source: string, text: string, expected: string): unknown {
   }
 }
 
-function decodeUtf8(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array, source: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw new UsageError('standard input is not valid UTF-8')
+    throw new UsageError(`${source} is not valid UTF-8`)
   }
 }

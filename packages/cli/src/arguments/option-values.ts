@@ -14,6 +14,7 @@ import {
   KEY_RELEASES,
   limitMs,
   MAX_PRIORITY,
+  millisecondsOrZero,
   millisecondsWithin,
   suggestion,
   TASK_STATUSES,
@@ -28,6 +29,12 @@ export function parseDuration(option: string, text: string | undefined, longest?
     throw new UsageError(`${option} is '${text}'; the maximum is ${longest}`)
   }
   return text as Duration
+}
+
+/** Like {@link parseDuration}, but accepts zero with a unit. */
+export function parseDurationOrZero(option: string, text: string | undefined, longest: Duration): Duration | undefined {
+  const isZero = text !== undefined && asUsageError(() => millisecondsOrZero(text, option)) === 0
+  return isZero ? (text as Duration) : parseDuration(option, text, longest)
 }
 
 export function parseDurationWithin(option: string, text: string | undefined, range: DurationRange) {

@@ -137,6 +137,16 @@ export const OPTIONS = {
     value: 'INPUT',
     help: "the JSON that replaces the task's input, or - to read it from standard input",
   },
+  'input-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'read the input as JSON from FILE, or from standard input if FILE is -',
+  },
+  id: {
+    type: 'string',
+    value: 'ID',
+    help: 'the id of the run, run- and a ULID in lower case; a repeated start with the same id starts nothing',
+  },
   'after-compensation': {
     type: 'boolean',
     help: 'retry even if compensations have undone steps of the task',

@@ -3,6 +3,7 @@ import { DEAD_FILTER_OPTIONS } from '../arguments/dead-filter.ts'
 import { ATTEMPT_OPTIONS, type OptionHelp, type OptionName } from '../arguments/options.ts'
 import { FLEET_COMMANDS } from './fleet/fleet-command-table.ts'
 import { GROUPS_COMMAND } from './groups/groups-usage.ts'
+import { RUNS_COMMAND } from './runs/runs-usage.ts'
 import { SCHEDULES_COMMAND } from './schedules/schedules-usage.ts'
 
 export interface Command {
@@ -209,6 +210,7 @@ export const COMMANDS = {
     ],
   },
   groups: GROUPS_COMMAND,
+  runs: RUNS_COMMAND,
   schedules: SCHEDULES_COMMAND,
   ...FLEET_COMMANDS,
   doctor: {

@@ -16,6 +16,8 @@ const ERASE_LINE = '\r\u001b[2K'
 
 export interface Output {
   readonly json: boolean
+  /** Whether {@link Output.progress} prints anything. */
+  readonly isLive: boolean
   /**
    * Prints a response as JSON if --json is set, and otherwise as lines of text. Resolves to false if the reader has closed the
    * pipe, as `head` does. @throws OutputError.
@@ -36,6 +38,7 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
   const columns = terminalWidth(stdout)
   return {
     json,
+    isLive: terminalWidth(stderr) !== undefined && !json,
     answer: (answer, lines) => {
       const all = json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })
       return writeText(stdout, all.map((line) => `${line}\n`).join(''))

@@ -1,0 +1,130 @@
+// bullpen runs: lists, shows, starts, awaits, cancels and deletes the runs of pipelines, and prints their errors.
+import { milliseconds } from '@bullpen/contract'
+import { PAGINATION } from '@bullpen/contract/internal'
+import { readInput, readInputFile } from '../../arguments/json-input.ts'
+import { parseChoice, parseCount, parseDuration, parseDurationOrZero } from '../../arguments/option-values.ts'
+import type { OptionName } from '../../arguments/options.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../../exit-codes.ts'
+import { plain } from '../../output/format.ts'
+import { runErrorLine, runLines, runListLines } from '../../output/tasks/run-text.ts'
+import type { CommandContext } from '../command-context.ts'
+import { MAX_WAIT } from '../wait-for-task.ts'
+import { RUN_ACTIONS, type RunActionName } from './runs-usage.ts'
+import { waitForRun } from './wait-for-run.ts'
+
+interface Action {
+  /** The options that the action accepts, in addition to those that every command accepts. */
+  readonly options: readonly OptionName[]
+  /** The arguments after the action, of which the last one may be optional. */
+  readonly usage: '' | 'ID' | 'PIPELINE [INPUT | -]'
+  readonly run: (context: CommandContext, id: string, input: string | undefined) => Promise<ExitCode>
+}
+
+const ACTIONS: Readonly<Record<RunActionName, Action>> = {
+  list: { options: ['limit'], usage: '', run: list },
+  show: { options: [], usage: 'ID', run: show },
+  start: {
+    options: ['input-file', 'id', 'total-timeout', 'keep', 'wait', 'by'],
+    usage: 'PIPELINE [INPUT | -]',
+    run: start,
+  },
+  wait: { options: ['timeout'], usage: 'ID', run: wait },
+  errors: { options: ['limit'], usage: 'ID', run: errors },
+  cancel: { options: ['wait', 'by'], usage: 'ID', run: cancel },
+  delete: { options: ['by'], usage: 'ID', run: remove },
+}
+
+const COMMON = ['api', 'key', 'json', 'help', 'version']
+const LONGEST_RUN = '30d'
+
+export async function runs(context: CommandContext): Promise<ExitCode> {
+  const [word = 'list', id, input] = context.positionals
+  const { usage, options, run } = ACTIONS[parseChoice('ACTION', word, RUN_ACTIONS)]
+  const expected = `expected bullpen runs ${word} ${usage}`.trimEnd()
+  if (usage !== '' && id === undefined) throw new UsageError(`missing argument; ${expected}`)
+  const extraArgument = usage === '' ? id : usage === 'ID' ? input : undefined
+  if (extraArgument !== undefined) throw new UsageError(`unexpected argument '${extraArgument}'; ${expected}`)
+  const accepted: readonly string[] = [...options, ...COMMON]
+  const extra = Object.keys(context.values).find((option) => !accepted.includes(option))
+  if (extra !== undefined) throw new UsageError(`'bullpen runs ${word}' does not accept --${extra}`)
+  return await run(context, id ?? '', input)
+}
+
+async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {
+  const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit, PAGINATION.max)
+  const found = await connect().listRuns(limit === undefined ? {} : { limit })
+  await out.answer({ runs: found }, (layout) => runListLines(found, layout))
+  if (found.length === 0) out.remark('every run has ended')
+  return EXIT.success
+}
+
+async function show({ connect, out }: CommandContext, id: string): Promise<ExitCode> {
+  const found = await connect().run(id).describe()
+  await out.answer(found, (layout) => runLines(found, layout))
+  return EXIT.success
+}
+
+async function start(context: CommandContext, pipeline: string, text: string | undefined): Promise<ExitCode> {
+  const { values, connect, by, stdin, out } = context
+  const { id, 'input-file': file } = values
+  const totalTimeout = parseDuration('--total-timeout', values['total-timeout'], LONGEST_RUN)
+  const keep = parseDurationOrZero('--keep', values.keep, LONGEST_RUN)
+  const waitFor = parseDuration('--wait', values.wait, MAX_WAIT)
+  if (file !== undefined && text !== undefined) throw new UsageError('INPUT and --input-file cannot be combined')
+  const input = file === undefined ? await readInput('INPUT', text, stdin) : await readInputFile(file, stdin)
+  const client = connect()
+  const run = await client.startPipelineNamed(pipeline, input, {
+    ...(id !== undefined && { id }),
+    ...(totalTimeout !== undefined && { totalTimeout }),
+    ...(keep !== undefined && { keep }),
+    ...(by !== undefined && { by }),
+  })
+  if (waitFor !== undefined) {
+    // The id is printed before the wait, so that the user has it even if the wait is interrupted.
+    await out.answer({ id: run.id }, () => [`${plain(run.id)}  started`])
+    return await waitForRun(out, client, run, { timeoutMs: milliseconds(waitFor), expected: 'completed' })
+  }
+  const found = await run.describe()
+  await out.answer(found, (layout) => runLines(found, layout))
+  return EXIT.success
+}
+
+async function wait({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
+  const timeout = parseDuration('--timeout', values.timeout, MAX_WAIT)
+  const client = connect()
+  const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
+  return await waitForRun(out, client, client.run(id), { timeoutMs, expected: 'completed' })
+}
+
+async function errors({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
+  let left = values.limit === undefined ? Number.POSITIVE_INFINITY : parseCount('--limit', values.limit)
+  let found = 0
+  for await (const error of connect().run(id).errors()) {
+    if (left-- <= 0) break
+    found++
+    if (!(await out.answer(error, (layout) => [runErrorLine(error, layout)]))) break
+  }
+  if (found === 0) out.remark('the run has collected no errors')
+  return EXIT.success
+}
+
+async function cancel({ values, connect, by, out }: CommandContext, id: string): Promise<ExitCode> {
+  const waitFor = parseDuration('--wait', values.wait, MAX_WAIT)
+  const client = connect()
+  const run = client.run(id)
+  const found = await run.cancel(by === undefined ? {} : { by })
+  if (waitFor !== undefined) {
+    return await waitForRun(out, client, run, { timeoutMs: milliseconds(waitFor), expected: 'any result' })
+  }
+  await out.answer(found, (layout) => runLines(found, layout))
+  return EXIT.success
+}
+
+async function remove({ connect, by, out }: CommandContext, id: string): Promise<ExitCode> {
+  await connect()
+    .run(id)
+    .delete(by === undefined ? {} : { by })
+  await out.answer({ id }, () => [`${plain(id)}  deleted`])
+  return EXIT.success
+}
