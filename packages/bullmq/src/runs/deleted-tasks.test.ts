@@ -14,13 +14,16 @@ import { openTargetQueues } from '../outbox/target-queues.ts'
 
 const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
 
+/** The leader would forward what the end of a task has stored. */
+const NOT_LEADING = { leads: false }
+
 /** A queue with a task of a run, and a world behind a proxy that has fetched the task. */
 async function withRunningTask() {
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const proxy = await scriptProxy(redisUrl)
-  const world = await openWorld(redisUrl, namespace)
-  const faulty = await openWorld(proxy.url, namespace)
+  const world = await openWorld(redisUrl, namespace, NOT_LEADING)
+  const faulty = await openWorld(proxy.url, namespace, NOT_LEADING)
   const targets = openTargetQueues({ redis: world.redis, namespace, now: Date.now })
   onTestFinished(async () => {
     await targets.close()
