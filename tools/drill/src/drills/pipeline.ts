@@ -35,7 +35,7 @@ const PLANS = {
     ],
   },
   full: {
-    ...{ files: 20_000, processes: 4, slots: 10, sampleMs: 100, keepMs: 5_000, awaitsExpiry: true },
+    ...{ files: 20_000, processes: 4, slots: 10, sampleMs: 100, keepMs: 10_000, awaitsExpiry: true },
     runs: [
       { pipeline: digestTree, hasCursors: false },
       { pipeline: digestTree, hasCursors: false, faults: { kills: 3, leaderKills: 1, stopMs: 15_000 } },
