@@ -41,7 +41,9 @@ export function streamPipeline(
   let returned = false
   const close = async (): Promise<void> => {
     returned = true
-    await (await opened)?.close()
+    // If the run could not start, `next` has reported why.
+    const sink = await opened?.catch(() => undefined)
+    await sink?.close()
   }
   return {
     async next() {

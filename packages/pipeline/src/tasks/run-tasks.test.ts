@@ -100,6 +100,12 @@ describe('a pipeline of tasks in one process', () => {
     expect(yielded).toBeLessThanOrEqual(5 + 6 + 2)
   })
 
+  test('that cannot start rejects the first result of its stream, and can then be closed', async () => {
+    const stream = streamPipeline(squares, { upTo: 0.5 }, { handlers })
+    expect(await failure(stream.next())).toMatchObject({ code: 'invalid_input' })
+    expect(await stream.return?.()).toEqual({ done: true, value: undefined })
+  })
+
   test('works on as many items at a time as the concurrency of a stage allows', async () => {
     let [running, most] = [0, 0]
     const all = Promise.withResolvers<void>()
@@ -367,6 +373,21 @@ describe('a source in one process', () => {
     }
     expect(await runPipeline(squares, { upTo: 5 }, { handlers: withHandlers({ source }) })).toEqual(upTo(5))
     expect(runs).toBe(2)
+  })
+
+  test('waits for its stages for as long as it takes, and is not run again', async () => {
+    let runs = 0
+    const source = function* (most: number) {
+      runs++
+      for (let n = 0; n < most; n++) yield { n }
+    }
+    // Across a fleet, a source waits in its slot for at most a second.
+    const stage = async ({ input }: TaskContext<typeof square>) => {
+      if (input.n === 0) await new Promise((resolve) => setTimeout(resolve, 1_100))
+      return { n: input.n ** 2 }
+    }
+    expect(await runPipeline(squares, { upTo: 20 }, { handlers: withHandlers({ source, stage }) })).toEqual(upTo(20))
+    expect(runs).toBe(1)
   })
 
   test('resumes after its last cursor', async () => {
