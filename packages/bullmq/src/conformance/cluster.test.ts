@@ -1,9 +1,22 @@
-// The suites that every broker must pass, on a Redis Cluster of three real nodes.
+// The suites that every broker must pass, on a Redis Cluster of three real nodes. A full run has all of them. Otherwise, those whose
+// cases use one queue run on a single Redis only (conformance.test.ts), because all keys of a queue are in one slot of one node. The
+// last test shows that each script ran here nevertheless.
+import { createHash } from 'node:crypto'
 import type { OpenBackend } from '@bullpen/testing'
 import { brokerConformance, privateCluster } from '@bullpen/testing'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, inject, it } from 'vitest'
 import { prefixOf } from '../keys.ts'
+import { ownScripts } from '../scripts/all-scripts.fixture.ts'
 import { keepRenewalThread, newNamespace, openBullmqOn } from './backend.fixture.ts'
+
+/** Suites of one queue that run here nevertheless, because they run scripts that no other suite runs. */
+const SAMPLE: readonly string[] = [
+  'the record of a task',
+  'the verdict on an attempt',
+  'steps',
+  'limits of an API key',
+  'a search for dead tasks',
+]
 
 const cluster = await privateCluster()
 afterAll(() => cluster.end())
@@ -27,8 +40,32 @@ const openOnCluster: OpenBackend = async (options) => {
 }
 
 keepRenewalThread(cluster.url)
-brokerConformance('BullMQ on a cluster', openOnCluster)
+brokerConformance('BullMQ on a cluster', openOnCluster, {
+  only: ({ title, within }) => inject('scale') === 'full' || within === 'several slots' || SAMPLE.includes(title),
+})
 
 it('the queues of these tests were on all three nodes', () => {
   expect(Math.min(...queuesOn)).toBeGreaterThan(0)
+})
+
+/** Scripts that no case of the suites runs for certain. */
+const NOT_RUN: ReadonlySet<string> = new Set([
+  // the fleet's, which redis/cluster.test.ts runs on a cluster
+  ...['announce-command', 'apply-enqueue-rate', 'apply-settings', 'leave-fleet', 'read-commands', 'read-workers'],
+  ...['respond-to-command', 'store-command', 'worker-heartbeat'],
+  // of rates that several processes share, and of runs that wait for their leader
+  ...['lease-tokens', 'visit-run'],
+  // repairs of what another program has changed
+  ...['correct-sums', 'find-drift', 'find-unindexed-dead', 'index-dead', 'prune-fingerprint', 'read-unfinished'],
+  ...['repair-entries', 'repair-totals', 'delete-orphans', 'count-remaining', 'read-time', 'read-cancel-reply'],
+])
+
+it('every other script has run on the cluster, where a script that touches a second slot fails', async () => {
+  const missing: string[] = []
+  for (const { name, lua } of ownScripts) {
+    const sha = createHash('sha1').update(lua).digest('hex')
+    const replies = await Promise.all(cluster.nodes.map((node) => node.ask('SCRIPT', 'EXISTS', sha)))
+    if (!replies.flat().includes(':1')) missing.push(name.replace('bullpen:', ''))
+  }
+  expect(missing.filter((name) => !NOT_RUN.has(name))).toEqual([])
 })

@@ -47,49 +47,72 @@ import { records } from './records.ts'
 import { schedules } from './schedules.ts'
 import { steps } from './steps.ts'
 
-export function brokerConformance(name: string, open: OpenBackend): void {
-  describe(`${name}: the record of a task`, () => records(open))
-  describe(`${name}: idempotency keys`, () => idempotencyKeys(open))
-  describe(`${name}: expected starts`, () => expectedStarts(open))
-  describe(`${name}: unique keys`, () => uniqueKeys(open))
-  describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
-  describe(`${name}: repeated calls`, () => repeats(open))
-  describe(`${name}: limits`, () => limits(open))
-  describe(`${name}: limits of an API key`, () => apiKeyLimits(open))
-  describe(`${name}: enqueueing several tasks at once`, () => bulk(open))
-  describe(`${name}: priorities`, () => priorities(open))
-  describe(`${name}: the verdict on an attempt`, () => verdicts(open))
-  describe(`${name}: retries`, () => retryPolicies(open))
-  describe(`${name}: random retry policies`, () => randomPolicies(open))
-  describe(`${name}: cancelling a task`, () => cancels(open))
-  describe(`${name}: a cancel by filter`, () => filteredCancels(open))
-  describe(`${name}: dead tasks`, () => deadTasks(open))
-  describe(`${name}: a search for dead tasks`, () => deadTaskSearches(open))
-  describe(`${name}: a request to retry or delete dead tasks`, () => deadTaskRequests(open))
-  describe(`${name}: follow-up tasks`, () => followUps(open))
-  describe(`${name}: compensation`, () => compensation(open))
-  describe(`${name}: registered follow-ups`, () => registeredFollowUps(open))
-  describe(`${name}: follow-ups of definitions`, () => definedFollowUps(open))
-  describe(`${name}: random follow-ups`, () => randomFollowUps(open))
-  describe(`${name}: interruptions`, () => interruptions(open))
-  describe(`${name}: steps`, () => steps(open))
-  describe(`${name}: schedules`, () => schedules(open))
-  describe(`${name}: events`, () => events(open))
-  describe(`${name}: creating groups`, () => groupRecords(open))
-  describe(`${name}: members of groups`, () => groupMembers(open))
-  describe(`${name}: ends of groups`, () => groupEnds(open))
-  describe(`${name}: cancelling groups`, () => groupCancels(open))
-  describe(`${name}: pools for one group`, () => onlineGroups(open))
-  describe(`${name}: events of groups`, () => groupEvents(open))
-  describe(`${name}: payloads`, () => payloads(open))
-  describe(`${name}: listing and waiting`, () => listings(open))
-  describe(`${name}: retention`, () => retention(open))
-  describe(`${name}: orphans`, () => orphans(open))
-  describe(`${name}: pools`, () => pools(open))
-  describe(`${name}: drains`, () => drains(open))
-  describe(`${name}: faults`, () => faults(open))
-  describe(`${name}: quarantine`, () => quarantine(open))
-  describe(`${name}: the run of a pipeline`, () => pipelineRuns(open))
-  describe(`${name}: large inputs of a pipeline`, () => largeInputs(open))
-  describe(`${name}: random kills`, () => randomKills(open))
+interface Suite {
+  readonly title: string
+  readonly define: (open: OpenBackend) => void
+  /**
+   * `one queue` if its cases need no keys but a queue's, which are in one slot of a cluster. Those of other queues, of the namespace,
+   * of groups and of runs are in other slots.
+   */
+  readonly within: 'one queue' | 'several slots'
+}
+
+const SUITES: readonly Suite[] = [
+  { title: 'the record of a task', define: records, within: 'one queue' },
+  { title: 'idempotency keys', define: idempotencyKeys, within: 'one queue' },
+  { title: 'expected starts', define: expectedStarts, within: 'one queue' },
+  { title: 'unique keys', define: uniqueKeys, within: 'one queue' },
+  { title: 'the model of unique keys', define: uniqueKeysModel, within: 'one queue' },
+  { title: 'repeated calls', define: repeats, within: 'one queue' },
+  { title: 'limits', define: limits, within: 'one queue' },
+  { title: 'limits of an API key', define: apiKeyLimits, within: 'one queue' },
+  { title: 'enqueueing several tasks at once', define: bulk, within: 'one queue' },
+  { title: 'priorities', define: priorities, within: 'one queue' },
+  { title: 'the verdict on an attempt', define: verdicts, within: 'one queue' },
+  { title: 'retries', define: retryPolicies, within: 'one queue' },
+  { title: 'random retry policies', define: randomPolicies, within: 'one queue' },
+  { title: 'cancelling a task', define: cancels, within: 'one queue' },
+  { title: 'a cancel by filter', define: filteredCancels, within: 'several slots' },
+  { title: 'dead tasks', define: deadTasks, within: 'one queue' },
+  { title: 'a search for dead tasks', define: deadTaskSearches, within: 'one queue' },
+  { title: 'a request to retry or delete dead tasks', define: deadTaskRequests, within: 'several slots' },
+  { title: 'follow-up tasks', define: followUps, within: 'several slots' },
+  { title: 'compensation', define: compensation, within: 'several slots' },
+  { title: 'registered follow-ups', define: registeredFollowUps, within: 'several slots' },
+  { title: 'follow-ups of definitions', define: definedFollowUps, within: 'several slots' },
+  { title: 'random follow-ups', define: randomFollowUps, within: 'several slots' },
+  { title: 'interruptions', define: interruptions, within: 'one queue' },
+  { title: 'steps', define: steps, within: 'one queue' },
+  { title: 'schedules', define: schedules, within: 'several slots' },
+  { title: 'events', define: events, within: 'several slots' },
+  { title: 'creating groups', define: groupRecords, within: 'several slots' },
+  { title: 'members of groups', define: groupMembers, within: 'several slots' },
+  { title: 'ends of groups', define: groupEnds, within: 'several slots' },
+  { title: 'cancelling groups', define: groupCancels, within: 'several slots' },
+  { title: 'pools for one group', define: onlineGroups, within: 'several slots' },
+  { title: 'events of groups', define: groupEvents, within: 'several slots' },
+  { title: 'payloads', define: payloads, within: 'one queue' },
+  { title: 'listing and waiting', define: listings, within: 'one queue' },
+  { title: 'retention', define: retention, within: 'one queue' },
+  { title: 'orphans', define: orphans, within: 'several slots' },
+  { title: 'pools', define: pools, within: 'one queue' },
+  { title: 'drains', define: drains, within: 'one queue' },
+  { title: 'faults', define: faults, within: 'one queue' },
+  { title: 'quarantine', define: quarantine, within: 'one queue' },
+  { title: 'the run of a pipeline', define: pipelineRuns, within: 'several slots' },
+  { title: 'large inputs of a pipeline', define: largeInputs, within: 'several slots' },
+  { title: 'random kills', define: randomKills, within: 'one queue' },
+]
+
+interface ConformanceOptions {
+  /** Chooses the suites. By default, all of them run. */
+  readonly only?: (suite: Pick<Suite, 'title' | 'within'>) => boolean
+}
+
+export function brokerConformance(
+  name: string,
+  open: OpenBackend,
+  { only = () => true }: ConformanceOptions = {},
+): void {
+  for (const suite of SUITES.filter(only)) describe(`${name}: ${suite.title}`, () => suite.define(open))
 }
