@@ -67,6 +67,8 @@ it.each(cases(WORK))('a run has the same output if a process dies $when the scri
   const world = await openRunWorld({ count: 9 })
   const proxy = await openProxy()
   await world.open().start()
+  // The source has emitted its first items, so that the process dies while it runs a stage.
+  await world.open().runTasks()
   await untilDeath(proxy, fault, world.open(proxy.url).work)
   await world.open().work()
   expect(await world.outputOf()).toEqual(world.output)
@@ -79,9 +81,10 @@ it.each(cases(WORK))('a run has the same output if a process dies $when the scri
 it.each(cases({ ...WORK, 'stores the rule': storeRuleScript.lua }))(
   'a run that takes some results has the same output if a process dies $when the script that $step',
   async (fault) => {
-    const world = await openRunWorld({ count: 50, take: 3 })
+    const world = await openRunWorld({ count: 50, take: 8 })
     const proxy = await openProxy()
     await world.open().start()
+    await world.open().runTasks()
     await untilDeath(proxy, fault, world.open(proxy.url).work)
     await world.open().work()
     expect(await world.outputOf()).toEqual(world.output)
