@@ -34,7 +34,9 @@ export const ROOMS = [
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
   { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
   { room: 'packages/client', allow: CONTRACT, noNode: true },
-  { room: 'packages/pipeline', allow: ENGINE, noNode: true },
+  { room: 'packages/pipeline/src/tasks', allow: ENGINE, noNode: true },
+  // A pipeline of functions does not load the engine.
+  { room: 'packages/pipeline', allow: CONTRACT, except: ['packages/pipeline/src/tasks/**'], noNode: true },
   { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
   {
     room: 'packages/api',
