@@ -1,5 +1,5 @@
 // Computes what the run of a random pipeline may return, with plain arrays and functions, and compares it with what a run has returned.
-import type { Run, RunError } from '@bullpen/engine/internal'
+import { MAX_PASSED_BYTES, type Run, type RunError } from '@bullpen/engine/internal'
 import { expect } from 'vitest'
 import type { PlannedRun } from './program.fixture.ts'
 
@@ -11,16 +11,21 @@ export interface Item {
   readonly value: number
   /** How many stages the item has passed. */
   readonly passed: number
+  /** Makes the item large on its way. Results are without it. */
+  readonly padding: string
 }
 
+const LARGE = 'x'.repeat(MAX_PASSED_BYTES)
+
 /** What the source yields at a position. */
-export function yieldedAt(run: number, at: number): Item {
-  return { run, at, value: 7 * at, passed: 0 }
+export function yieldedAt({ largeEvery }: Pick<PlannedRun, 'largeEvery'>, run: number, at: number): Item {
+  const isLarge = largeEvery !== undefined && at % largeEvery === 0
+  return { run, at, value: 7 * at, passed: 0, padding: isLarge ? LARGE : '' }
 }
 
 /** What a stage makes of an item. */
 export function transform({ value, passed, ...item }: Item): Item {
-  return { ...item, value: (31 * value + passed) % 1_000_003, passed: passed + 1 }
+  return { ...item, value: (31 * value + passed + item.padding.length) % 1_000_003, passed: passed + 1 }
 }
 
 export interface Failure {
@@ -40,7 +45,8 @@ export interface Expected {
 }
 
 /** What the run would return if it were neither stopped nor disturbed. */
-export function expectedOf({ count, source, stages, faults }: PlannedRun, number: number): Expected {
+export function expectedOf(planned: PlannedRun, number: number): Expected {
+  const { count, source, stages, faults } = planned
   const { fails } = source
   const sourceFails = fails?.isFinal === true && fails.at < count
   const yielded = sourceFails ? fails.at : count
@@ -50,12 +56,12 @@ export function expectedOf({ count, source, stages, faults }: PlannedRun, number
   const calls = new Set<string>()
   for (let at = 0; at < yielded; at++) {
     const passed = pass(at)
-    if (passed !== undefined) results.push(passed)
+    if (passed !== undefined) results.push({ ...passed, padding: '' })
   }
   return { yielded, sourceFails, results, failures, stages: counts, calls }
 
   function pass(at: number): Item | undefined {
-    let item = yieldedAt(number, at)
+    let item = yieldedAt(planned, number, at)
     for (const [i, count] of counts.entries()) {
       const name = `${i + 1}.${at}`
       calls.add(name)

@@ -22,7 +22,7 @@ import type { PlannedRun } from './program.fixture.ts'
 export const QUEUES = ['first', 'second'] as const
 
 const input = z.object({ run: z.int() })
-const item = z.object({ run: z.int(), at: z.int(), value: z.int(), passed: z.int() })
+const item = z.object({ run: z.int(), at: z.int(), value: z.int(), passed: z.int(), padding: z.string() })
 /** Calls that time out on a busy machine must not exhaust the attempts. */
 const retry = { maxAttempts: 20, backoff: { initialDelay: '5ms', maxDelay: '50ms', jitter: 0 } } as const
 const ofStage = { input: item, output: item.optional(), timeout: '10s', retry } as const
@@ -83,13 +83,16 @@ export function handlersOf(runs: readonly { readonly planned: PlannedRun; readon
       [first.name]: defineHandler(first, import.meta.url, handle),
       [second.name]: defineHandler(second, import.meta.url, handle),
       [source.name]: defineSourceHandler(source, import.meta.url, function* ({ run }, _context, cursor) {
-        const { count, source: plan } = of(run).planned
+        const { planned } = of(run)
+        const { count, source: plan } = planned
         for (let n = typeof cursor === 'number' ? cursor : 0; n < count; n++) {
           if (n === plan.fails?.at) failIf(`${run} source`, plan.fails.isFinal ? 'fail' : 'once')
-          yield plan.hasCursors ? at(n + 1, yieldedAt(run, n)) : yieldedAt(run, n)
+          yield plan.hasCursors ? at(n + 1, yieldedAt(planned, run, n)) : yieldedAt(planned, run, n)
         }
       }),
-      [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => [...items]),
+      [gather.name]: defineReduceHandler(gather, import.meta.url, (items) =>
+        items.map((each) => ({ ...each, padding: '' })),
+      ),
     }
   }
 }

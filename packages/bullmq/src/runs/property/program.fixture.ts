@@ -19,6 +19,8 @@ export interface PlannedRun {
   readonly maxErrors: number
   readonly take: number | undefined
   readonly reduces: boolean
+  /** Every how many items one is too large to be passed on through a queue. */
+  readonly largeEvery: number | undefined
   /** After how many calls of its handlers a client cancels the run. */
   readonly cancelAfter: number | undefined
 }
@@ -83,6 +85,7 @@ const run: fc.Arbitrary<PlannedRun> = fc.record({
   maxErrors: fc.integer({ min: 1, max: 5 }),
   take: rarely(fc.integer({ min: 1, max: 30 })),
   reduces: fc.boolean(),
+  largeEvery: rarely(fc.integer({ min: 2, max: 20 })),
   cancelAfter: rarely(fc.nat({ max: 40 })),
 })
 
