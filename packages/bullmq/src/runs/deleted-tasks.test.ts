@@ -82,3 +82,13 @@ it('a task of a run that has ended is not added again by a process that delivers
   expect(await find()).toBeUndefined()
   await check()
 })
+
+it("BullMQ's event of the end does not keep the output of a task of a run", async () => {
+  const { complete, redis, keys, entries } = await withRunningTask()
+  await complete()
+  const events = (await redis.xrange(keys.events, '-', '+')).map(([, fields]) => fields)
+  expect(events.filter((fields) => fields.includes('completed'))).toEqual([
+    ['event', 'completed', 'jobId', expect.any(String), 'returnvalue', 'null', 'prev', 'active'],
+  ])
+  expect((await entries())[0]?.[1][1]).toContain('{"output":{"n":2}')
+})

@@ -81,6 +81,17 @@ const ADD_LOST = `if events then
     )}
   end`
 
+/** What BullMQ adds to the event of a job's end: the output, or the reason of the failure. */
+const RESULT_IN_EVENT = 'ARGV[3], ARGV[4], "prev", "active"'
+
+/**
+ * Returns the text of `moveToFinished`, so that the event of a task of a pipeline run does not contain the output, which has been passed on.
+ * BullMQ's stream would otherwise keep the outputs of 10,000 tasks. BullMQ parses the result as JSON.
+ */
+function withoutPassedOn(text: string): string {
+  return text.replace(RESULT_IN_EVENT, `ARGV[3], index.is_passed_on and 'null' or ARGV[4], "prev", "active"`)
+}
+
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
   addStandardJob: ADD_ONE,
@@ -109,7 +120,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
       ...['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint', 'events', 'followUps'],
       'candidates',
     ],
-    adapt: withCandidates,
+    adapt: (text) => withoutPassedOn(withCandidates(text)),
     before: `if part ~= '' then index.into.failed = part end
 if fingerprint ~= '' then index.fingerprint = fingerprint end
 index.ending = ARGV
