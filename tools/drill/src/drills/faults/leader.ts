@@ -13,8 +13,8 @@ import type { Scale } from '../../report.ts'
 
 /** At these rates, 20 and 38 tasks run at a time, so that each fault interrupts some of them. */
 const PLANS = {
-  small: { rounds: 1, processes: 3, concurrency: 10, ratePerSecond: 80, expiriesPerSecond: 5 },
-  full: { rounds: 5, processes: 4, concurrency: 50, ratePerSecond: 150, expiriesPerSecond: 20 },
+  small: { rounds: 1, processes: 3, concurrency: 10, ratePerSecond: 80, expiriesPerSecond: 5, pauseMs: 8_000 },
+  full: { rounds: 5, processes: 4, concurrency: 50, ratePerSecond: 150, expiriesPerSecond: 20, pauseMs: 20_000 },
 } as const
 
 const FAULTS = ['kill', 'pause', 'cut'] as const
@@ -22,8 +22,7 @@ type Fault = (typeof FAULTS)[number]
 
 const TASK_MS = 250
 const QUEUE_TIMEOUT: CallOptions = { queueTimeout: '1s' }
-const PAUSE_MS = 20_000
-/** Longer than the leader's lease and than a lock. */
+/** Longer than the leader's lease and than a lock, as the pauses are. */
 const CUT_MS = 8_000
 /** How long to wait after each fault, in ms, so that the next leader is at work. */
 const CALM_MS = 4_000
@@ -65,7 +64,7 @@ export const leader: Drill = {
 }
 
 async function disturb(plan: (typeof PLANS)[Scale], setup: DrillSetup): Promise<Figures> {
-  const { rounds, processes, ratePerSecond, expiriesPerSecond } = plan
+  const { rounds, processes, ratePerSecond, expiriesPerSecond, pauseMs } = plan
   const { redisUrl, broker, fleet, fencing, effects: readEffects, untilIdle, records } = setup
   const proxies = new Map<WorkerProcess, FaultProxy>()
   const start = async (): Promise<void> => {
@@ -93,7 +92,7 @@ async function disturb(plan: (typeof PLANS)[Scale], setup: DrillSetup): Promise<
     for (const fault of Array.from({ length: rounds }, () => FAULTS).flat()) {
       const victim = await untilLed(setup)
       const before = await fencing()
-      const at = await inflict(fault, victim, proxies.get(victim))
+      const at = await inflict(fault, victim, { proxy: proxies.get(victim), pauseMs })
       interruptions.push(
         ...interruptedBy(
           readEffects().filter((effect) => effect.at <= at),
@@ -136,7 +135,11 @@ async function untilLed({ leader }: DrillSetup): Promise<WorkerProcess> {
 }
 
 /** Returns when the fault began, as unix time in ms. Resolves when the fault is over and another process may have taken over. */
-async function inflict(fault: Fault, victim: WorkerProcess, proxy: FaultProxy | undefined): Promise<number> {
+async function inflict(
+  fault: Fault,
+  victim: WorkerProcess,
+  { proxy, pauseMs }: { readonly proxy: FaultProxy | undefined; readonly pauseMs: number },
+): Promise<number> {
   switch (fault) {
     case 'kill': {
       const at = await victim.kill()
@@ -146,7 +149,7 @@ async function inflict(fault: Fault, victim: WorkerProcess, proxy: FaultProxy | 
     case 'pause': {
       const at = Date.now()
       victim.pause()
-      await sleep(PAUSE_MS)
+      await sleep(pauseMs)
       victim.resume()
       return at
     }
