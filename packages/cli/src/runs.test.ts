@@ -97,19 +97,20 @@ test('a wait shows the progress of each stage, and its exit code shows whether t
   await expect.poll(async () => (await runs('list')).out).toMatch(new RegExp(`\\n${id} +waits +running +3 +2 +0 +0 `))
   expect((await runs('delete', id)).err).toContain('run_not_ended: ')
 
-  const late = await runs('wait', id, '--timeout', '200ms')
+  const late = await runs('wait', id, '--timeout', '10ms')
   expect(late).toMatchObject({ code: 1, out: expect.stringContaining(`${id}  running\n`) })
-  // In a pipe, progress is a plain line.
-  expect(late.err).toBe(
-    'running  [....................] 0%  0 results, 1 worker  numbers.gen 3 → numbers.wait 1 waiting, 2 running, 0 completed\n',
-  )
 
-  const stderr = terminal(200)
-  const waiting = run({ url }, ['runs', 'wait', id], { stderr, stdout: new Capture() })
-  await expect.poll(() => stderr.text).toContain('\r\u001b[2Krunning  [....................] 0%  0 results')
+  const [live, pipe] = [terminal(200), new Capture()]
+  const waiting = [live, pipe].map((stderr) => run({ url }, ['runs', 'wait', id], { stderr }))
+  const stages = 'numbers.gen 3 → numbers.wait 1 waiting, 2 running, 0 completed'
+  const progress = `running  [....................] 0%  0 results, 1 worker  ${stages}`
+  await expect.poll(() => live.text).toContain(`\r\u001b[2K${progress}`)
+  await expect.poll(() => pipe.text).toBe(`${progress}\n`)
   released.resolve()
-  expect(await waiting).toMatchObject({ code: 0, out: expect.stringContaining(`${id}  completed\n`) })
-  expect(stderr.text.endsWith('\u001b[2K')).toBe(true)
+  for (const ended of await Promise.all(waiting)) {
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining(`${id}  completed\n`) })
+  }
+  expect(live.text.endsWith('\u001b[2K')).toBe(true)
   expect(await runs('delete', id, '--by', 'ann')).toEqual({ code: 0, out: `${id}  deleted\n`, err: '' })
   expect(await runs('show', id)).toMatchObject({ code: 3 })
 })
