@@ -112,9 +112,9 @@ export function runKeys(namespace: string, run: string) {
     tasks: `${base}tasks`,
     /** Hash: by task, the inputs of these tasks that are too large to be passed on. */
     inputs: `${base}inputs`,
-    /** List: the items that wait for a stage, each as its position and its value. */
+    /** List: the items that wait for a stage, or for a batch of results, each as its position and its value. */
     waiting: (stage: string) => `${base}waiting:${stage}`,
-    /** Hash: by position, what has arrived at the end before an earlier item. */
+    /** Hash: what has arrived at the end of a section before an earlier item, by the section's number and the position. */
     early: `${base}early`,
     /** List: the results that are kept for the reduction. */
     results: `${base}results`,

@@ -76,23 +76,22 @@ export { type PlanRunOptions, planRun } from './pipelines/plan-run.ts'
 export { runNotEnded, runNotFound } from './pipelines/run-errors.ts'
 export {
   type EndedRunTask,
-  emitItems,
-  endRunTasks,
-  FORCED_RUN_END_MS,
-  freeOf,
   type RunEffect,
   type RunItem,
   type RunModel,
   type RunStep,
   runTaskName,
+} from './pipelines/run-model.ts'
+export {
+  emitItems,
+  endRunTasks,
+  FORCED_RUN_END_MS,
+  freeOf,
   startRun,
   stopRun,
   visitRun,
-  windowOf,
 } from './pipelines/run-state.ts'
 export {
-  decodeValue,
-  encodeValue,
   type RunTemplates,
   runOfToken,
   runRuleId,
@@ -102,7 +101,6 @@ export {
   runToken,
   type StoredRunDefinition,
   storedRunDefinition,
-  textOfResult,
   withKeptInput,
 } from './pipelines/run-task.ts'
 export { runErrors, runView } from './pipelines/run-view.ts'
@@ -251,6 +249,7 @@ export {
   resolveConflict,
   uniqueKeyTaken,
 } from './task/unique-key.ts'
+export { BATCH_MARK, batchText, decodeInput, decodeValue, encodeValue, textOfResult } from './task/value-text.ts'
 export { clockFrom } from './time/clock.ts'
 export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
 export { ReusableTimer } from './time/reusable-timer.ts'

@@ -2,14 +2,14 @@
 // tasks.
 import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import { decodePayload, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
+import { decodeInput, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { WithCommandTimeout } from '../connection.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
 import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
 import { listIds } from '../queries/listing.ts'
 import { readTogether } from '../queries/read-together.ts'
-import { addStateReads, decodeState, STATE_READS } from '../queries/task-state.ts'
+import { addStateReads, decodeState, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { QueueHandles, QueueTable } from './queue-handles.ts'
@@ -43,9 +43,9 @@ export function createTaskQueries(
       'a stored payload cannot be decoded; give this process the same codec as the producers and workers',
     )
   })
-  const decode = (stored: unknown): unknown => {
+  const decode: PayloadDecoder = (input, encoded) => {
     try {
-      return decodePayload(stored, codec)
+      return decodeInput({ input, encoded }, codec)
     } catch (error) {
       warnUnreadable(error as Error)
       return undefined

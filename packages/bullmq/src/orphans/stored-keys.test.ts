@@ -267,7 +267,8 @@ it('the run of a pipeline', async () => {
   }
   await broker.runs.start({ settings, tasks: [task, task, task] })
   const values = [JSON.stringify('x'.repeat(MAX_PASSED_BYTES)), '1', '2', '3', '4']
-  await broker.runs.emit(id, { segment: 1, fencingToken: 1, from: 0, values, digest: '', cursor: '', isLast: true })
+  const emission = { segment: 1, fencingToken: 1, from: 0, values, count: 5, digest: '', cursor: '', isLast: true }
+  await broker.runs.emit(id, emission)
   await has('run meta', 'run definition', 'run tasks', 'run inputs', 'run waiting:<stage>')
   const args = { id, channels: runChannels(namespace) }
   const ends = [1, 0, 'c', '0', 1, 2, 'c', '2', 1, 1, 'd', '']

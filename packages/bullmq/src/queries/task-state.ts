@@ -9,7 +9,13 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { decodeLines, envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
+import {
+  decodeLines,
+  type Envelope,
+  envelopeSchema,
+  type StoredSuccess,
+  successSchema,
+} from '@bullpen/contract/internal'
 import { MAX_ATTEMPT_RECORDS, MAX_LOSSES, parseIdentity } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
@@ -35,6 +41,9 @@ export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
     .zscore(keys.expired, id)
 }
 
+/** Decodes a payload that a codec has encoded. `encoded` says how, as in an envelope. */
+export type PayloadDecoder = (stored: unknown, encoded: NonNullable<Envelope['encoded']>) => unknown
+
 /**
  * Decodes the replies to {@link addStateReads}. Returns undefined if the job does not exist. `decode` is called with each payload
  * that a codec has encoded.
@@ -43,7 +52,7 @@ export function decodeState(
   id: TaskId,
   queue: string,
   answers: readonly unknown[],
-  decode: (encoded: unknown) => unknown,
+  decode: PayloadDecoder,
 ): TaskRecord | undefined {
   const [fields, locked, delayed, retrying, completed, failed, cancelled, expired] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
@@ -69,7 +78,7 @@ export function decodeState(
     attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
     priority: count(fields['priority']),
-    input: stored?.encoded === true ? decode(stored.input) : stored?.input,
+    input: stored?.encoded === undefined ? stored?.input : decode(stored.input, stored.encoded),
     meta: stored?.meta ?? {},
     tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
@@ -81,7 +90,7 @@ export function decodeState(
     // Once a task has ended, the progress that it last reported is meaningless.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
-    output: success?.encoded === true ? decode(success.output) : success?.output,
+    output: success?.encoded === true ? decode(success.output, true) : success?.output,
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
     ...(status === 'dead' && fingerprintOf(fields)),
     ...retriesIn(fields),

@@ -1,6 +1,7 @@
 // Converts a pipeline run to and from the fields of its hash.
 import type { RunResult } from '@bullpen/contract'
-import { type Run, type RunError, type RunSettings, windowOf } from '@bullpen/engine/internal'
+import { batchSize, sectionsOf, stageRoom } from '@bullpen/contract/internal'
+import type { Run, RunError, RunSettings } from '@bullpen/engine/internal'
 import { END_LETTERS } from '../scripts/includes/group-steps.ts'
 import type { StoredRun } from '../scripts/runs/read-run.ts'
 
@@ -19,17 +20,26 @@ export function runQueues({ source, stages, reduce }: Pick<RunSettings, 'source'
 
 /** Returns the fields that the scripts need of a run's settings, each name followed by its value. */
 export function settingsFields(settings: RunSettings): readonly (string | number)[] {
-  const { onError, maxErrors, ordered, take, stages, reduce, keepMs } = settings
+  const { onError, maxErrors, ordered, take, resultBatch, stages, reduce, keepMs } = settings
   const { queues } = runQueues(settings)
   const fields: Record<string, string | number> = {
-    ...{ onError, maxErrors, keepMs, stages: stages.length, window: windowOf(settings), queues: queues.join(' ') },
+    ...{ onError, maxErrors, keepMs, stages: stages.length, queues: queues.join(' ') },
     ...(ordered && { ordered: '1' }),
     ...(take !== undefined && { take }),
+    ...(resultBatch !== undefined && { [`batch${stages.length + 1}`]: resultBatch }),
     ...(reduce !== undefined && { reduceQueue: reduce.queue, maxBytes: reduce.maxBytes }),
   }
-  for (const [i, { concurrency, buffer }] of stages.entries()) {
+  for (const [i, { first, last, window }] of sectionsOf(settings).entries()) {
+    fields[`window${i + 1}`] = window
+    fields[`first${i + 1}`] = first
+    fields[`last${i + 1}`] = last
+    for (let stage = first; stage <= last; stage++) fields[`section${stage}`] = i + 1
+  }
+  for (const [i, { concurrency }] of stages.entries()) {
+    const size = batchSize(settings, i + 1)
     fields[`concurrency${i + 1}`] = concurrency
-    fields[`room${i + 1}`] = concurrency + buffer
+    fields[`room${i + 1}`] = stageRoom(settings, i + 1)
+    if (size !== undefined) fields[`batch${i + 1}`] = size
   }
   return Object.entries(fields).flat()
 }
@@ -69,8 +79,12 @@ export function runOf(settings: RunSettings, { fields: flat, waiting }: Omit<Sto
       isExhausted: text('isExhausted') === '1',
       isWaiting: text('isWaiting') === '1',
     },
-    stages: waiting.map((waits, i) => counts(i + 1, waits)),
-    left: number('left'),
+    stages: settings.stages.map((_, i) => counts(i + 1, waiting[i] ?? 0)),
+    sections: sectionsOf(settings).map(({ last }, i) => ({
+      entered: number(`entered${i + 1}`),
+      left: number(`left${i + 1}`),
+      batching: waiting[last] ?? 0,
+    })),
     results: number('results'),
     resultBytes: number('resultBytes'),
     errors: number('errorCount'),

@@ -35,6 +35,8 @@ import { runErrorOf, runOf, settingsFields } from './run-record.ts'
 /** More than 64 KiB of UTF-8 in half as many characters. */
 const LARGE = JSON.stringify('ü'.repeat(32_768))
 
+const batch = fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined })
+
 const settings = fc.record({
   onError: fc.constantFrom('cancel' as const, 'collect' as const),
   maxErrors: fc.nat({ max: 2 }),
@@ -46,9 +48,11 @@ const settings = fc.record({
       queue: fc.constantFrom('cpu', 'web'),
       concurrency: fc.integer({ min: 1, max: 3 }),
       buffer: fc.nat({ max: 2 }),
+      batch,
     }),
     { minLength: 1, maxLength: 3 },
   ),
+  resultBatch: batch,
   reduce: fc.option(
     fc.record({
       task: fc.constant('sort'),
@@ -114,12 +118,12 @@ async function rig(given: RunSettings) {
   return {
     keys,
     start: () => runScript(redis, startRunScript, keys, create, settingsFields(given)),
-    emit: ({ segment, fencingToken: token, from, values, digest, cursor, isLast }: Emission) =>
+    emit: ({ segment, fencingToken: token, from, values, count, digest, cursor, isLast }: Emission) =>
       runScript(
         redis,
         emitItemsScript,
         keys,
-        { ...args, segment, token, from, digest, cursor, isLast: isLast ? '1' : '' },
+        { ...args, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' },
         values,
       ),
     end: (ends: readonly EndedRunTask[]) =>
@@ -139,10 +143,10 @@ async function rig(given: RunSettings) {
     async read() {
       const stored = await runScript(redis, readRunScript, keys, {})
       if (stored === undefined) throw new Error('no run')
-      const waiting = await Promise.all(stored.waiting.map((_, i) => redis.lrange(keys.waiting(`${i + 1}`), 0, -1)))
+      const lists = await Promise.all(stored.waiting.map((_, i) => redis.lrange(keys.waiting(`${i + 1}`), 0, -1)))
       return {
         run: runOf(given, stored),
-        waiting,
+        waiting: given.resultBatch === undefined ? lists.slice(0, -1) : lists,
         tasks: new Set(await redis.smembers(keys.tasks)),
         inputs: new Map(Object.entries(await redis.hgetall(keys.inputs))),
         early: new Map(Object.entries(await redis.hgetall(keys.early))),
@@ -220,7 +224,7 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
         )
         expect(found.tasks).toEqual(model.tasks)
         expect(found.inputs).toEqual(model.inputs)
-        expect(found.early).toEqual(new Map([...model.early].map(([position, value]) => [`${position}`, value ?? ''])))
+        expect(found.early).toEqual(new Map([...model.early].map(([name, value]) => [name, value ?? ''])))
         expect({ results: found.results, errors: found.errors }).toEqual({ results, errors })
       }
 
@@ -231,11 +235,14 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
           case 'emit again': {
             if (each.kind === 'emit') {
               const { source } = model.run
-              const count = source.isExhausted ? 0 : Math.min(each.count, Math.max(0, freeOf(model.run)))
-              const values = Array.from({ length: count }, (_, i) => (i === 5 ? LARGE : `"item ${source.emitted + i}"`))
+              const size = given.stages[0]?.batch ?? 1
+              const length = source.isExhausted ? 0 : Math.min(each.count, Math.max(0, freeOf(model.run)))
+              const values = Array.from({ length }, (_, i) => (i === 5 ? LARGE : `"item ${source.emitted + i}"`))
               const [from, isLast] = [source.emitted, each.isLast]
+              // The source's last batch is shorter.
+              const count = length * size - (isLast && length > 0 ? size - 1 : 0)
               last = {
-                ...{ segment: source.segment, fencingToken: each.token, from, values, isLast },
+                ...{ segment: source.segment, fencingToken: each.token, from, values, count, isLast },
                 ...{ digest: `d${from}`, cursor: `c${from}` },
               }
             }
@@ -248,7 +255,8 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
             }
             await expectSame(step, reply)
             const { emitted, digest, cursor } = step.model.run.source
-            expect(reply.more).toEqual({ emitted, free: freeOf(step.model.run), digest, cursor })
+            const size = given.stages[0]?.batch ?? 0
+            expect(reply.more).toEqual({ emitted, batch: size, free: freeOf(step.model.run), digest, cursor })
             return
           }
           case 'end': {

@@ -141,8 +141,8 @@ export function createRunStore(options: RunStoreOptions): Runs {
       return stored.map(runErrorOf)
     },
 
-    async emit(id, { segment, fencingToken: token, from, values, digest, cursor, isLast }) {
-      const args = { id, channels, segment, token, from, digest, cursor, isLast: isLast ? '1' : '' }
+    async emit(id, { segment, fencingToken: token, from, values, count, digest, cursor, isLast }) {
+      const args = { id, channels, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' }
       const change = await call(() => runScript(redis, emitItemsScript, keysOf(id), args, values))
       await deliveries.deliver(id, change)
       return change.more

@@ -80,7 +80,11 @@ const time = z.iso.datetime()
 
 const errorFields = {
   stage: z.int().describe('The number of the stage, starting from 1.'),
-  position: z.int().describe('The position of the item among those of the source, starting from 0.'),
+  position: z
+    .int()
+    .describe(
+      'The position of the item among those of the source, starting from 0. Behind a batch, the number of the batch.',
+    ),
   end: z.enum(MEMBER_ENDS).describe("How the item's task has ended."),
   task: z.string().describe("The task's id."),
 }
@@ -124,7 +128,15 @@ export const runViewSchema = z
         task: z.string(),
         queue: z.string(),
         concurrency: z.int(),
-        waiting: z.int().describe('How many items wait for the stage.'),
+        batch: z
+          .int()
+          .optional()
+          .describe(
+            "How many items each of the stage's tasks gets at most, as an array. Absent if a task gets a single item.",
+          ),
+        waiting: z
+          .int()
+          .describe('How many items wait for the stage. If they come from the source in batches, how many batches.'),
         running: z.int().describe("How many of the stage's tasks have not ended."),
         completed: z.int(),
         dropped: z.int().describe('How many of the completed tasks had no output, so that their items were dropped.'),
@@ -146,8 +158,8 @@ export const runViewSchema = z
       })
       .optional()
       .describe('Present only if the pipeline has a reduction.'),
-    results: z.int().describe('How many items have passed through all stages.'),
-    errors: z.int().describe('How many items have failed.'),
+    results: z.int().describe('How many items, or batches of results, have passed through all stages.'),
+    errors: z.int().describe('How many items or batches have failed.'),
     firstError: z.object(errorFields).optional(),
     by: z.string().describe('Who started the run.'),
     startedAt: time,

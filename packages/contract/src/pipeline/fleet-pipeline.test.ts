@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { defineCatalogue } from '../definition/catalogue.ts'
 import { defineTask } from '../definition/task-definition.ts'
 import { definePipeline } from './define-pipeline.ts'
-import type { FleetPipelineDefinition } from './fleet-pipeline.ts'
+import type { FleetPipeline, FleetPipelineDefinition } from './fleet-pipeline.ts'
 import { defineReducer, defineSource } from './stage-definitions.ts'
 
 const walk = defineSource({
@@ -25,6 +25,12 @@ const sort = defineReducer({
   input: z.object({ directory: z.string() }),
   item: z.object({ path: z.string(), md5: z.string() }),
   output: z.array(z.string()),
+})
+const store = defineTask({
+  name: 'files.store',
+  queue: 'io',
+  input: z.array(z.object({ path: z.string() })),
+  output: z.object({ path: z.string() }),
 })
 const effect = defineTask({ name: 'files.touch', queue: 'io', input: z.object({ path: z.string() }) })
 
@@ -58,6 +64,33 @@ describe('a pipeline of tasks', () => {
     expectTypeOf(pipeline).toExtend<FleetPipelineDefinition<{ directory: string }, string[]>>()
   })
 
+  it('passes arrays to the stage or the reduction behind a batch', () => {
+    const batched = definePipeline('x').source(walk).batch(100).map(store).map(digest, { concurrency: 2 }).batch(10)
+    expect(batched).toMatchObject({
+      stages: [
+        { task: store, batch: 100 },
+        { task: digest, batch: undefined },
+      ],
+      resultBatch: 10,
+    })
+    expectTypeOf(batched).toExtend<FleetPipeline<{ directory: string }, { path: string; md5: string }[]>>()
+    // @ts-expect-error: the task takes a single path and not an array.
+    const single = () => definePipeline('x').source(walk).batch(2).map(digest)
+    // @ts-expect-error: the reduction takes single digests and not arrays.
+    const reduced = () => definePipeline('x').source(walk).map(digest).batch(2).reduce(sort)
+    expect([single, reduced]).toHaveLength(2)
+  })
+
+  it('counts in its window all items that its batches contain', () => {
+    const bounds = { concurrency: 10, buffer: 0 }
+    const of = (size: number) => () => definePipeline('x').source(walk).batch(size).map(store, bounds)
+    expect(of(10_000)).not.toThrow()
+    // 10 tasks with 5,000 items each, and the outputs of 10 tasks, which are made of 5,000 items each.
+    expect(() => of(5_000)().map(digest, { ...bounds, buffer: 1 })).toThrow(
+      'its stages can hold 105000 items; expected at most 100000',
+    )
+  })
+
   it('compiles only if each stage takes what the one before returns', () => {
     // @ts-expect-error: a digest is no item of a pipeline of paths and digests.
     const wrong = () => definePipeline('x').source(walk).reduce(sort)
@@ -74,6 +107,14 @@ describe('a pipeline of tasks', () => {
     [() => definePipeline('x').source(digest as never), 'expected an iterable'],
     [() => definePipeline('x').source(walk).map(digest, { concurrency: 0 }), 'concurrency is 0'],
     [() => definePipeline('x').source(walk).map(digest, { buffer: -1 }), 'buffer is -1'],
+    [
+      () => definePipeline('x').source(walk).batch(0),
+      'the size of a batch is 0; expected a whole number from 1 to 10000',
+    ],
+    [() => definePipeline('x').source(walk).batch(2.5), 'the size of a batch is 2.5'],
+    [() => definePipeline('x').source(walk).batch(10_001), 'the size of a batch is 10001'],
+    [() => definePipeline('x').source(walk).batch(2).batch(2), 'batch was called twice in a row'],
+    [() => definePipeline('x').source(walk).take(1).batch(2), 'take must be followed by reduce'],
     [() => definePipeline('x').source(walk).take(1).map(digest), 'take must be followed by reduce'],
     [() => definePipeline('x').source(walk).take(1).take(2), 'take was called twice'],
     [

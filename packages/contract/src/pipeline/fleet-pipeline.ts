@@ -3,6 +3,7 @@
 import type { z } from 'zod'
 import type { InputOf, OutputOf, TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
+import { sourceWindow } from './pipeline-sections.ts'
 import type { RunOnError } from './run-states.ts'
 import type { ReducerDefinition, SourceDefinition } from './stage-definitions.ts'
 
@@ -35,6 +36,8 @@ export interface FleetStage {
   readonly task: TaskDefinition
   readonly concurrency: number
   readonly buffer: number
+  /** How many items each of the stage's tasks gets at most, as an array. Undefined if a task gets a single item. */
+  readonly batch: number | undefined
 }
 
 /**
@@ -51,6 +54,8 @@ export interface FleetPipelineDefinition<Input = never, Output = unknown, OnErro
   readonly stages: readonly FleetStage[]
   /** After how many results a run stops. Undefined if it takes all of them. */
   readonly takes: number | undefined
+  /** How many items each result contains at most, as an array. Undefined if the outputs of the last stage are the results. */
+  readonly resultBatch: number | undefined
   readonly reduction: { readonly task: ReducerDefinition; readonly maxBytes: number } | undefined
   /** Exists only for the compiler. */
   readonly types?: { readonly input: (input: Input) => void; readonly output: Output }
@@ -67,6 +72,11 @@ export interface FleetPipeline<Input, Item, OnError extends RunOnError = RunOnEr
     task: Item extends InputOf<D> ? D : never,
     options?: FleetMapOptions,
   ): FleetPipeline<Input, Passed<OutputOf<D>>, OnError>
+  /**
+   * Passes on arrays of `size` items. The last array can be shorter, but is never empty. The size is from 1 to 10,000, and a run holds as
+   * many items as its batches contain, at most 100,000.
+   */
+  batch(size: number): FleetPipeline<Input, Item[], OnError>
   /** Stops the run when it has this many results: the tasks of the source and of all stages are then cancelled. */
   take(count: number): FleetPipeline<Input, Item, OnError>
   /**
@@ -86,7 +96,9 @@ type Passed<Output> = Exclude<Output, undefined | void>
 export const MAX_PIPELINE_STAGES = 16
 const MAX_CONCURRENCY = 1_000
 const MAX_BUFFER = 10_000
-const MAX_WINDOW = 20_000
+const MAX_BATCH = 10_000
+const MAX_WINDOW = 100_000
+const SMALLER = 'lower the concurrency or the buffer of a stage, or the size of a batch'
 const MAX_ERRORS = 10_000
 const DEFAULT_RESULT_BYTES = 16 * 2 ** 20
 const MAX_RESULT_BYTES = 256 * 2 ** 20
@@ -109,6 +121,7 @@ export function fleetPipeline<S extends SourceDefinition, OnError extends RunOnE
       source,
       stages: [],
       takes: undefined,
+      resultBatch: undefined,
       reduction: undefined,
     },
   })
@@ -117,22 +130,36 @@ export function fleetPipeline<S extends SourceDefinition, OnError extends RunOnE
 function extended<Input, Item, OnError extends RunOnError>(
   definition: FleetPipelineDefinition<never, unknown, OnError>,
 ): FleetPipeline<Input, Item, OnError> {
-  const { name, stages, takes } = definition
+  const { name, stages, takes, resultBatch } = definition
   const fail = failing(name)
+  const isLast = (): void => {
+    if (takes !== undefined) fail('take must be followed by reduce, or be the last stage')
+  }
+  const withinWindow = (next: typeof definition): typeof definition => {
+    const window = sourceWindow(next)
+    if (window <= MAX_WINDOW) return next
+    return fail(`its stages can hold ${window} items; expected at most ${MAX_WINDOW}, so ${SMALLER}`)
+  }
   return Object.freeze({
     ...(definition as FleetPipelineDefinition<Input, undefined, OnError>),
 
     map<D extends TaskDefinition>(task: unknown, { concurrency = 1, buffer = concurrency }: FleetMapOptions = {}) {
       if (!isTask(task)) fail('map expects a task definition, because the source of this pipeline is a task')
-      if (takes !== undefined) fail('take must be followed by reduce, or be the last stage')
+      isLast()
       checkCount('concurrency', concurrency, 1, MAX_CONCURRENCY, fail)
       checkCount('buffer', buffer, 0, MAX_BUFFER, fail)
-      const added = [...stages, Object.freeze({ task: task as TaskDefinition, concurrency, buffer })]
+      const stage: FleetStage = { task: task as TaskDefinition, concurrency, buffer, batch: resultBatch }
+      const added = [...stages, Object.freeze(stage)]
       if (added.length > MAX_PIPELINE_STAGES) fail(`a pipeline may have at most ${MAX_PIPELINE_STAGES} stages`)
-      const window = added.reduce((sum, stage) => sum + stage.concurrency + stage.buffer, 0)
-      if (window > MAX_WINDOW)
-        fail(`concurrency and buffer of all stages add up to ${window}; expected at most ${MAX_WINDOW}`)
-      return extended<Input, Passed<OutputOf<D>>, OnError>({ ...definition, stages: Object.freeze(added) })
+      const next = { ...definition, stages: Object.freeze(added), resultBatch: undefined }
+      return extended<Input, Passed<OutputOf<D>>, OnError>(withinWindow(next))
+    },
+
+    batch(size: number) {
+      checkCount('the size of a batch', size, 1, MAX_BATCH, fail)
+      isLast()
+      if (resultBatch !== undefined) fail('batch was called twice in a row; put a map between two batches')
+      return extended<Input, Item[], OnError>(withinWindow({ ...definition, resultBatch: size }))
     },
 
     take(count: number) {

@@ -51,8 +51,11 @@ export const envelopeSchema = z.object({
    * the input is undefined.
    */
   input: z.unknown().optional(),
-  /** Set if the input was encoded by a codec. */
-  encoded: z.literal(true).optional(),
+  /**
+   * Set if the input was encoded by a codec. With 'items', the input is a batch of a pipeline: an array of strings, each of which is the
+   * JSON of an item, or `~` and the JSON of what a codec has returned.
+   */
+  encoded: z.union([z.literal(true), z.literal('items')]).optional(),
   /**
    * The size of the input in bytes, if the input is so large that the task's pipeline run keeps it. The worker then reads the input from
    * the run, and the envelope does not contain it.

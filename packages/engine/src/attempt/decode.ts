@@ -4,7 +4,7 @@ import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contra
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import { decodePayload } from '../task/payloads.ts'
+import { decodeInput } from '../task/value-text.ts'
 import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, type Timeouts, totalTimeoutAt } from './timeouts.ts'
 
@@ -52,7 +52,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
   const stored = readEnvelope(task.envelope)
   if (stored instanceof TaskError) return stored
   if (stored.keptInput !== undefined) return inputGone(stored)
-  const envelope = stored.encoded === true ? decodeInput(stored, task.codec) : stored
+  const envelope = stored.encoded === undefined ? stored : decodedEnvelope(stored, task.codec)
   if (envelope instanceof TaskError) return envelope
   const parsed = parseInput(runnable, envelope)
   if (parsed instanceof TaskError) return parsed
@@ -108,9 +108,9 @@ function inputGone({ keptInput, run }: Envelope): TaskError {
 }
 
 /** Decodes the input. A failure is retryable because another worker may have the codec. */
-function decodeInput(envelope: Envelope, codec: PayloadCodec | undefined): Envelope | TaskError {
+function decodedEnvelope(envelope: Envelope, codec: PayloadCodec | undefined): Envelope | TaskError {
   try {
-    return { ...envelope, input: decodePayload(envelope.input, codec) }
+    return { ...envelope, input: decodeInput(envelope, codec) }
   } catch (cause) {
     return new TaskError(
       'unreadable_payload',

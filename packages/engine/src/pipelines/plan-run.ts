@@ -32,7 +32,7 @@ export interface PlanRunOptions extends RunSettingsOptions {
 /** @throws BullpenError `invalid_input`, `invalid_request` or `invalid_duration`. */
 export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptions): NewRun {
   const { id, by, input, now, correlationId, totalTimeout, keep } = options
-  const { name, onError, maxErrors, ordered, takes: take, source, stages, reduction: reduce } = pipeline
+  const { name, onError, maxErrors, ordered, takes: take, resultBatch, source, stages, reduction: reduce } = pipeline
   for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
   const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
   const keepMs = keep === undefined ? KEEP.default : millisecondsOrZero(keep, 'keep')
@@ -41,14 +41,15 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
   const inputs = new Set<unknown>([source, reduce?.task])
   return {
     settings: {
-      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, totalMs },
+      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, resultBatch, totalMs },
       keepMs: Math.max(keepMs, MIN_RUN_KEPT_MS),
       source: { task: source.name, queue: source.queue },
-      stages: stages.map(({ task, concurrency, buffer }) => ({
+      stages: stages.map(({ task, concurrency, buffer, batch }) => ({
         task: task.name,
         queue: task.queue,
         concurrency,
         buffer,
+        batch,
       })),
       reduce: reduce && { task: reduce.task.name, queue: reduce.task.queue, maxBytes: reduce.maxBytes },
     },

@@ -1,26 +1,16 @@
 // Tests that any sequence of changes keeps the laws of a run: its bounds hold, each item passes each stage once, and it always ends.
-import { createRunId, MEMBER_ENDS } from '@bullpen/contract/internal'
+import { batchSize, createRunId, MEMBER_ENDS, sectionsOf } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunSettings } from '../ports/broker/runs.ts'
 import { MAX_PASSED_BYTES } from './kept-input.ts'
-import {
-  emitItems,
-  endRunTasks,
-  FORCED_RUN_END_MS,
-  freeOf,
-  type RunEffect,
-  type RunModel,
-  type RunStep,
-  runTaskName,
-  startRun,
-  stopRun,
-  visitRun,
-  windowOf,
-} from './run-state.ts'
+import { type RunEffect, type RunModel, type RunStep, runTaskName } from './run-model.ts'
+import { emitItems, endRunTasks, FORCED_RUN_END_MS, freeOf, startRun, stopRun, visitRun } from './run-state.ts'
 
 const id = createRunId(0, new Uint8Array(10))
 const TOTAL_MS = 1_000
+
+const batch = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined })
 
 const settings = fc
   .record({
@@ -34,9 +24,11 @@ const settings = fc
         queue: fc.constantFrom('cpu', 'web'),
         concurrency: fc.integer({ min: 1, max: 3 }),
         buffer: fc.nat({ max: 3 }),
+        batch,
       }),
       { minLength: 1, maxLength: 3 },
     ),
+    resultBatch: batch,
     reduce: fc.option(
       fc.record({ task: fc.constant('sort'), queue: fc.constant('reduce'), maxBytes: fc.constantFrom(3, 1_000) }),
       {
@@ -80,37 +72,55 @@ type Action = typeof action extends fc.Arbitrary<infer T> ? T : never
 
 const stop = fc.constantFrom('none', 'none', 'none', 'cancel', 'time out', 'force')
 
-/** Returns the value of an item, which is sometimes too large to be passed on. */
-const textOf = (position: number): string => `${position}`.padEnd(position % 23 === 6 ? MAX_PASSED_BYTES + 1 : 0)
+/** Returns a value with these items, which is sometimes too large to be passed on. */
+const textOf = (items: readonly number[]): string =>
+  items.join().padEnd((items[0] ?? 0) % 23 === 6 ? MAX_PASSED_BYTES + 1 : 0)
 
-/** A run with what a correct world would do about it: the source's items are '0', '1', …, and each stage passes its item on. */
+/**
+ * A run with what a correct world would do about it: the source's items are '0', '1', …, and each stage passes its items on, of which those
+ * of a batch are joined by commas.
+ */
 function world(given: RunSettings) {
   let step = startRun(given, 0)
   let last: Parameters<typeof emitItems>[1] | undefined
   const effects: RunEffect[] = [...step.effects]
   const ended: string[] = []
+  /** The values of the tasks that were started. */
+  const values = new Map<string, string>()
   const isEmitted = (): boolean => step.model.run.source.isExhausted
   const apply = (next: RunStep | 'stopped' | 'fenced'): void => {
     if (typeof next === 'string') return
     step = next
     effects.push(...next.effects)
+    for (const effect of next.effects) {
+      if (effect.kind !== 'start') continue
+      const name = runTaskName(effect.stage, effect.position)
+      values.set(name, next.model.inputs.get(name) ?? effect.value)
+    }
     checkLaws(step.model)
   }
   const emit = (count: number, isLast: boolean): void => {
     const { run } = step.model
-    const from = run.source.emitted
-    const values = Array.from({ length: Math.min(count, Math.max(0, freeOf(run))) }, (_, i) => textOf(from + i))
-    last = { segment: run.source.segment, fencingToken: 1, from, values, digest: `d${from}`, cursor: '', isLast }
+    const { emitted: from, segment } = run.source
+    const size = given.stages[0]?.batch ?? 1
+    const most = Math.max(0, freeOf(run)) * size
+    // Only the last batch can be shorter.
+    const items = isLast ? Math.min(count, most) : Math.floor(Math.min(count, most) / size) * size
+    const numbers = Array.from({ length: items }, (_, i) => from + i)
+    const batches = Map.groupBy(numbers, (n) => Math.floor((n - from) / size))
+    const emitted = { from, values: [...batches.values()].map(textOf), count: items }
+    last = { segment, fencingToken: 1, ...emitted, digest: `d${from}`, cursor: '', isLast }
     apply(emitItems(step.model, last, 0))
   }
   const end = (name: string, how: Extract<Action, { kind: 'end' }>['end'], drops: boolean): void => {
     const [stage = 0, position = 0] = name.split('.').map(Number)
     ended.push(name)
-    const value = how === 'completed' && !drops ? textOf(position) : undefined
+    const value = how === 'completed' && !drops ? textOf(itemsOf(values.get(name) ?? '')) : undefined
     apply(endRunTasks(step.model, [{ stage, position, end: how, value }], 0))
   }
   return {
     effects,
+    values,
     model: () => step.model,
     apply,
     act(each: Action): void {
@@ -151,8 +161,9 @@ function world(given: RunSettings) {
         if (turns > 10_000) throw new Error(`the run does not end: ${JSON.stringify(step.model.run)}`)
         const { source, state } = step.model.run
         if (source.state === 'active' && !isEmitted() && state === 'running') {
-          emit(items - source.emitted, false)
-          if (step.model.run.source.emitted >= items) emit(0, true)
+          const rest = items - source.emitted
+          emit(rest, rest < (given.stages[0]?.batch ?? 1) && freeOf(step.model.run) > 0)
+          if (!isEmitted() && step.model.run.source.emitted >= items) emit(0, true)
         }
         const [name] = [...step.model.tasks].toSorted((one, other) => Number(one[0] !== '0') - Number(other[0] !== '0'))
         const item = [...step.model.tasks].find((task) => !task.startsWith('0.'))
@@ -162,22 +173,28 @@ function world(given: RunSettings) {
   }
 }
 
+/** The source's items that a value contains. */
+const itemsOf = (value: string): number[] => (value === '' ? [] : value.replace('*', '').split(/[,\n]/).map(Number))
+
 function checkLaws({ run, tasks, inputs, waiting, early }: RunModel): void {
-  const { settings: given, stages, source, left, stopped } = run
+  const { settings: given, stages, source, sections, stopped } = run
   const names = [...tasks]
   for (const [i, { concurrency, buffer }] of given.stages.entries()) {
     const running = names.filter((name) => name.startsWith(`${i + 1}.`)).length
     expect(stages[i]?.running).toBe(running)
     expect(running).toBeLessThanOrEqual(concurrency)
     expect(stages[i]?.waiting).toBe(waiting[i]?.length)
-    if (i > 0) {
+    if (i > 0 && given.stages[i]?.batch === undefined) {
       const before = given.stages[i - 1] ?? { concurrency: 0, buffer: 0 }
       expect(waiting[i]?.length).toBeLessThanOrEqual(before.concurrency + before.buffer)
     }
     if (stopped === undefined) expect(buffer + concurrency).toBeGreaterThan(0)
   }
   for (const name of inputs.keys()) expect(tasks.has(name)).toBe(true)
-  expect(source.emitted - left).toBeLessThanOrEqual(windowOf(given))
+  const bounds = sectionsOf(given)
+  for (const [i, { entered, left, batching }] of sections.entries()) {
+    expect(entered - left + batching).toBeLessThanOrEqual(bounds[i]?.window ?? 0)
+  }
   expect(names.some((name) => name.startsWith('0.'))).toBe(source.state === 'active')
   expect(run.state === 'ended').toBe(run.ended !== undefined)
   if (run.state === 'ended') expect(tasks.size).toBe(0)
@@ -185,8 +202,14 @@ function checkLaws({ run, tasks, inputs, waiting, early }: RunModel): void {
     expect(waiting.flat()).toEqual([])
     return
   }
-  const inside = stages.reduce((sum, counts) => sum + counts.running + counts.waiting, 0)
-  expect(source.emitted).toBe(left + inside + early.size)
+  for (const [i, { first, last }] of bounds.entries()) {
+    const { entered = 0, left = 0 } = sections[i] ?? {}
+    const inside = stages.slice(first - 1, last).map(({ running, waiting: waits }) => running + waits)
+    // What waits for the first stage of a later section has not entered this section.
+    if (i > 0) inside.push(-(waiting[first - 1]?.length ?? 0))
+    const arrived = [...early.keys()].filter((name) => name.startsWith(`${i + 1}.`)).length
+    expect(entered).toBe(left + inside.reduce((sum, count) => sum + count, 0) + arrived)
+  }
   // Nothing that could start waits, so that a run never stands still.
   if (run.state === 'running') expect(tasks.size).toBeGreaterThan(0)
 }
@@ -195,7 +218,7 @@ const startsOf = (effects: readonly RunEffect[]) =>
   effects.flatMap((effect) => (effect.kind === 'start' ? [runTaskName(effect.stage, effect.position)] : []))
 
 const resultsOf = (effects: readonly RunEffect[]) =>
-  effects.flatMap((effect) => (effect.kind === 'result' ? [Number(effect.value)] : []))
+  effects.flatMap((effect) => (effect.kind === 'result' ? [itemsOf(effect.value)] : []))
 
 it('bounds hold, every task starts once, and the run ends once, whatever happens', () => {
   fc.assert(
@@ -221,7 +244,7 @@ it('bounds hold, every task starts once, and the run ends once, whatever happens
       if (given.reduce !== undefined) {
         const results = resultsOf(effects)
         expect(results).toHaveLength(run.results)
-        if (given.ordered) expect(results).toEqual(results.toSorted((one, other) => one - other))
+        if (given.ordered) expect(results.flat()).toEqual(results.flat().toSorted((one, other) => one - other))
       }
       expect(effects.filter(({ kind }) => kind === 'error').length).toBeLessThanOrEqual(given.maxErrors)
       const ended = model()
@@ -238,12 +261,16 @@ it('a run without errors passes every item through every stage, and is completed
       const whole = { ...given, take: undefined, reduce: { task: 'sort', queue: 'reduce', maxBytes: 1_000_000 } }
       const { model, effects, runToEnd } = world(whole)
       runToEnd(items)
-      expect(model().run).toMatchObject({ results: items, left: items, ended: { result: 'completed' } })
+      expect(model().run).toMatchObject({ source: { emitted: items }, ended: { result: 'completed' } })
       const positions = Array.from({ length: items }, (_, i) => i)
-      expect(resultsOf(effects).toSorted((one, other) => one - other)).toEqual(positions)
-      for (const [i] of whole.stages.entries()) {
-        const started = startsOf(effects).filter((name) => name.startsWith(`${i + 1}.`))
-        expect(started).toHaveLength(items)
+      const results = resultsOf(effects)
+      expect(results.flat().toSorted((one, other) => one - other)).toEqual(positions)
+      let arriving = items
+      for (let stage = 1; stage <= whole.stages.length + 1; stage++) {
+        const size = batchSize(whole, stage) ?? 1
+        arriving = Math.ceil(arriving / size)
+        if (stage > whole.stages.length) expect(results).toHaveLength(arriving)
+        else expect(startsOf(effects).filter((name) => name.startsWith(`${stage}.`))).toHaveLength(arriving)
       }
     }),
   )
@@ -267,7 +294,7 @@ it('a large input is kept until its task has ended, and the task gets a referenc
   const { model, effects, apply, end } = small({}, 0)
   const [fits, large] = ['ü'.repeat(MAX_PASSED_BYTES / 2), 'ü'.repeat(MAX_PASSED_BYTES / 2 + 1)]
   const emission = { segment: 1, fencingToken: 1, from: 0, digest: '', cursor: '', isLast: false }
-  apply(emitItems(model(), { ...emission, values: [fits, large] }, 0))
+  apply(emitItems(model(), { ...emission, values: [fits, large], count: 2 }, 0))
   const started = effects.flatMap((effect) => (effect.kind === 'start' && effect.stage === 1 ? [effect.value] : []))
   expect(started).toEqual([fits, `@${MAX_PASSED_BYTES + 2}`])
   expect(model().inputs).toEqual(new Map([['1.1', large]]))
@@ -342,8 +369,8 @@ it('a source that gives up its slot gets a new task once half of the window is f
 
 it('an attempt of the source that another has replaced cannot emit', () => {
   const { model } = small({}, 1)
-  const late = { segment: 1, from: 1, values: ['x'], digest: '', cursor: '', isLast: false }
-  const newer = emitItems(model(), { ...late, fencingToken: 2, values: [] }, 0)
+  const late = { segment: 1, from: 1, values: ['x'], count: 1, digest: '', cursor: '', isLast: false }
+  const newer = emitItems(model(), { ...late, fencingToken: 2, values: [], count: 0 }, 0)
   if (typeof newer === 'string') throw new Error(newer)
   expect(emitItems(newer.model, { ...late, fencingToken: 1 }, 0)).toBe('fenced')
   expect(emitItems(newer.model, { ...late, fencingToken: 2, segment: 2 }, 0)).toBe('fenced')

@@ -1,8 +1,6 @@
 // Creates the tasks of a pipeline run from the templates that are stored with the run.
 //
-// A value is what one stage returns and the next one gets as its input. It is stored as text: JSON, or `~` and what a codec has made of
-// the JSON. A value passes from stage to stage as it is, so no process on the way needs the codec. A task may get a reference to its value
-// instead (./kept-input.ts).
+// A task may get a reference to its value instead of the value (./kept-input.ts).
 import type { RunId, TaskId } from '@bullpen/contract'
 import {
   createTaskId,
@@ -10,7 +8,6 @@ import {
   encodeLines,
   ID_RANDOM_BYTES,
   readRunId,
-  type StoredSuccess,
   type StoredTemplate,
   storedTemplateSchema,
 } from '@bullpen/contract/internal'
@@ -20,7 +17,7 @@ import { memberTemplate } from '../groups/member-task.ts'
 import type { NewRun, RunSettings } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import type { Sha256 } from '../task/child-task.ts'
-import { decodePayload, encodePayload } from '../task/payloads.ts'
+import { inputFields } from '../task/value-text.ts'
 import { referredBytes } from './kept-input.ts'
 
 /** A task of a run: see ./run-state.ts. */
@@ -28,27 +25,6 @@ export interface RunTaskPlace {
   readonly run: RunId
   readonly stage: number
   readonly position: number
-}
-
-/** Valid JSON never starts with this character. */
-const ENCODED = '~'
-
-/** Returns the value that a task's stored result passes on, or '' if the task has no output. */
-export function textOfResult({ output, encoded }: Pick<StoredSuccess, 'output' | 'encoded'>): string {
-  if (output === undefined) return ''
-  return encoded === true ? `${ENCODED}${output}` : JSON.stringify(output)
-}
-
-/** Returns an item as it is passed on, or '' if it is undefined. */
-export function encodeValue(item: unknown, codec: PayloadCodec | undefined): string {
-  return codec === undefined
-    ? textOfResult({ output: item })
-    : textOfResult({ output: encodePayload(item, codec), encoded: true })
-}
-
-export function decodeValue(value: string, codec: PayloadCodec | undefined): unknown {
-  if (value === '') return undefined
-  return value.startsWith(ENCODED) ? decodePayload(value.slice(ENCODED.length), codec) : JSON.parse(value)
 }
 
 /** Returns the run to which these tasks belong: see {@link runToken}. */
@@ -130,12 +106,6 @@ function withInput(data: string, value: string): string {
   if (value === '') return data
   const bytes = referredBytes(value)
   return `${data.slice(0, -1)},${bytes === undefined ? inputFields(value) : `"keptInput":${bytes}`}}`
-}
-
-/** Returns the JSON of the fields with which an envelope contains the value as its input. */
-function inputFields(value: string): string {
-  if (!value.startsWith(ENCODED)) return `"input":${value}`
-  return `"input":${JSON.stringify(value.slice(ENCODED.length))},"encoded":true`
 }
 
 /** Returns the stored envelope of a task with the input that its run keeps. If the run has none, the envelope stays as it is. */

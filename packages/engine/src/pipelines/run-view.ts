@@ -24,9 +24,10 @@ export function runView(run: Run, output: unknown, sha256: Sha256): RunView {
       segments: source.segment,
       taskId: idAt(run, 0, source.segment, sha256),
     },
-    stages: settings.stages.map(({ task, queue, concurrency }, i) => {
+    stages: settings.stages.map(({ task, queue, concurrency, batch }, i) => {
       const { waiting = 0, running = 0, completed = 0, dropped = 0, failed = 0 } = stages[i] ?? {}
-      return { task, queue, concurrency, waiting, running, completed, dropped, failed }
+      const size = batch === undefined ? {} : { batch }
+      return { task, queue, concurrency, ...size, waiting, running, completed, dropped, failed }
     }),
     ...(run.reduce === 'none' || settings.reduce === undefined
       ? {}

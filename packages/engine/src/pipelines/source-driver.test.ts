@@ -15,7 +15,7 @@ const item = z.object({ n: z.int() })
 const place = { id: createRunId(0, RANDOM), position: 1 }
 const access = {
   emit: async (_: string, { from, values }: Pick<Emission, 'from' | 'values'>) => ({
-    ...{ emitted: from + values.length, free: 1_000, digest: '', cursor: '' },
+    ...{ emitted: from + values.length, batch: 0, free: 1_000, digest: '', cursor: '' },
   }),
   encode: JSON.stringify,
   decode: JSON.parse,

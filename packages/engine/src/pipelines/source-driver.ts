@@ -1,7 +1,8 @@
-// Takes items from a source and emits them into its run, as far as the run has room for them.
+// Takes items from a source and emits them into its run, as far as the run has room for them. If the first stage takes batches, the items are
+// put into batches here, so that the run never holds them one by one.
 //
 // A source may be run again at any time: because its process has died, because a deploy has interrupted it, or because it was ended here
-// to free its slot. It then continues after the last emitted item. If that item had a cursor, the source resumes there itself. Otherwise, the
+// to free its slot. It then continues after the last emitted item. A batch that was not full is not emitted, so its items come again. If that item had a cursor, the source resumes there itself. Otherwise, the
 // source yields all its items again, and the driver skips those that were emitted before. A digest shows whether they are the same items,
 // so that items are never silently left out or repeated.
 //
@@ -41,10 +42,16 @@ const ALONE_MS = 1_000
 const DIGEST_DIGITS = 32
 const MAX_CURSOR_CHARACTERS = 4_096
 
-/** The items that are emitted together next. */
-interface ItemPage {
-  values: string[]
+/** What is emitted together next. */
+interface EmissionPage {
+  /** Items, or full batches of items. The source's last batch can be shorter. */
+  readonly values: string[]
+  /** How many items the values contain. */
+  count: number
   bytes: number
+  /** The digest and the cursor after the last of these items. */
+  digest: string
+  cursor: string
   /** Resolves when the page must not wait for further items. Undefined until it waits. */
   due: Promise<'due'> | undefined
 }
@@ -74,12 +81,14 @@ export async function driveSource(
     return position === 'stopped' ? undefined : position
   }
 
-  const opened = await emit({ from: 0, values: [], digest: '', cursor: '', isLast: false })
+  const opened = await emit({ from: 0, values: [], count: 0, digest: '', cursor: '', isLast: false })
   if (opened === undefined) return undefined
   let { emitted, free, cursor } = opened
   let digest = ''
-  const newPage = (): ItemPage => ({ values: [], bytes: 0, due: undefined })
+  const newPage = (): EmissionPage => ({ values: [], count: 0, bytes: 0, digest: '', cursor: '', due: undefined })
   let page = newPage()
+  /** The items of a batch that is not full. If the source runs again, it yields them again. */
+  let batch: unknown[] = []
 
   const fold = (json: string): void => {
     digest = Buffer.from(sha256(digest + json))
@@ -89,21 +98,34 @@ export async function driveSource(
 
   const add = (yielded: unknown): void => {
     const marked = unmarked(yielded)
-    const item = itemOf(marked.item, schema, name, emitted + page.values.length)
-    const hasCursor = marked.cursor !== undefined
-    if (!hasCursor && cursor !== '')
-      throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
-    // An item that is refused here must leave no trace, because the items before it are still emitted.
-    const [json, value] = [JSON.stringify(item), access.encode(item)]
-    cursor = hasCursor ? cursorOf(marked.cursor, access, name) : ''
-    fold(json)
+    const item = itemOf(marked.item, schema, name, emitted + page.count + batch.length)
+    if (marked.cursor !== undefined) cursor = cursorOf(marked.cursor, access, name)
+    else if (cursor !== '') throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
+    fold(JSON.stringify(item))
+    if (opened.batch === 0) addValue(item, 1)
+    else if (batch.push(item) === opened.batch) addBatch()
+  }
+
+  const addBatch = (): void => {
+    addValue(batch, batch.length)
+    batch = []
+  }
+
+  /** Adds an item or a batch to the page. If it cannot be encoded, the page stays as it is, because it is still emitted. */
+  const addValue = (item: unknown, count: number): void => {
+    const value = access.encode(item)
     page.values.push(value)
+    page.count += count
     page.bytes += value.length
+    page.digest = digest
+    page.cursor = cursor
   }
 
   /** Emits the page. Resolves with false if the source should end. */
   const flush = async (isLast: boolean): Promise<boolean> => {
-    const position = await emit({ from: emitted, values: page.values, digest, cursor, isLast })
+    if (isLast && batch.length > 0) addBatch()
+    const { values, count } = page
+    const position = await emit({ from: emitted, values, count, digest: page.digest, cursor: page.cursor, isLast })
     page = newPage()
     if (position === undefined) return false
     ;({ emitted, free } = position)
@@ -167,7 +189,8 @@ export async function driveSource(
         found = await next
         if (found.done !== true) add(found.value)
       } catch (error) {
-        // The items that the source has yielded before its error pass through all stages.
+        // The items that the source has yielded before its error pass through all stages. Those of a batch that is not full do not, because
+        // the source may yield further items when it is run again.
         if (page.values.length > 0) await flush(false)
         throw error
       }

@@ -14,12 +14,14 @@ import { type PipelineError, runPipeline, streamPipeline } from '../index.ts'
 import {
   count,
   cursorItem,
+  gather,
   handlers,
   odd,
   oddSquares,
   runOnBroker,
   square,
   sum,
+  total,
   withHandlers,
 } from './tasks.fixture.ts'
 
@@ -60,6 +62,9 @@ describe('a pipeline of tasks in one process', () => {
     ['a run whose item fails', oddSquares.reduce(sum), 30],
     ['a run whose source fails', oddSquares.reduce(sum), 13],
     ['a run that collects errors', collected.reduce(sum), 30],
+    ['a run with batches', oddSquares.batch(2).map(total).batch(2).reduce(gather), 14],
+    ['a run with batches of its source', definePipeline('b').source(count).batch(4).map(total).reduce(sum), 10],
+    ['a run whose batch fails', definePipeline('b').source(count).batch(9).map(total).reduce(sum), 20],
     ['an unordered run', definePipeline('u', { ordered: false }).source(count).map(square).reduce(sum), 9],
   ])('%s ends as it does across a fleet', async (_, pipeline, most) => {
     const fleet = await runOnBroker(pipeline, { upTo: most }, handlers)

@@ -18,7 +18,7 @@ type Step = IteratorResult<string, undefined>
 
 /** `after` calls a function once after some ms, unless the returned function is called. */
 export function createSourceFeed(after: (ms: number, callback: () => void) => () => void): SourceFeed {
-  let position: Omit<SourcePosition, 'free'> = { emitted: 0, digest: '', cursor: '' }
+  let position: Omit<SourcePosition, 'free'> = { emitted: 0, batch: 0, digest: '', cursor: '' }
   /** The request for an item, until it is answered. */
   let requested: PromiseWithResolvers<Step> | undefined
   let ended: Promise<void> | undefined
@@ -42,7 +42,7 @@ export function createSourceFeed(after: (ms: number, callback: () => void) => ()
       if (isStopped) return 'stopped'
       const [value] = values
       if (value !== undefined) {
-        position = { emitted: position.emitted + 1, digest, cursor }
+        position = { ...position, emitted: position.emitted + 1, digest, cursor }
         answer((request) => request.resolve({ done: false, value }))
       }
       return { ...position, free: requested === undefined ? 0 : 1 }

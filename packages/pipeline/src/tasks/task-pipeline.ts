@@ -9,7 +9,15 @@ import {
   type StageContext,
 } from '@bullpen/contract'
 import { type SourceStage, type Stage, tasksOf } from '@bullpen/contract/internal'
-import { checkInput, createRegistry, decodeValue, encodeValue, inlined, type Registry } from '@bullpen/engine/internal'
+import {
+  batchText,
+  checkInput,
+  createRegistry,
+  decodeValue,
+  encodeValue,
+  inlined,
+  type Registry,
+} from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { refuseFleetOnly } from './fleet-only.ts'
 import { createRetryWaits } from './retry-waits.ts'
@@ -30,7 +38,7 @@ export function functionsOf(
   input: unknown,
   { handlers, resources = {}, log = SILENT }: AnyTaskRunOptions,
 ): PipelineDefinition {
-  const { name, onError, maxErrors, ordered, source, stages, takes, reduction } = pipeline
+  const { name, onError, maxErrors, ordered, source, stages, takes, resultBatch, reduction } = pipeline
   const registry = registryOf(pipeline, handlers)
   const given = encodeValue(input, undefined)
   for (const task of [source, ...(reduction === undefined ? [] : [reduction.task])]) {
@@ -46,28 +54,40 @@ export function functionsOf(
 
   const from = (_: unknown, { signal }: StageContext): AsyncIterable<string> =>
     feed.items(() => createTaskCaller(source, host, signal)(given))
-  const mapped = stages.map(({ task, concurrency, buffer }, i): Stage => {
+  const mapped = stages.flatMap(({ task, concurrency, buffer, batch }, i): readonly Stage[] => {
     const isLast = i === stages.length - 1 && reduction === undefined
     const passOn = isLast ? (value: string) => decodeValue(value, undefined) : (value: string) => value || undefined
     let call: TaskCaller | undefined
-    const run = async (item: string, { signal }: StageContext): Promise<unknown> => {
+    const run = async (item: Passed, { signal }: StageContext): Promise<unknown> => {
       // All calls of a stage get the same signal.
       call ??= createTaskCaller(task, host, signal)
-      return passOn(await call(item))
+      return passOn(await call(textOf(item)))
     }
-    return { kind: 'map', name: task.name, run, concurrency, buffer }
+    return [...batched(batch), { kind: 'map', name: task.name, run, concurrency, buffer }]
   })
   const taken: Stage[] = takes === undefined ? [] : [{ kind: 'take', name: 'take', count: takes }]
   const reduced: Stage[] = []
   if (reduction !== undefined) {
-    const run = async (results: readonly string[], { signal }: StageContext): Promise<unknown> => {
-      feed.setResults(results)
+    const run = async (results: readonly Passed[], { signal }: StageContext): Promise<unknown> => {
+      feed.setResults(results.map(textOf))
       return decodeValue(await createTaskCaller(reduction.task, host, signal)(given), undefined)
     }
     reduced.push({ kind: 'reduce', name: reduction.task.name, run })
   }
   const first: SourceStage = { kind: 'source', name: source.name, from }
-  return { kind: 'pipeline', name, onError, maxErrors, ordered, stages: [first, ...mapped, ...taken, ...reduced] }
+  const after = [...batched(resultBatch), ...taken, ...reduced]
+  return { kind: 'pipeline', name, onError, maxErrors, ordered, stages: [first, ...mapped, ...after] }
+}
+
+/** What one stage passes on to the next: the text of a value, or those of a batch. */
+type Passed = string | readonly string[]
+
+function textOf(passed: Passed): string {
+  return typeof passed === 'string' ? passed : batchText(passed)
+}
+
+function batched(size: number | undefined): readonly Stage[] {
+  return size === undefined ? [] : [{ kind: 'batch', name: 'batch', size }]
 }
 
 type Runnable = NonNullable<ReturnType<Registry['get']>>

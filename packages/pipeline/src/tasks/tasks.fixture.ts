@@ -40,7 +40,25 @@ export const sum = defineReducer({
   output: z.object({ sum: z.int(), ns: z.array(z.int()), upTo: z.int() }),
 })
 
+const single = z.union([item, z.array(item)])
+/** Adds up the numbers of a batch, except that of 36, with which it fails. */
+export const total = defineTask({ name: 'test.total', queue: 'q', input: z.array(item), output: item })
+/** Gets batches of results. */
+export const gather = defineReducer({
+  name: 'test.gather',
+  queue: 'q',
+  input: z.object({ upTo: z.int() }),
+  item: single,
+  output: z.unknown(),
+})
+
 export const handlers = {
+  [total.name]: defineHandler(total, import.meta.url, async ({ input }) => {
+    const n = input.reduce((all, each) => all + each.n, 0)
+    if (n === 36) throw new TaskError('unlucky', 'thirty-six', { retryable: false })
+    return { n }
+  }),
+  [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => items),
   [count.name]: defineSourceHandler(count, import.meta.url, function* ({ upTo }) {
     for (let n = 0; n < upTo; n++) yield { n }
     if (upTo === 13) throw new TaskError('unlucky', 'thirteen items', { retryable: false })

@@ -211,9 +211,10 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       if (run === undefined) return 'stopped'
       const step = emitItems(run.model, emission, clock.now())
       if (typeof step === 'string') return step
-      const { source, settings, left } = carryOut(run, step)
-      const { emitted, digest, cursor } = source
-      return { emitted, free: freeOf({ settings, source, left }), digest, cursor }
+      const changed = carryOut(run, step)
+      const { emitted, digest, cursor } = changed.source
+      const batch = changed.settings.stages[0]?.batch ?? 0
+      return { emitted, batch, free: freeOf(changed), digest, cursor }
     },
 
     encode: (item) => encodeValue(item, codec),

@@ -39,6 +39,7 @@ import { onlineGroups } from './groups/online-groups.ts'
 import { listings } from './listings.ts'
 import { orphans } from './orphans.ts'
 import { largeInputs } from './pipelines/large-inputs.ts'
+import { pipelineBatches } from './pipelines/pipeline-batches.ts'
 import { pipelineRuns } from './pipelines/pipeline-runs.ts'
 import { pools } from './pools.ts'
 import { quarantine } from './quarantine/quarantine.ts'
@@ -101,6 +102,7 @@ const SUITES: readonly Suite[] = [
   { title: 'quarantine', define: quarantine, within: 'one queue' },
   { title: 'the run of a pipeline', define: pipelineRuns, within: 'several slots' },
   { title: 'large inputs of a pipeline', define: largeInputs, within: 'several slots' },
+  { title: 'the batches of a pipeline', define: pipelineBatches, within: 'several slots' },
   { title: 'random kills', define: randomKills, within: 'one queue' },
 ]
 

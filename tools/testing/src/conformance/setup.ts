@@ -132,12 +132,13 @@ export const numbers = defineSource({
   item: z.object({ n: z.int() }),
   retry: common.retry,
 })
-/** The end of a pipeline, which returns the numbers that have arrived. */
+const number = z.object({ n: z.int() })
+/** The end of a pipeline, which returns the numbers that have arrived, one by one or in batches. */
 export const gather = defineReducer({
   name: 'conformance.gather',
   queue,
   input: z.object({ count: z.int() }),
-  item: z.object({ n: z.int() }),
+  item: z.union([number, z.array(number)]),
   output: z.object({ ns: z.array(z.int()) }),
   retry: common.retry,
 })
@@ -218,7 +219,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
       catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
     ),
     [numbers.name]: defineSourceHandler(numbers, import.meta.url, source),
-    [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => ({ ns: items.map(({ n }) => n) })),
+    [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => ({ ns: items.flat().map(({ n }) => n) })),
   } as unknown as Handlers<typeof catalogue>
   const registry = createRegistry(catalogue, handlers, {
     timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },

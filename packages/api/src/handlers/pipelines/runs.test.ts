@@ -93,7 +93,16 @@ it('POST /v1/runs/{id}/cancel cancels the run and says who did', async () => {
 it('GET /v1/runs/{id} shows what the source and the stages have done', async () => {
   const { send, get, broker } = await setup()
   await send('', { pipeline: 'squares', input: { count: 2 }, id })
-  const emission = { segment: 1, fencingToken: 1, from: 0, values: ['{"n":1}'], digest: '', cursor: '', isLast: true }
+  const emission = {
+    segment: 1,
+    fencingToken: 1,
+    from: 0,
+    values: ['{"n":1}'],
+    count: 1,
+    digest: '',
+    cursor: '',
+    isLast: true,
+  }
   await broker.runs.emit(id, emission)
   expect((await get(`/v1/runs/${id}`)).json()).toMatchObject({
     source: { emitted: 1 },

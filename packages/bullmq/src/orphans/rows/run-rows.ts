@@ -27,8 +27,8 @@ export const RUN_ROWS = {
     holds: 'the inputs of these tasks that are larger than 64 KiB',
     ends: 'a field is deleted when its task has ended and was counted; expires two days after the total timeout of the run at the latest',
   },
-  waiting: { ...ofRun, type: 'list', parts: ['stage'], holds: 'the items of a run that wait for a stage' },
-  early: { ...ofRun, type: 'hash', holds: 'the results of a run that wait for an earlier one' },
+  waiting: { ...ofRun, type: 'list', parts: ['stage'], holds: 'the items of a run that wait for a stage or a batch' },
+  early: { ...ofRun, type: 'hash', holds: 'the outputs of a run that wait for an earlier one' },
   results: { ...ofRun, type: 'list', holds: "a run's results, until the reduction has run" },
   errors: { ...ofRecord, type: 'list', holds: 'the stages and positions of the items of a run that have failed' },
   outbox: {

@@ -104,13 +104,13 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
 
     /** Emits as many items as the run has room for, as an attempt of the source does. Resolves when the attempt has ended. */
     async function emitItems(segment: number): Promise<void> {
-      const emission = { segment, fencingToken: 1, values: [], digest: '', cursor: '', isLast: false }
+      const emission = { segment, fencingToken: 1, values: [], count: 0, digest: '', cursor: '', isLast: false }
       let position = await store.emit(id, { ...emission, from: 0 })
       while (typeof position === 'object' && position.free > 0) {
         const { emitted: from, free } = position
         const values = Array.from({ length: Math.min(free, count - from) }, (_, i) => `${from + i}`)
         const isLast = from + values.length === count
-        position = await store.emit(id, { ...emission, from, values, digest: `${from}`, isLast })
+        position = await store.emit(id, { ...emission, from, values, count: values.length, digest: `${from}`, isLast })
         if (isLast) return
       }
     }

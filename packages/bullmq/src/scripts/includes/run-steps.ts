@@ -1,11 +1,11 @@
-// Defines Lua functions that change a pipeline run. In TypeScript, engine/src/pipelines/run-state.ts makes the same decisions and
-// explains them.
+// Defines Lua functions that change a pipeline run. In TypeScript, engine/src/pipelines/run-state.ts and its neighbours make the same
+// decisions and explain them.
 //
 // A script reads the run's hash once, changes a table, and writes the changed fields at its end. Values are texts that no script
 // interprets. A change writes the tasks and cancels that follow from it to the run's outbox. The same script claims these entries for its
 // caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
 import type { RunResult } from '@bullpen/contract'
-import { MAX_PASSED_BYTES, REFERENCE_MARK } from '@bullpen/engine/internal'
+import { BATCH_MARK, MAX_PASSED_BYTES, REFERENCE_MARK } from '@bullpen/engine/internal'
 import { GROUP } from '../outbox/claim-entries.ts'
 import { END_LETTERS } from './group-steps.ts'
 import { TIME } from './time.ts'
@@ -34,7 +34,7 @@ const OUTBOX_KEPT_MS = 60_000
  * of the run's hash, and is empty if there is no such run.
  *
  * - `number(name)`: a field as a number, or 0. `set(name, value)` and `add(name, by)` change a field.
- * - `push_item(value)`: adds an item that the source has emitted.
+ * - `push_item(value)`: adds an item, or a batch of items, that the source has emitted.
  * - `end_task(stage, position, letter, value, now)`: records the end of a task. `value` is '' if there is none.
  * - `stop(reason, by, now)`: stops the run.
  * - `reply(now, more)`: starts what a change allows to start, saves the run, and returns the reply: the result and the duration of the
@@ -59,9 +59,11 @@ local function count_item(stage, outcome)
 end
 local stages = number('stages')
 local function waiting_key(stage) return base .. 'waiting:' .. stage end
+-- Items wait for each stage, and outputs for a batch of results.
+local function has_waiting(stage) return stage <= stages or run['batch' .. stage] ~= nil end
 local lengths = {}
 local function length(stage)
-  if not lengths[stage] then lengths[stage] = stage > stages and 0 or redis.call('LLEN', waiting_key(stage)) end
+  if not lengths[stage] then lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0 end
   return lengths[stage]
 end
 local function write(command, key, ...)
@@ -83,11 +85,17 @@ local function wait_for(stage, position, value)
   write('RPUSH', waiting_key(stage), position .. ' ' .. value)
   lengths[stage] = lengths[stage] + 1
 end
-local function free() return number('window') - (number('emitted') - number('left')) end
-local function push_item(value)
-  wait_for(1, run.emitted, value)
-  add('emitted', 1)
+-- How many of its own items are in a section, or wait behind it for a batch.
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
 end
+local function free() return number('window1') - held_by(1) end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value) wait_for(1, enter(1), value) end
 
 local function stop(reason, by, now)
   if run.state == 'ended' then return end
@@ -96,7 +104,7 @@ local function stop(reason, by, now)
   set('reason', reason)
   set('stoppedBy', by)
   set('stoppedAt', now)
-  for stage = 1, stages do
+  for stage = 1, stages + 1 do
     redis.call('UNLINK', waiting_key(stage))
     lengths[stage] = 0
   end
@@ -110,9 +118,7 @@ local function stop(reason, by, now)
   if reduces == 1 then write_entry('k reduce' .. string.sub(id, 4) .. ' ' .. run.reduceQueue .. ' ' .. by) end
 end
 
-local function leave_now(value, now)
-  add('left', 1)
-  if value == '' then return end
+local function add_result(value, now)
   if run.reduceQueue then
     local bytes = number('resultBytes') + #value
     if bytes > number('maxBytes') then return stop('results_too_large', 'run ' .. id, now) end
@@ -122,45 +128,53 @@ local function leave_now(value, now)
   add('results', 1)
   if run.take and number('results') == number('take') then stop('taken', 'run ' .. id, now) end
 end
-local function leave(position, value, now)
-  if run.ordered ~= '1' then return leave_now(value, now) end
-  if position ~= run.left then
-    write('HSET', early, position, value)
+-- Behind a section, items wait for a batch, or they are results.
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then return end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then wait_for(following, position, value) else add_result(value, now) end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then return leave_now(section, position, value, now) end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
     return
   end
-  leave_now(value, now)
+  leave_now(section, position, value, now)
   while not run.reason do
-    local following = redis.call('HGET', early, run.left)
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
     if not following then return end
-    redis.call('HDEL', early, run.left)
-    leave_now(following, now)
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
   end
 end
 
-local function fail_item(stage, position, letter, now)
+local function fail_item(section, stage, position, letter, now)
   add('errorCount', 1)
   if not run.firstError then set('firstError', stage .. ' ' .. position .. ' ' .. letter) end
   if run.onError == 'cancel' then return stop('first_error', 'run ' .. id, now) end
   if number('errorCount') <= number('maxErrors') then write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter) end
-  leave(position, '', now)
+  leave(section, position, '', now)
 end
 local function end_item(stage, position, letter, value, now)
   add('running' .. stage, -1)
   if run.reason then return end
+  local section = number('section' .. stage)
   if letter ~= '${END_LETTERS.completed}' then
     add('failed' .. stage, 1)
     count_item(stage, 'failed')
-    return fail_item(stage, position, letter, now)
+    return fail_item(section, stage, position, letter, now)
   end
   add('completed' .. stage, 1)
   count_item(stage, value == '' and 'dropped' or 'completed')
-  if value == '' then
-    add('dropped' .. stage, 1)
-    leave(position, '', now)
-  elseif stage < stages then
-    wait_for(stage + 1, position, value)
+  if value == '' then add('dropped' .. stage, 1) end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
   else
-    leave(position, value, now)
+    wait_for(stage + 1, position, value)
   end
 end
 local function end_task(stage, position, letter, value, now)
@@ -179,22 +193,54 @@ local function end_task(stage, position, letter, value, now)
   end
 end
 
-local function advance()
+-- Whether every item that will ever enter a section has left it.
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then return false end
+  if section == 1 then return run.isExhausted == '1' or run.source == 'failed' end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+-- Takes a batch from the items that wait for a stage, if it is full or if no item can come any more. 'before' is the section before the stage.
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then return end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do values[i] = string.match(item, '^%d+ (.*)$') end
+  lengths[stage] = waits - #values
+  return '${BATCH_MARK}' .. table.concat(values, '\\n')
+end
+-- Returns the position and the value of the next item for a stage, or nothing if none may start.
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then return end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then return end
+  local value = take_batch(stage, section - 1)
+  if value then return enter(section), value end
+end
+
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then break end
+    add_result(result, now)
+  end
   if run.reason then return end
   for stage = stages, 1, -1 do
     local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
     local running, outputs = number('running' .. stage), length(stage + 1)
     local started = 0
-    while running + started < concurrency and running + started + outputs < room and length(stage) > 0 do
-      local item = redis.call('LPOP', waiting_key(stage))
-      lengths[stage] = lengths[stage] - 1
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then break end
       started = started + 1
-      local position, value = string.match(item, '^(%d+) (.*)$')
       start(stage, position, value)
     end
     if started > 0 then add('running' .. stage, started) end
   end
-  if 2 * free() < number('window') then return end
+  if 2 * free() < number('window1') then return end
   if run.source == 'parked' then
     set('source', 'active')
     add('segment', 1)
@@ -260,7 +306,7 @@ end
 local function reply(now, more)
   local has_ended = false
   if run.state ~= 'ended' then
-    advance()
+    advance(now)
     has_ended = finish(now)
   end
   save(has_ended)

@@ -5,7 +5,8 @@ import { defineScript } from '../script.ts'
 
 /**
  * - ARGV: the run's id, the prefix of the channels, the number of the source's segment, the attempt's fencing token, the position of the
- *   first value, the digest and the cursor after the last value, '1' if it is the source's last; then the values.
+ *   first item, how many items the values contain, the digest and the cursor after the last item, '1' if it is the source's last; then the
+ *   values.
  *
  * Values whose positions were emitted before are ignored, so that the script can be sent again. `stopped` means that the source is not
  * needed any more, and `fenced` that another attempt has replaced this one.
@@ -14,9 +15,9 @@ export const emitItemsScript = defineScript({
   name: 'emit-items',
   kind: 'adds',
   keys: RUN_KEYS,
-  args: ['id', 'channels', 'segment', 'token', 'from', 'digest', 'cursor', 'isLast'],
+  args: ['id', 'channels', 'segment', 'token', 'from', 'count', 'digest', 'cursor', 'isLast'],
   lua: `${RUN_STEPS}
-local FIRST = 9
+local FIRST = 10
 if run.state ~= 'running' then return { false, {}, 'stopped', {} } end
 if run.source ~= 'active' or run.segment ~= segment or tonumber(token) < number('fencingToken')
   or tonumber(from) > number('emitted') then
@@ -24,22 +25,24 @@ if run.source ~= 'active' or run.segment ~= segment or tonumber(token) < number(
 end
 set('fencingToken', token)
 set('isWaiting', '')
-local known, count = number('emitted') - from, #ARGV - FIRST + 1
-for i = FIRST + known, #ARGV do push_item(ARGV[i]) end
-if known < count then
+-- Only the source's last batch can be shorter.
+local fresh = FIRST + math.ceil((number('emitted') - from) / tonumber(run.batch1 or 1))
+for i = fresh, #ARGV do push_item(ARGV[i]) end
+if fresh <= #ARGV then
+  set('emitted', from + count)
   set('digest', digest)
   set('cursor', cursor)
 end
 if isLast == '1' and from + count == number('emitted') then set('isExhausted', '1') end
 if run.isExhausted ~= '1' and free() <= 0 then set('isWaiting', '1') end
 local answer = reply(millis())
-answer[3] = { number('emitted'), free(), run.digest or '', run.cursor or '' }
+answer[3] = { number('emitted'), number('batch1'), free(), run.digest or '', run.cursor or '' }
 return answer
 `,
   answer: (reply): RunChange<SourcePosition | 'stopped' | 'fenced'> =>
     decodeRunChange(reply, (more) => {
       if (typeof more === 'string') return more as 'stopped' | 'fenced'
-      const [emitted, free, digest, cursor] = more as [number, number, string, string]
-      return { emitted, free, digest, cursor }
+      const [emitted, batch, free, digest, cursor] = more as [number, number, number, string, string]
+      return { emitted, batch, free, digest, cursor }
     }),
 })

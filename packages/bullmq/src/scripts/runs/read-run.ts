@@ -6,7 +6,7 @@ export interface StoredRun {
   readonly fields: readonly string[]
   /** The settings and templates as JSON. */
   readonly definition: string
-  /** How many items wait for each stage. */
+  /** How many items wait for each stage, and at last, how many outputs wait for the rest of a batch of results. */
   readonly waiting: readonly number[]
 }
 
@@ -20,7 +20,7 @@ export const readRunScript = defineScript({
 local fields = redis.call('HGETALL', meta)
 if #fields == 0 then return false end
 local waiting = {}
-for stage = 1, tonumber(redis.call('HGET', meta, 'stages')) do
+for stage = 1, redis.call('HGET', meta, 'stages') + 1 do
   waiting[stage] = redis.call('LLEN', base .. 'waiting:' .. stage)
 end
 return { fields, redis.call('GET', definition), waiting }

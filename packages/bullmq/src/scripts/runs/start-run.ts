@@ -23,7 +23,7 @@ set('createdAt', now)
 set('timeoutAt', now + totalMs)
 set('expiresAt', now + totalMs + spareMs)
 set('source', 'active')
-for _, name in ipairs({ 'fencingToken', 'emitted', 'left', 'results', 'resultBytes', 'errorCount' }) do set(name, 0) end
+for _, name in ipairs({ 'fencingToken', 'emitted', 'results', 'resultBytes', 'errorCount' }) do set(name, 0) end
 set('segment', 1)
 set('reduce', run.reduceQueue and 'pending' or 'none')
 write('SET', definition, settings)

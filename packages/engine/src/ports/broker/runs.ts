@@ -24,6 +24,8 @@ export interface RunSettings {
   readonly ordered: boolean
   /** After how many results the run stops. Undefined if it takes all of them. */
   readonly take: number | undefined
+  /** How many outputs of the last stage each result contains at most, as an array. Undefined if each of them is a result. */
+  readonly resultBatch?: number | undefined
   readonly source: { readonly task: string; readonly queue: string }
   /** The stages between the source and the results, at least one. */
   readonly stages: readonly RunStage[]
@@ -51,6 +53,8 @@ export interface RunStage {
   readonly concurrency: number
   /** How many of the stage's outputs may wait for the next stage, beyond those for which `concurrency` leaves room. */
   readonly buffer: number
+  /** How many items each of the stage's tasks gets at most, as an array. Undefined if a task gets a single item. */
+  readonly batch?: number | undefined
 }
 
 export interface RunReduce {
@@ -69,8 +73,8 @@ export interface Run {
   readonly source: RunSource
   /** The counts of each stage, in the order of `settings.stages`. */
   readonly stages: readonly StageCounts[]
-  /** How many items have left the pipeline: as results, dropped, or with an error that was collected. */
-  readonly left: number
+  /** The counts of each section: see `sectionsOf` of the contract. */
+  readonly sections: readonly SectionCounts[]
   /** How many results there are. */
   readonly results: number
   /** The total size of the results that are kept for the last stage, in bytes. */
@@ -103,8 +107,17 @@ export interface RunSource {
   readonly isWaiting: boolean
 }
 
+export interface SectionCounts {
+  /** How many items have entered the section. Those of the first section are what the source has emitted: items, or batches. */
+  readonly entered: number
+  /** How many items have left the section: for a batch, as results, dropped, or with an error that was collected. */
+  readonly left: number
+  /** How many of the items that have left the section wait for a batch. */
+  readonly batching: number
+}
+
 export interface StageCounts {
-  /** How many items wait for the stage. */
+  /** How many items wait for the stage. Batches that the source has formed count once. */
   readonly waiting: number
   /** How many tasks of the stage have not ended. */
   readonly running: number
@@ -114,7 +127,10 @@ export interface StageCounts {
   readonly failed: number
 }
 
-/** An item that has failed. Stages are numbered from 1, and items by their position in the source's order, from 0. */
+/**
+ * An item that has failed. Stages are numbered from 1, and items by their position in the source's order, from 0. Behind a batch, the
+ * position is the number of the batch, from 0.
+ */
 export interface RunError {
   readonly stage: number
   readonly position: number
@@ -131,18 +147,23 @@ export interface RunStop {
 export interface Emission {
   readonly segment: number
   readonly fencingToken: number
-  /** The position of the first value. Values whose positions were emitted before are ignored. */
+  /** The position of the first item. Values whose positions were emitted before are ignored. */
   readonly from: number
+  /** Items, or batches of items. All batches are full, except the source's last one. */
   readonly values: readonly string[]
+  /** How many items the values contain. */
+  readonly count: number
   /** The digest and the cursor after the last value. */
   readonly digest: string
   readonly cursor: string
   readonly isLast: boolean
 }
 
-/** Where a source stands. `free` is how many items it may emit now. */
+/** Where a source stands. `free` is how many values it may emit now. */
 export interface SourcePosition {
   readonly emitted: number
+  /** How many items the source has to put into each value, as an array, or 0 if each value is an item. */
+  readonly batch: number
   readonly free: number
   readonly digest: string
   readonly cursor: string

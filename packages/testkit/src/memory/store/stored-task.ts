@@ -15,6 +15,7 @@ import type { Caller, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelCandidate,
   type CancelCause,
+  decodeInput,
   decodePayload,
   type ErrorKind,
   envelopeText,
@@ -207,7 +208,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     attemptsMade,
     maxAttempts,
     priority,
-    input: envelope.encoded === true ? decodePayload(envelope.input, codec) : envelope.input,
+    input: decodeInput(envelope, codec),
     meta: envelope.meta ?? {},
     tags: envelope.tags ?? [],
     correlationId: envelope.correlationId,

@@ -6,7 +6,7 @@ import type { OpenBackend } from '../backend.ts'
 import { long, openSetup, plain, QUEUE, SIZE_LIMIT, short } from '../setup.ts'
 
 /** Creates a codec that reverses the text and makes it ten characters longer. The codec records what it has encoded. */
-function reversing(): PayloadCodec & { readonly encoded: unknown[] } {
+export function reversing(): PayloadCodec & { readonly encoded: unknown[] } {
   const encoded: unknown[] = []
   const reverse = (text: string): string => [...text].toReversed().join('')
   return {

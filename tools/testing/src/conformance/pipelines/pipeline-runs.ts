@@ -14,7 +14,7 @@ export function pipelineRuns(open: OpenBackend): void {
     const id = await startRun({ count: 12, stages: [stage(3), stage(2, 0)] })
     expect(await ended(id)).toMatchObject({
       results: 12,
-      left: 12,
+      sections: [{ entered: 12, left: 12 }],
       errors: 0,
       source: { state: 'done', emitted: 12 },
       stages: [{ completed: 12 }, { completed: 12 }],

@@ -29,6 +29,12 @@ export const idle = (concurrency: number, buffer = concurrency) => ({
   buffer,
 })
 
+/** A stage whose tasks get batches of this size. */
+export const batches = (batch: number, concurrency: number, buffer = concurrency) => ({
+  ...any(concurrency, buffer),
+  batch,
+})
+
 /** Opens a setup whose stages die with the input 13, and otherwise return their input. */
 export async function openRuns(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
   const setup = await openSetup(open, {
