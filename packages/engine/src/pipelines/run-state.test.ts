@@ -367,6 +367,15 @@ it('a source that gives up its slot gets a new task once half of the window is f
   expect(effects.at(-1)).toEqual({ kind: 'start', stage: 0, position: 2, value: '' })
 })
 
+it('a source that gives up its slot while only a part of a batch waits gets a new task at once', () => {
+  const stages = [{ task: 'digest', queue: 'cpu', concurrency: 1, buffer: 0 }]
+  const { run, end, effects } = small({ stages, resultBatch: 5 }, 4)
+  for (let position = 0; position < 4; position++) end(1, position)
+  expect(run()).toMatchObject({ results: 0, sections: [{ entered: 4, left: 4, batching: 4 }] })
+  end(0, 1)
+  expect(effects.at(-1)).toEqual({ kind: 'start', stage: 0, position: 2, value: '' })
+})
+
 it('an attempt of the source that another has replaced cannot emit', () => {
   const { model } = small({}, 1)
   const late = { segment: 1, from: 1, values: ['x'], count: 1, digest: '', cursor: '', isLast: false }

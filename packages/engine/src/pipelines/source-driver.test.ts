@@ -1,5 +1,5 @@
 // Tests how long a source runs in one task, and what it does while Redis does not respond.
-import { BullpenError } from '@bullpen/contract'
+import { at, BullpenError } from '@bullpen/contract'
 import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -82,6 +82,35 @@ it('a source emits its items although Redis sometimes does not respond', async (
   })
   while (!hasEnded) await clock.advance(10)
   expect(emitted).toEqual(['{"n":1}', '{"n":2}'])
+})
+
+it('a source emits only full batches until its last one, each with the cursor after its last item', async () => {
+  const clock = fakeClock()
+  const emitted: Partial<Emission>[] = []
+  const batching = {
+    ...access,
+    async emit(_: string, { from, values, count, cursor, isLast }: Emission) {
+      if (values.length > 0) emitted.push({ from, values, count, cursor, isLast })
+      return { emitted: from + count, batch: 2, free: 1_000, digest: '', cursor: '' }
+    },
+  }
+  // The first page is due while the second batch is not full.
+  async function* source() {
+    for (const n of [0, 1, 2, 3, 4]) {
+      if (n === 3) await new Promise<void>((resolve) => void clock.after(100, resolve))
+      yield at(n + 1, { n })
+    }
+  }
+  let hasEnded = false
+  const running = driveSource(attemptOn(clock), { access: batching, place }, item, source)
+  void running.finally(() => {
+    hasEnded = true
+  })
+  while (!hasEnded) await clock.advance(10)
+  expect(emitted).toEqual([
+    { from: 0, values: ['[{"n":0},{"n":1}]'], count: 2, cursor: '2', isLast: false },
+    { from: 2, values: ['[{"n":2},{"n":3}]', '[{"n":4}]'], count: 3, cursor: '5', isLast: true },
+  ])
 })
 
 it('a source ends its task after a minute, even if it never fills a page', async () => {
