@@ -124,7 +124,7 @@ function expectWhole(planned: PlannedRun, expected: Expected, { run, output, err
   const { yielded, sourceFails, results, failures, stages } = expected
   expect(run).toMatchObject({
     source: { state: sourceFails ? 'failed' : 'done', emitted: yielded },
-    left: yielded,
+    sections: [{ entered: yielded, left: yielded }],
     results: results.length,
     errors: failures.length,
     stages,
