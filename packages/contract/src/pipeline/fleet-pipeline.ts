@@ -73,8 +73,9 @@ export interface FleetPipeline<Input, Item, OnError extends RunOnError = RunOnEr
     options?: FleetMapOptions,
   ): FleetPipeline<Input, Passed<OutputOf<D>>, OnError>
   /**
-   * Passes on arrays of `size` items. The last array can be shorter, but is never empty. The size is from 1 to 10,000, and a run holds as
-   * many items as its batches contain, at most 100,000.
+   * Passes on arrays of `size` items. The last array can be shorter, but is never empty. The size is from 1 to 10,000. The items of batches
+   * count towards the 100,000 items that a run can hold at most. Throws `invalid_definition` if the size is out of range, or if no `map` is
+   * between two batches.
    */
   batch(size: number): FleetPipeline<Input, Item[], OnError>
   /** Stops the run when it has this many results: the tasks of the source and of all stages are then cancelled. */
@@ -132,7 +133,7 @@ function extended<Input, Item, OnError extends RunOnError>(
 ): FleetPipeline<Input, Item, OnError> {
   const { name, stages, takes, resultBatch } = definition
   const fail = failing(name)
-  const isLast = (): void => {
+  const refuseAfterTake = (): void => {
     if (takes !== undefined) fail('take must be followed by reduce, or be the last stage')
   }
   const withinWindow = (next: typeof definition): typeof definition => {
@@ -145,7 +146,7 @@ function extended<Input, Item, OnError extends RunOnError>(
 
     map<D extends TaskDefinition>(task: unknown, { concurrency = 1, buffer = concurrency }: FleetMapOptions = {}) {
       if (!isTask(task)) fail('map expects a task definition, because the source of this pipeline is a task')
-      isLast()
+      refuseAfterTake()
       checkCount('concurrency', concurrency, 1, MAX_CONCURRENCY, fail)
       checkCount('buffer', buffer, 0, MAX_BUFFER, fail)
       const stage: FleetStage = { task: task as TaskDefinition, concurrency, buffer, batch: resultBatch }
@@ -157,7 +158,7 @@ function extended<Input, Item, OnError extends RunOnError>(
 
     batch(size: number) {
       checkCount('the size of a batch', size, 1, MAX_BATCH, fail)
-      isLast()
+      refuseAfterTake()
       if (resultBatch !== undefined) fail('batch was called twice in a row; put a map between two batches')
       return extended<Input, Item[], OnError>(withinWindow({ ...definition, resultBatch: size }))
     },
