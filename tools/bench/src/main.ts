@@ -10,6 +10,7 @@ import { benchPipeline } from './pipeline.ts'
 import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipeline-fleet-bench.ts'
 import { asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
+import { benchRuns, describeRuns } from './runs/runs-bench.ts'
 import { benchWorker } from './worker.ts'
 
 const TABLES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = {
@@ -22,6 +23,7 @@ const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(TABLES).joi
        REDIS_URL=redis://… bench against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
        REDIS_URL=redis://… bench follow-ups [--pairs 11] [--tasks 4000] [--json]
        REDIS_URL=redis://… bench pipeline-fleet [--rounds 5] [--json]
+       REDIS_URL=redis://… bench runs [--pairs 3] [--items 100000] [--json]
        REDIS_URL=redis://… bench memory [--json]
        REDIS_URL=redis://… bench events [--readers 1000] [--queue-readers 10] [--rate 1000] [--seconds 20] [--json]
        REDIS_URL=redis://… bench idle [CHECKOUT] [--workers 20] [--queues 10] [--seconds 60] [--json]`
@@ -36,6 +38,7 @@ const NUMBERS = [
   'readers',
   'queue-readers',
   'rate',
+  'items',
 ] as const
 
 const { values, positionals } = parseArgs({
@@ -51,6 +54,7 @@ const { values, positionals } = parseArgs({
     readers: { type: 'string' },
     'queue-readers': { type: 'string' },
     rate: { type: 'string' },
+    items: { type: 'string' },
   },
 })
 const [name = 'all', ...others] = positionals
@@ -103,6 +107,12 @@ if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0
       seconds: numberOr('seconds', 20),
     }
     await print(benchEvents({ redisUrl, ...load }), describeEvents)
+  }
+} else if (name === 'runs') {
+  if (others.length > 0) fail()
+  else {
+    const limits = { pairs: numberOr('pairs', 3), items: numberOr('items', 100_000) }
+    await print(benchRuns({ redisUrl, ...limits }), describeRuns)
   }
 } else if (name === 'memory') {
   if (others.length > 0) fail()
