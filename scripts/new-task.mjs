@@ -85,7 +85,7 @@ export function addTask({ root, name }) {
     edit(
       join(tasks, 'index.ts'),
       [/\n\nexport \{/, `\nimport { ${identifier} } from './${file}.ts'$&`],
-      [/export \{([^}]*?),? \}/, `export {$1, ${identifier} }`],
+      [/export \{([^}]*?),?\s*\}/, `export {$1, ${identifier} }`],
       [/defineCatalogue\(([^)]*?),?\s*\)/, `defineCatalogue($1, ${identifier})`],
     ),
     edit(

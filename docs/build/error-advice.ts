@@ -276,6 +276,25 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Pass the same `codec` to the API and to all workers. As long as a task or a schedule is stored, keep the key that encoded it.',
   },
+  input_gone: {
+    meaning:
+      'A task of a pipeline is dead because its run no longer keeps its input: the task had already been counted when it was run again, or Redis has lost data.',
+    action: 'Start the pipeline again.',
+  },
+  invalid_item: {
+    meaning:
+      'The source of a pipeline has yielded an item that does not match the schema in its definition, or a cursor that is too long or missing.',
+    action: 'Fix the source, and start the pipeline again. The items that it had yielded before have been processed.',
+  },
+  source_changed: {
+    meaning: 'The source of a pipeline was run again and did not yield the same items as before.',
+    action: 'Let the source yield the same items for the same input, or let it yield its items with cursors.',
+  },
+  source_replaced: {
+    meaning:
+      'An attempt of the source of a pipeline yielded items after a later attempt had begun. Its items were refused.',
+    action: 'None. The later attempt continues after the last item that was accepted.',
+  },
   lock_lost: {
     meaning: 'The attempt no longer owns its task, and another worker may be running the task.',
     action:

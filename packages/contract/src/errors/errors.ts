@@ -69,6 +69,10 @@ export const ERROR_CODES = [
   // caused by stored data, or by another worker
   'unreadable_envelope',
   'unreadable_payload',
+  'input_gone',
+  'invalid_item',
+  'source_changed',
+  'source_replaced',
   'lock_lost',
 ] as const
 

@@ -67,6 +67,10 @@ export const HTTP_STATUS = {
   pipeline_cancelled: 500,
   unreadable_envelope: 500,
   unreadable_payload: 500,
+  input_gone: 500,
+  invalid_item: 500,
+  source_changed: 500,
+  source_replaced: 500,
   lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
@@ -134,6 +138,10 @@ export const PROBLEM_TITLES = {
   pipeline_cancelled: 'Pipeline was cancelled',
   unreadable_envelope: 'Unreadable task envelope',
   unreadable_payload: 'Unreadable task payload',
+  input_gone: 'Input no longer kept',
+  invalid_item: 'Invalid item',
+  source_changed: 'Source changed',
+  source_replaced: 'Source replaced',
   lock_lost: 'Lock lost',
 } as const satisfies Record<ErrorCode, string>
 

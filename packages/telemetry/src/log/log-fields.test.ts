@@ -17,6 +17,8 @@ const NOT_NAMED: Readonly<Record<string, string>> = {
   'packages/engine/src/events/reporting-log.ts fields': 'a handler chooses the fields',
   'packages/bullmq/src/plain-processor.ts ...fields': 'they are the fields of logFor in packages/engine',
   'packages/bullmq/src/plain-processor.ts ...more': 'a handler chooses the fields',
+  'packages/pipeline/src/tasks/task-caller.ts ...fields': 'they are the fields of logFor in packages/engine',
+  'packages/pipeline/src/tasks/task-caller.ts ...own': 'a handler chooses the fields',
   'packages/worker/src/pools/create-pool.ts fields': 'they are the fields of logFor in packages/engine',
   'packages/sandbox/src/isolate/managed-isolate.ts fields': 'a handler chooses the fields',
   'packages/sandbox/src/isolate/managed-isolate.ts ...fields': 'the code that opens a resource chooses the fields',
