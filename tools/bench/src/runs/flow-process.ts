@@ -4,10 +4,10 @@
 // stages of an item one after another and passes the results on.
 import { FlowProducer, Queue, QueueEvents, Worker } from 'bullmq'
 import { reportDone } from './report-done.ts'
-import { addOne, QUEUES, type RunLoad, sumOf } from './workload.ts'
+import { addOne, QUEUES, type RunLoad, SLOTS, sumOf } from './workload.ts'
 
 const load = JSON.parse(process.argv[2] ?? '') as RunLoad
-const { redisUrl, namespace: prefix, items, size, bound } = load
+const { redisUrl, namespace: prefix, items, size } = load
 const connection = { url: redisUrl, maxRetriesPerRequest: null }
 const END = 'bench-end'
 const opts = { removeOnComplete: true }
@@ -23,7 +23,7 @@ const workers = QUEUES.map(
         if (n === QUEUES.length - 1) sum += sumOf(added)
         return added
       },
-      { connection, prefix, concurrency: bound },
+      { connection, prefix, concurrency: SLOTS },
     ),
 )
 const end = new Worker(END, async () => {}, { connection, prefix })

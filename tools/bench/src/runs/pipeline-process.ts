@@ -7,7 +7,7 @@ import { planRun } from '@bullpen/engine/internal'
 import { createWorker } from '@bullpen/worker'
 import { untilReachable } from '../reachable.ts'
 import { reportDone } from './report-done.ts'
-import { addOne, batch, QUEUES, type RunLoad, single, source, sumOf } from './workload.ts'
+import { addOne, batch, QUEUES, type RunLoad, SLOTS, single, source, sumOf } from './workload.ts'
 
 const load = JSON.parse(process.argv[2] ?? '') as RunLoad
 const { redisUrl, namespace, items, size, bound } = load
@@ -37,7 +37,7 @@ const handlers = Object.fromEntries([
   ...single.map((task, n) => [task.name, defineHandler(task, url, ({ input }) => addOnes(n, [input])[0] ?? 0)]),
   ...batch.map((task, n) => [task.name, defineHandler(task, url, ({ input }) => addOnes(n, input))]),
 ])
-const pools = { [source.queue]: 1, ...Object.fromEntries(QUEUES.map((queue) => [queue, bound])) }
+const pools = { [source.queue]: 1, ...Object.fromEntries(QUEUES.map((queue) => [queue, SLOTS])) }
 const worker = createWorker({ catalogue, handlers, config: { redisUrl, namespace, logLevel: 'warn', port: 0, pools } })
 const log = { debug() {}, info() {}, warn() {}, error: console.error }
 const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 262_144, leads: false, log })

@@ -84,5 +84,6 @@ const NAMES: Readonly<Record<RunSide, string>> = { pipeline: 'pipeline', flow: '
 export function describeRuns({ side, items, size, bound, seconds, redisMiB, rssMiB }: RunsResult): string {
   const load = size === 1 ? `${items} items` : `${items} items in batches of ${size}`
   const rate = Math.round(items / seconds).toLocaleString('en-US')
-  return `runs ${load.padEnd(32)} at most ${bound} tasks a stage  ${NAMES[side].padEnd(22)}${seconds.toFixed(1).padStart(7)} s ${rate.padStart(8)} items/s  Redis ${redisMiB} MiB at most, worker ${rssMiB} MiB at most`
+  const limit = side === 'pipeline' ? `, at most ${bound} tasks a stage` : ''
+  return `runs ${load.padEnd(32)} ${`${NAMES[side]}${limit}`.padEnd(34)}${seconds.toFixed(1).padStart(7)} s ${rate.padStart(8)} items/s  Redis ${redisMiB} MiB at most, worker ${rssMiB} MiB at most`
 }

@@ -10,7 +10,7 @@ export interface RunLoad {
   readonly items: number
   /** How many items one task gets. */
   readonly size: number
-  /** How many tasks of a stage may run at a time. */
+  /** How many tasks of a stage may exist at a time. A flow has no such limit. */
   readonly bound: number
 }
 
@@ -26,6 +26,9 @@ export interface RunDone {
 
 /** The queues of the stages, in order. */
 export const QUEUES = ['bench-one', 'bench-two', 'bench-three'] as const
+
+/** How many tasks of each queue run at a time. */
+export const SLOTS = 20
 
 const kind = 'short'
 const number = z.int()
