@@ -58,7 +58,7 @@ describe('the list', () => {
     const { code, list, messages } = await run(['--dir', tree.directory + end])
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory + end) })
     const report = `${tree.files} files, \\d+\\.\\d kB, [12] workers?, \\d+\\.\\d s \\(\\d+ files/s\\)`
-    expect(messages).toMatch(new RegExp(`^started run-\\w+, bounded\n${report}\n$`))
+    expect(messages).toMatch(new RegExp(`^started run-\\w+ with --mode bounded\n${report}\n$`))
   })
 
   test('begins with DIR as typed, even if DIR is relative or a link, while workers get real paths', async () => {
@@ -88,7 +88,7 @@ describe('the list', () => {
   test('is the same if one file is read at a time', async () => {
     const { list, messages } = await run(['--mode', 'serial'])
     expect(list).toBe(await md5Pipeline(tree.directory))
-    expect(messages).toMatch(/^started run-\w+, serial\n/)
+    expect(messages).toMatch(/^started run-\w+ with --mode serial\n/)
     expect(fleet.ledger.most).toBe(1)
   })
 })
@@ -142,7 +142,7 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
   })
 })
 
-test('Ctrl-C cancels the run, and the demo ends when none of its tasks is left', async () => {
+test('Ctrl-C cancels the run, and the demo ends when none of its tasks is waiting or running', async () => {
   fleet.ledger.hold()
   const interrupted = new AbortController()
   const running = run([], { signal: interrupted.signal })
@@ -151,7 +151,7 @@ test('Ctrl-C cancels the run, and the demo ends when none of its tasks is left',
   const { code, list, messages } = await running
   expect({ code, list }).toEqual({ code: 130, list: '' })
   expect(messages).toMatch(
-    /\ncancelling (run-\w+)\n\1 was cancelled after 0 of \d+ files; none of its tasks is left\n$/,
+    /\ncancelling (run-\w+)\n\1 was cancelled after 0 of \d+ files; none of its tasks is waiting or running\n$/,
   )
   expect(fleet.ledger).toMatchObject({ running: 0, aborted: 20 })
 })
@@ -209,7 +209,7 @@ describe('--kill', () => {
     expect((await victim.ended)[1]).toBe('SIGKILL')
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory) })
     expect(messages).toMatch(
-      new RegExp(`^killed worker ${victim.pid} with SIGKILL while it was running \\d+ digests$`, 'm'),
+      new RegExp(`^killed worker ${victim.pid} with SIGKILL while it was reading \\d+ files?$`, 'm'),
     )
   })
 
@@ -219,7 +219,7 @@ describe('--kill', () => {
     const { code, messages } = await run(['--kill', '--workers', `${victim.pid}`])
     expect((await victim.ended)[1]).toBe('SIGKILL')
     expect(code).toBe(0)
-    expect(messages).toContain('no digest was interrupted; try a directory with more or larger files')
+    expect(messages).toContain('no task was interrupted; try a directory with more or larger files')
   })
 
   test('reports that no worker could be killed', async () => {

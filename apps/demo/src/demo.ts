@@ -9,6 +9,7 @@ import { type DemoArguments, readArguments, USAGE, UsageError } from './argument
 import { DemoError } from './demo-error.ts'
 import { openDirectory } from './directory.ts'
 import { followRun } from './follow-run.ts'
+import { plural } from './format.ts'
 import { killOne } from './kill.ts'
 import { writeLines } from './list-output.ts'
 import { failureOf, type Md5All, startMd5All } from './md5-all.ts'
@@ -60,7 +61,7 @@ async function run(
   const handle = await startMd5All(client, args, directory)
   const followed = followRun(client, handle)
   const progress = showProgress(stderr, env, () => progressLine(followed.progress(), seconds()))
-  progress.print(`started ${handle.id}, ${args.mode}`)
+  progress.print(`started ${handle.id} with --mode ${args.mode}`)
   const killing = killWhileRunning(client, handle, args.victims, followed.ended, progress)
   let ended: RunView
   let kill: Kill
@@ -74,7 +75,7 @@ async function run(
   if (ended.result === 'cancelled') {
     const { completed = 0 } = ended.stages[0] ?? {}
     stderr.write(
-      `${handle.id} was cancelled after ${completed} of ${ended.source.emitted} files; none of its tasks is left\n`,
+      `${handle.id} was cancelled after ${completed} of ${ended.source.emitted} files; none of its tasks is waiting or running\n`,
     )
     return INTERRUPTED
   }
@@ -117,7 +118,7 @@ async function killWhileRunning(
   progress.print(
     killed === undefined
       ? 'no worker to kill'
-      : `killed worker ${killed.pid} with SIGKILL while it was running ${killed.tasks} digests`,
+      : `killed worker ${killed.pid} with SIGKILL while it was reading ${plural(killed.tasks, 'file')}`,
   )
   return { killed }
 }

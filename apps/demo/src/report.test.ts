@@ -101,7 +101,7 @@ describe('the report', () => {
   test('reports that nothing was interrupted, that nothing was killed, and that a recovery needs two workers', () => {
     const one = { ...outcome, workers: ['a:1'] }
     expect(finalReport(one, 2, { killed: { pid: 77, tasks: 0 } }).slice(1)).toEqual([
-      'no digest was interrupted; try a directory with more or larger files',
+      'no task was interrupted; try a directory with more or larger files',
       'a recovery requires at least two workers, but only 1 took part',
     ])
     expect(finalReport(outcome, 2, { killed: undefined })[1]).toMatch(/^no worker was killed/)

@@ -37,8 +37,10 @@ export function finalReport({ files, bytes, workers, startedAgain }: Md5All, sec
   }
   if (kill === undefined) return lines
   if (kill.killed === undefined)
-    lines.push('no worker was killed, because the run had already ended or none of the workers in --workers is running')
-  else if (startedAgain === 0) lines.push('no digest was interrupted; try a directory with more or larger files')
+    lines.push(
+      'no worker was killed, because the run had already ended or none of the workers in --workers was running',
+    )
+  else if (startedAgain === 0) lines.push('no task was interrupted; try a directory with more or larger files')
   if (workers.length < 2) lines.push(`a recovery requires at least two workers, but only ${workers.length} took part`)
   return lines
 }

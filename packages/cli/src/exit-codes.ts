@@ -13,8 +13,8 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
-  0: 'success; with --wait or in watch, the task has completed or the pools have ended',
-  1: 'unfinished or only partly done; with --wait or in watch, the wait timed out or the task ended without completing; doctor has found something',
+  0: 'success; with --wait or in watch, the task or run has completed, or the pools have ended',
+  1: 'unfinished or only partly done; with --wait or in watch, the wait timed out, or the task or run ended without completing; doctor has found something',
   2: 'invalid arguments; nothing was changed',
   3: 'the API rejected the request',
   4: 'no Bullpen API could be reached',

@@ -83,7 +83,7 @@ const errorFields = {
   position: z
     .int()
     .describe(
-      'The position of the item among those of the source, starting from 0. Behind a batch, the number of the batch.',
+      'The position of the item among those of the source, starting from 0. After a batch, the number of the batch.',
     ),
   end: z.enum(MEMBER_ENDS).describe("How the item's task has ended."),
   task: z.string().describe("The task's id."),
@@ -102,7 +102,7 @@ export const runViewSchema = z
       .enum(RUN_RESULTS)
       .optional()
       .describe(
-        '`completed`, also if errors were collected. `failed`: an item, the source or the reduction has failed, or a limit was exceeded. `cancelled`: by request. Present only if the run has ended.',
+        '`completed`: the run has all of its results, and its output if it has a reduction. Collected errors do not change this. `failed`: an item, the source or the reduction has failed, or a limit was exceeded. `cancelled`: cancelled by request. Present only if the run has ended.',
       ),
     output: z
       .unknown()
@@ -121,7 +121,9 @@ export const runViewSchema = z
       segments: z.int().describe('How many tasks have run the source, one after another.'),
       taskId: z
         .string()
-        .describe('The id of the current or last of these tasks. Tasks of a run that are completed are deleted.'),
+        .describe(
+          'The id of the current or last of these tasks. A completed task of a run is deleted, so this task may no longer exist.',
+        ),
     }),
     stages: z.array(
       z.object({
@@ -134,9 +136,7 @@ export const runViewSchema = z
           .describe(
             "How many items each of the stage's tasks gets at most, as an array. Absent if a task gets a single item.",
           ),
-        waiting: z
-          .int()
-          .describe('How many items wait for the stage. If they come from the source in batches, how many batches.'),
+        waiting: z.int().describe('How many items wait for the stage, or how many batches if the source forms them.'),
         running: z.int().describe("How many of the stage's tasks have not ended."),
         completed: z.int(),
         dropped: z.int().describe('How many of the completed tasks had no output, so that their items were dropped.'),
@@ -150,7 +150,7 @@ export const runViewSchema = z
         state: z
           .enum(REDUCTION_STATES)
           .describe(
-            '`pending`: not all results are there. `running`: its task has not ended. `completed`, `failed`: as its task. A run that fails before stays at `pending`.',
+            "`pending`: the run does not have all results yet, or has ended before its reduction started. `running`: the reduction's task has not ended. `completed`, `failed`: how this task has ended.",
           ),
         taskId: z
           .string()
@@ -158,8 +158,10 @@ export const runViewSchema = z
       })
       .optional()
       .describe('Present only if the pipeline has a reduction.'),
-    results: z.int().describe('How many items, or batches of results, have passed through all stages.'),
-    errors: z.int().describe('How many items or batches have failed.'),
+    results: z
+      .int()
+      .describe('How many results the run has. If the pipeline ends with a batch, each batch is one result.'),
+    errors: z.int().describe('How many items have failed. A batch that fails counts once.'),
     firstError: z.object(errorFields).optional(),
     by: z.string().describe('Who started the run.'),
     startedAt: time,
@@ -170,7 +172,7 @@ export const runViewSchema = z
       .enum(RUN_STOP_REASONS)
       .optional()
       .describe(
-        '`cancelled`: by request. `first_error`: an item has failed. `run_timeout`: the total timeout has passed. `results_too_large`: the results exceed `maxBytes` of the reduction. `taken`: the run has as many results as `take` requests.',
+        '`cancelled`: cancelled by request. `first_error`: an item has failed and the pipeline does not collect errors. `run_timeout`: the total timeout has passed. `results_too_large`: the results exceed `maxBytes` of the reduction. `taken`: the run has as many results as `take` requests.',
       ),
     stoppedBy: z.string().optional(),
     links: z.object({ self: z.string(), errors: z.string(), cancel: z.string() }),

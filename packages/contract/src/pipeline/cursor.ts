@@ -2,7 +2,7 @@
 
 const CURSOR: unique symbol = Symbol('cursor')
 
-/** An item, and the position after it. */
+/** An item with the position from which the source can resume after it. */
 export interface At<Item> {
   readonly [CURSOR]: unknown
   readonly item: Item
@@ -10,7 +10,7 @@ export interface At<Item> {
 
 /**
  * Returns an item with a cursor: JSON of at most 4 KiB with which the source can resume after this item. When the source runs again, it
- * receives the cursor of the last item that was taken.
+ * receives the cursor of the last item that Bullpen has received.
  *
  * @example yield at(path, { path })
  */

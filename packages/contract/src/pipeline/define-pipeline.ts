@@ -1,4 +1,4 @@
-// Defines pipelines: a source and typed stages, each of which takes what the one before returns.
+// Defines pipelines: a source and typed stages, each of which takes what the previous one returns.
 import type { z } from 'zod'
 import { suggestion } from '../definition/nearest.ts'
 import type { InputOf } from '../definition/task-definition.ts'
@@ -42,7 +42,7 @@ export interface Pipeline<Input, Item, OnError extends PipelineOnError = 'cancel
   ): Pipeline<Input, Element, OnError>
   /** Passes on arrays of `size` items. The last array can be shorter, but is never empty. */
   batch(size: number): Pipeline<Input, Item[], OnError>
-  /** Passes on each element of arrays. */
+  /** Passes on each element of the arrays that it receives. */
   flat<Element>(this: Pipeline<Input, readonly Element[], OnError>): Pipeline<Input, Element, OnError>
   /** Passes on the first `count` items, and then stops all stages before it: their signal aborts, and the source is closed. */
   take(count: number): Pipeline<Input, Item, OnError>
@@ -69,7 +69,8 @@ export interface PipelineStart<OnError extends PipelineOnError = 'cancel'> {
 }
 
 const NAME = /^(?=.{1,80}$)[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$/
-const NAME_RULE = 'expected lower-case words of letters, digits and hyphens, joined by dots, at most 80 characters'
+const NAME_RULE =
+  'expected words of lower-case letters, digits and hyphens, each starting with a letter and joined by dots, at most 80 characters'
 const MAX_KEPT_ERRORS = 10_000
 const SETTINGS: readonly string[] = ['onError', 'maxErrors', 'ordered'] satisfies readonly (keyof PipelineOptions)[]
 
@@ -116,7 +117,7 @@ export function definePipeline<OnError extends PipelineOnError = 'cancel'>(
       })
     },
   }
-  // The overloads say which source makes which pipeline.
+  // The overloads define which source makes which pipeline.
   return Object.freeze(start) as PipelineStart<OnError>
 }
 

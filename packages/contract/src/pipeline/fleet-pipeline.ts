@@ -9,15 +9,14 @@ import type { ReducerDefinition, SourceDefinition } from './stage-definitions.ts
 
 export interface FleetPipelineOptions {
   /**
-   * What happens when an item fails: 'cancel' stops the run, which then fails, and 'collect' keeps the error and lets the other items
-   * continue. Defaults to 'cancel'.
+   * What happens when an item fails: with 'cancel', the run stops and fails. With 'collect', the run keeps the error, and the other
+   * items continue. Defaults to 'cancel'.
    */
   readonly onError?: RunOnError
-  /** How many collected errors are kept, from 1 to 10,000. Further errors are counted. Defaults to 1,000. */
+  /** How many collected errors are kept, from 1 to 10,000. Further errors are only counted. Defaults to 1,000. */
   readonly maxErrors?: number
   /**
-   * Whether the results are in the order in which the source has yielded their items. If false, they are in the order in which they
-   * arrive. Defaults to true.
+   * Whether the results are in the order of the source. If false, they are in the order in which they arrive. Defaults to true.
    */
   readonly ordered?: boolean
 }
@@ -26,8 +25,8 @@ export interface FleetMapOptions {
   /** The maximum number of the stage's tasks that have not ended, on all workers together. From 1 to 1,000. Defaults to 1. */
   readonly concurrency?: number
   /**
-   * How many of the stage's outputs may wait for the next stage, beyond those for which `concurrency` leaves room. From 0 to 10,000.
-   * Defaults to `concurrency`.
+   * How many outputs may wait for the next stage in addition to `concurrency`: the stage starts a task only if its tasks and its waiting
+   * outputs are fewer than `concurrency + buffer`, plus room for a batch that follows. From 0 to 10,000. Defaults to `concurrency`.
    */
   readonly buffer?: number
 }
@@ -41,8 +40,8 @@ export interface FleetStage {
 }
 
 /**
- * A pipeline that a client can start, and that `runPipeline` can run within one process. The type parameters are what it takes, what it
- * returns, and whether it collects errors.
+ * A pipeline that a client can start, and that `runPipeline` can run within one process. The type parameters are its input, its output,
+ * and whether it collects errors.
  */
 export interface FleetPipelineDefinition<Input = never, Output = unknown, OnError extends RunOnError = RunOnError> {
   readonly kind: 'pipeline'
@@ -73,9 +72,9 @@ export interface FleetPipeline<Input, Item, OnError extends RunOnError = RunOnEr
     options?: FleetMapOptions,
   ): FleetPipeline<Input, Passed<OutputOf<D>>, OnError>
   /**
-   * Passes on arrays of `size` items. The last array can be shorter, but is never empty. The size is from 1 to 10,000. The items of batches
-   * count towards the 100,000 items that a run can hold at most. Throws `invalid_definition` if the size is out of range, or if no `map` is
-   * between two batches.
+   * Passes on arrays of `size` items. The last array can be shorter, but is never empty. The size is from 1 to 10,000. The items in
+   * batches count towards the 100,000 items that a run can have at most between its source and its results. Throws `invalid_definition` if
+   * the size is out of range, or if no `map` is between two batches.
    */
   batch(size: number): FleetPipeline<Input, Item[], OnError>
   /** Stops the run when it has this many results: the tasks of the source and of all stages are then cancelled. */

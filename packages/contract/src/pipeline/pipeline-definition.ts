@@ -67,7 +67,7 @@ export interface FoldStage {
 }
 
 /**
- * What the error of an item means for the others. With `cancel`, the first error cancels the rest of the run, which fails. With
+ * What happens to the other items when one fails. With `cancel`, the first error cancels the rest of the run, which fails. With
  * `collect`, the other items continue, and the run returns the errors with its output.
  */
 export const PIPELINE_ON_ERROR = ['cancel', 'collect'] as const
@@ -80,8 +80,8 @@ export interface PipelineOptions<OnError extends PipelineOnError = PipelineOnErr
   /** How many errors are kept with `onError: 'collect'`, from 1 to 10,000. Further errors are only counted. Defaults to 1,000. */
   readonly maxErrors?: number
   /**
-   * Whether each stage passes its results on in the order of its items, which is the default, or as soon as they are available, which
-   * is faster if items take different times.
+   * Whether each stage passes its results on in the order of its items. If false, it passes them on as soon as they are available, which
+   * is faster if items take different lengths of time. Defaults to true.
    */
   readonly ordered?: boolean
 }
@@ -90,8 +90,8 @@ export interface MapOptions {
   /** How many items the stage works on at a time: a positive integer, or Infinity. Defaults to 1. */
   readonly concurrency?: number
   /**
-   * How many results the stage can have that the next stage has not taken, in addition to `concurrency`. With 0, the stage starts an
-   * item only if it has room for its result. Defaults to `concurrency`.
+   * How many results may wait for the next stage in addition to `concurrency`: the stage starts an item only if its running items and its
+   * waiting results are fewer than `concurrency + buffer`. 0, a positive integer, or Infinity. Defaults to `concurrency`.
    */
   readonly buffer?: number
 }
@@ -114,7 +114,7 @@ export interface PipelineDefinition<Input = never, Result = unknown> {
 /** What a run with `onError: 'collect'` returns. */
 export interface Collected<Output> {
   readonly output: Output
-  /** The errors of the items that are missing from the output, as they occurred, at most `maxErrors` of them. */
+  /** The first `maxErrors` errors of items, in the order in which they occurred. These items are missing from the output. */
   readonly errors: readonly PipelineError[]
   /** How many items failed, including those whose errors were not kept. */
   readonly errorCount: number

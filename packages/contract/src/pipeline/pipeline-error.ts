@@ -20,8 +20,8 @@ export class PipelineError extends BullpenError {
   /** The name of the stage whose function threw. Undefined if the run was cancelled from outside. */
   readonly stage: string | undefined
   /**
-   * The number that the source gave the item, from 0, such as `17`. A batch has that of its first item. An item that comes from an
-   * array also has its index there, such as `17.3`. Undefined if the error does not concern a single item.
+   * The number that the source gave the item, from 0, such as `17`. A batch has the number of its first item. After `flat`, the index in
+   * the array follows, such as `17.3`. Undefined if the error does not concern a single item.
    */
   readonly position: string | undefined
 

@@ -1,7 +1,7 @@
 // Divides the stages of a pipeline of tasks into sections, and computes how many items these can hold.
 //
-// A section is the stages between two batches. Its items are numbered from 0 in the order in which they enter it, so a position behind a
-// batch is the number of that batch. A batch directly behind the source is formed by the source, so it does not begin a second section.
+// A section is the stages between two batches. Its items are numbered from 0 in the order in which they enter it, so a position after a
+// batch is the number of that batch. The source itself forms the batches that follow it, so these do not begin a second section.
 
 /** What the bounds of a stage depend on. `batch` is how many items each of the stage's tasks gets as an array. */
 export interface BoundedStage {
@@ -14,7 +14,7 @@ export interface PipelineSection {
   /** The numbers of the first and the last stage, starting from 1. */
   readonly first: number
   readonly last: number
-  /** How many of its own items may be in the section, or wait behind it for the rest of a batch. */
+  /** How many of its own items may be in the section, or wait after it for the rest of a batch. */
   readonly window: number
   /** How many of the source's items each of the section's own items contains at most. */
   readonly unit: number
@@ -31,7 +31,7 @@ export function batchSize({ stages, resultBatch }: BoundedPipeline, stage: numbe
 }
 
 /**
- * Returns how many tasks and waiting outputs a stage may have. A batch behind the stage needs room for all of its items, because it is
+ * Returns how many tasks and waiting outputs a stage may have. A batch after the stage needs room for all of its items, because it is
  * passed on only when it is full.
  */
 export function stageRoom(pipeline: BoundedPipeline, stage: number): number {

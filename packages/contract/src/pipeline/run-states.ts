@@ -11,7 +11,7 @@ export const RUN_STATES = ['running', 'stopping', 'reducing', 'ended'] as const
 export type RunPhase = (typeof RUN_STATES)[number]
 
 /**
- * - `completed`: the source has ended or enough results were taken, and the output was produced. Collected errors do not change that.
+ * - `completed`: the source has ended or enough results were taken, and the output was produced, whether or not errors were collected.
  * - `cancelled`: the run was cancelled by request.
  * - `failed`: an item has failed and errors are not collected, the source or the reduction has failed, or a limit was exceeded.
  */
@@ -43,7 +43,7 @@ export const SOURCE_STATES = ['active', 'parked', 'done', 'failed'] as const
 export type SourceState = (typeof SOURCE_STATES)[number]
 
 /**
- * - `pending`: not all results are there, or the run ends without its reduction.
+ * - `pending`: the run does not have all results yet, or has ended without its reduction.
  * - `running`: the reduction's task has not ended.
  * - `completed`, `failed`: the reduction's task has ended.
  */

@@ -81,9 +81,9 @@ export function defineReducer<
 type Yielded<D extends SourceDefinition> = z.input<D['item']> | At<z.input<D['item']>>
 
 /**
- * Returns the items for an input. `cursor` is undefined at the first call. When the source is run again, because its process has died or
- * because it has waited for too long, `cursor` is that of the last item that was taken, if the source yields items with
- * {@link at}. Without cursors, the first items are skipped, so the source has to yield the same ones again.
+ * Returns the items for an input. `cursor` is undefined at the first call. The source runs again if its process has died or if it has
+ * waited for too long. If it yields items with {@link at}, `cursor` is then the cursor of the last item that Bullpen has received. Without
+ * cursors, Bullpen skips the items that it has already received, so the source has to yield the same items again.
  */
 export type SourceFunction<D extends SourceDefinition, R extends Resources = object> = (
   input: ParsedInputOf<D>,
@@ -97,7 +97,7 @@ export type ReducerFunction<D extends ReducerDefinition, R extends Resources = o
   context: TaskContext<D, R>,
 ) => ReturnOf<D> | Promise<ReturnOf<D>>
 
-/** What a source's or a reduction's handler has in addition to the properties of other handlers. */
+/** The handler of a source or of a reduction. */
 export interface PipelineHandler<D extends TaskDefinition, R extends Resources, Run> extends Handler<D, R> {
   readonly pipeline: { readonly kind: 'source' | 'reduce'; readonly run: Run }
 }

@@ -55,7 +55,7 @@ async function list({ values, connect, out }: CommandContext): Promise<ExitCode>
   const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit, PAGINATION.max)
   const found = await connect().listRuns(limit === undefined ? {} : { limit })
   await out.answer({ runs: found }, (layout) => runListLines(found, layout))
-  if (found.length === 0) out.remark('every run has ended')
+  if (found.length === 0) out.remark('there are no unfinished runs')
   return EXIT.success
 }
 
