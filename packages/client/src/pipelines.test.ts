@@ -78,6 +78,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const error = await run.output({ timeout: '10s' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RunEndedError)
     expect(error).toMatchObject({ run: { result: 'failed', firstError: { stage: 1, position: 1, end: 'dead' } } })
+    expect((error as RunEndedError).message).toMatch(/^run run-\w+ has failed: task \S+ is dead$/)
   })
 
   test('gets the output of a pipeline that collects errors, and its errors', async () => {

@@ -22,7 +22,8 @@ export interface StartPipelineOptions extends RunSettingsOptions, Abortable {
 
 export interface RunCalls {
   /**
-   * Starts a pipeline, which must be in the catalogue of the API. The client repeats the call without starting the pipeline twice.
+   * Starts a pipeline, which must be in the catalogue of the API. If the client repeats the
+   * call after an error, the pipeline still starts only once.
    *
    * @example
    * const run = await client.startPipeline(digestTree, { directory: '/srv' })
@@ -34,15 +35,15 @@ export interface RunCalls {
     options?: StartPipelineOptions,
   ): Promise<RunHandle<Output>>
   /**
-   * Like {@link startPipeline}, but for a pipeline of which only the name is known. Its input must be JSON. With an id, the call can be
-   * repeated, also by another process, without starting the pipeline twice.
+   * Starts a pipeline by its name, like {@link startPipeline}. The input must be JSON. With an id, the call is idempotent: it can be
+   * repeated, even by another process, without starting the pipeline twice.
    */
   startPipelineNamed(
     pipeline: string,
     input: unknown,
     options?: StartPipelineOptions & { readonly id?: string },
   ): Promise<RunHandle>
-  /** Returns the handle of a run with this id, without a call. */
+  /** Returns the handle of the run with this id, without a request. */
   run(id: string): RunHandle
 }
 
