@@ -123,7 +123,7 @@ test('a cancelled run is awaited with any result, but does not count as complete
   expect(cancelled.out).toMatch(/\nstopped +.*, cancelled, by bob \(key/)
   expect(await runs('wait', id, '--json')).toMatchObject({ code: 1, err: '' })
   expect(await runs('errors', id)).toEqual({ code: 0, out: '', err: 'the run has collected no errors\n' })
-  expect(await runs()).toEqual({ code: 0, out: '', err: 'every run has ended\n' })
+  expect(await runs()).toEqual({ code: 0, out: '', err: 'there are no unfinished runs\n' })
 })
 
 test.each([
