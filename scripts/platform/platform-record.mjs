@@ -2,6 +2,7 @@
 // scripts read this record.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { statusOf } from '../system/http-status.mjs'
 
 /**
  * @typedef {object} PlatformRecord
@@ -35,9 +36,8 @@ export async function runningPlatform(home) {
   try {
     record = JSON.parse(readFileSync(fileIn(home), 'utf8'))
     process.kill(record.pid, 0)
-    await fetch(`${record.apiUrl}/livez`, { signal: AbortSignal.timeout(2000) })
   } catch {
     return undefined
   }
-  return record
+  return (await statusOf(`${record.apiUrl}/livez`)) === undefined ? undefined : record
 }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { restartOnExit } from '../redis/auto-restart.mjs'
 import { resolveRedis } from '../redis/resolve.mjs'
 import { runningServer } from '../redis/server.mjs'
+import { statusOf } from '../system/http-status.mjs'
 import { freePorts, nextFreePort } from '../system/ports.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { terminalLine } from './log-line.mjs'
@@ -156,9 +157,7 @@ export function createPlatform({
     const child = children.get(name)
     const deadline = performance.now() + READY_TIMEOUT
     while (!shutdown && child.running() && performance.now() < deadline) {
-      const response = await fetch(`${urls.get(name)}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => {})
-      await response?.body?.cancel() // a body that nobody reads would keep its connection open
-      if (response?.ok) {
+      if ((await statusOf(`${urls.get(name)}/readyz`)) === 200) {
         starting.delete(name)
         return
       }
