@@ -34,8 +34,8 @@ await worker.start()
 const client = createClient({ transport: redis(config.redisUrl, { catalogue, namespace: config.namespace }) })
 
 const task = await client.enqueue(book, { trip: 13 })
-console.log((await task.waitUntilFinished()).status)
-
 await undone.promise
+console.log('the trip is', (await task.waitUntilFinished()).status)
+
 await client.close()
 await worker.drain()
