@@ -9,16 +9,19 @@ const receipt = defineTask({ name: 'receipt.send', queue: 'mail', input: z.objec
 const alert = defineTask({ name: 'alert.raise', queue: 'alerts', input: z.object({ order: z.int() }) })
 const catalogue = defineCatalogue(charge, receipt, alert)
 
-const done = Promise.withResolvers<void>()
+let followedUp = Promise.withResolvers<void>()
 const handlers = {
   'card.charge': defineHandler(charge, import.meta.url, ({ input: { order } }) => {
     if (order === 13) throw new TaskError('declined', 'the card was declined', { retryable: false })
     console.log(`charged order ${order}`)
   }),
-  'receipt.send': defineHandler(receipt, import.meta.url, ({ input }) => console.log(`sent receipt ${input.order}`)),
+  'receipt.send': defineHandler(receipt, import.meta.url, ({ input }) => {
+    console.log(`sent receipt ${input.order}`)
+    followedUp.resolve()
+  }),
   'alert.raise': defineHandler(alert, import.meta.url, ({ input }) => {
     console.log(`raised an alert for order ${input.order}`)
-    done.resolve()
+    followedUp.resolve()
   }),
 }
 
@@ -28,14 +31,14 @@ await worker.start()
 const client = createClient({ transport: redis(config.redisUrl, { catalogue, namespace: config.namespace }) })
 
 for (const order of [7, 13]) {
-  const task = await client.enqueue(
+  followedUp = Promise.withResolvers()
+  await client.enqueue(
     charge,
     { order },
     { onSuccess: [followUp(receipt, { order })], onFailure: [followUp(alert, { order }, { priority: 1 })] },
   )
-  await task.waitUntilFinished()
+  await followedUp.promise
 }
 
-await done.promise
 await client.close()
 await worker.drain()
