@@ -18,7 +18,8 @@
 //
 // A task of a pipeline run has the same field, with the id of its run, its stage and its position. The entry of a completed task
 // also contains its stored result. The script that completes the task therefore deletes it, so that a run stores as much as its stages
-// can hold, and not as much as it has items.
+// can hold, and not as much as it has items. A task that is cancelled because its run has been stopped is deleted by the script that ends
+// it, so that a cancelled run leaves no task behind.
 //
 // A handler can register compensations, which undo its steps. They are lines of the field `compensations`, each with the
 // registration's identity before the template, in the order of registration. Any end but a success releases them, as does the deletion
@@ -50,12 +51,14 @@ export const WRITE_OUTBOX = `
     local END_LETTERS = { ${Object.entries(END_LETTERS)
       .map(([end, letter]) => `${end} = '${letter}'`)
       .join(', ')} }
-    -- A completed task of a pipeline run passes its output on to the next stage, and is not kept.
-    local function output_for(group, id, status)
+    -- A completed task of a pipeline run passes its output on to the next stage, and is not kept. Neither is one that ends as cancelled
+    -- when all tasks of its run are cancelled in this queue.
+    local function output_for(home, group, id, status)
       local ending = index.ending
-      if string.sub(group, 1, 4) ~= 'run-' and string.sub(group, 1, 7) ~= 'reduce-' then return '' end
-      if status ~= 'completed' or not ending or ending[1] ~= id then return '' end
-      index.is_passed_on = true
+      local token = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+      if token and status == 'cancelled' and call('EXISTS', home .. 'cancelled-group:' .. token) == 1 then index.unkept = id end
+      if not token or status ~= 'completed' or not ending or ending[1] ~= id then return '' end
+      index.unkept = id
       return '\\n' .. ending[4]
     end
     local function write_outbox(home, id, status)
@@ -67,7 +70,7 @@ export const WRITE_OUTBOX = `
         call('XADD', outbox, '*', 'e', entry)
         bytes = bytes + #entry
       end
-      if group then write('g ' .. group .. ' ' .. END_LETTERS[status] .. output_for(group, id, status)) end
+      if group then write('g ' .. group .. ' ' .. END_LETTERS[status] .. output_for(home, group, id, status)) end
 
       -- A script can also end the parent of a flow, to which the lines of the handler do not belong.
       local own = status == 'completed' and index.follow_ups and index.ending[1] == id and index.follow_ups or ''

@@ -1,4 +1,5 @@
-// A completed task of a pipeline run is deleted by the script that completes it. Whatever is sent twice finds that the task has ended.
+// A task of a pipeline run that is completed, or cancelled with its run, is deleted by the script that ends it. Whatever is sent twice finds
+// that the task has ended.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { memberTemplate, newTask, runTask } from '@bullpen/engine/internal'
@@ -53,19 +54,33 @@ async function withRunningTask() {
         () => ({ kind: 'completed', output: { n: 2 } }),
         async () => undefined,
       ),
+    /** Ends the task as cancelled, after its run has been stopped. */
+    async cancel() {
+      await world.redis.set(world.keys.cancelledGroup(place.run), 'rule', 'EX', 60)
+      await faulty.end(
+        1,
+        () => ({ kind: 'cancelled' }),
+        async () => undefined,
+      )
+    },
     find: () => world.broker.find(made.task.id),
     entries: () => world.redis.xrange(world.keys.outbox, '-', '+'),
     check: async () => expect(await violations(world.redis, world.keys, world.broker, QUEUE, new Set())).toEqual([]),
   }
 }
 
-it.each(['before', 'after'] as const)(
-  'the end of a task of a run is confirmed and reported once if the connection is lost %s its script',
-  async (when) => {
-    const { proxy, faulty, complete, find, entries, check } = await withRunningTask()
+it.each([
+  { end: 'complete', when: 'before' },
+  { end: 'complete', when: 'after' },
+  { end: 'cancel', when: 'before' },
+  { end: 'cancel', when: 'after' },
+] as const)(
+  'the end of a task of a run is confirmed and reported once if the connection is lost $when its script ($end)',
+  async ({ end, when }) => {
+    const { proxy, faulty, find, entries, check, ...task } = await withRunningTask()
     const cut = Promise.withResolvers<void>()
     proxy.arm({ scripts: [finished], when, onFault: cut.resolve })
-    const ended = complete()
+    const ended = task[end]()
     await cut.promise
     await ended
     expect(faulty.settled).toEqual(['confirmed'])

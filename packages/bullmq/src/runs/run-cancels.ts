@@ -1,8 +1,14 @@
 // Lets what the cancel of a pipeline's run has stored in its queues expire, once the run has ended.
+//
+// The rules of a run are usually deleted here, and not by the bulk canceller, which would have to look through each queue and would take
+// seconds. This is safe because a run ends only when every task that it has started has ended. The exception is a run that was ended an hour
+// after it was stopped, although it still had tasks. The bulk canceller deletes its rules once it finds none of these tasks any more.
 import type { RunId } from '@bullpen/contract'
-import { runToken } from '@bullpen/engine/internal'
+import { FORCED_RUN_END_MS, type Run, runRuleId, runToken } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
 import { queueKeys } from '../keys.ts'
-import type { Commander } from '../scripts/script.ts'
+import { expireRunCancelScript } from '../scripts/runs/expire-run-cancel.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import type { RunQueues } from './run-record.ts'
 
 /**
@@ -15,6 +21,11 @@ import type { RunQueues } from './run-record.ts'
  */
 const REFUSED_AFTER_END_MS = 10_000
 
+/** Whether the cancel of a run that has ended is no longer needed, because the run was not ended before its tasks. */
+export function isCancelOver({ stopped, ended }: Pick<Run, 'stopped' | 'ended'>): boolean {
+  return stopped !== undefined && ended !== undefined && ended.at < stopped.at + FORCED_RUN_END_MS
+}
+
 /** Idempotent. Takes one round trip to each node. */
 export async function expireRunCancels(
   redis: Commander,
@@ -22,8 +33,13 @@ export async function expireRunCancels(
   id: RunId,
   { queues, reduceQueue }: RunQueues,
 ): Promise<void> {
-  const keys = queues.map((queue) => queueKeys(namespace, queue).cancelledGroup(runToken(id, false)))
-  if (reduceQueue !== undefined) keys.push(queueKeys(namespace, reduceQueue).cancelledGroup(runToken(id, true)))
-  // LT: a repeated call does not prolong the time.
-  await Promise.all(keys.map((key) => redis.pexpire(key, REFUSED_AFTER_END_MS, 'LT')))
+  const expire = async (token: string, queue: string): Promise<void> => {
+    const keys = queueKeys(namespace, queue)
+    const rule = runRuleId(token, queue, sha256)
+    const names = { ...keys, cancelledGroup: keys.cancelledGroup(token), progress: keys.cancelProgress(rule) }
+    await runScript(redis, expireRunCancelScript, names, { rule, keepMs: REFUSED_AFTER_END_MS })
+  }
+  const expiring = queues.map((queue) => expire(runToken(id, false), queue))
+  if (reduceQueue !== undefined) expiring.push(expire(runToken(id, true), reduceQueue))
+  await Promise.all(expiring)
 }

@@ -24,7 +24,7 @@ import { startRunScript } from '../scripts/runs/start-run.ts'
 import { stopRunScript } from '../scripts/runs/stop-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
-import { expireRunCancels } from './run-cancels.ts'
+import { expireRunCancels, isCancelOver } from './run-cancels.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
 import { runErrorOf, runOf, runQueues, settingsFields } from './run-record.ts'
 import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
@@ -103,11 +103,12 @@ export function createRunStore(options: RunStoreOptions): Runs {
     },
 
     async delete(id) {
-      const { state, settings, stopped } = await known(id)
+      const run = await known(id)
+      const { state, settings } = run
       if (state !== 'ended') throw runNotEnded(id, state)
       await call(async () => {
         // A run that has ended never changes again, so nothing can happen to it between these commands.
-        if (stopped !== undefined) await expireRunCancels(redis, namespace, id, runQueues(settings))
+        if (isCancelOver(run)) await expireRunCancels(redis, namespace, id, runQueues(settings))
         const { meta, definition, errors, outbox } = keysOf(id)
         await redis.unlink(meta, definition, errors, outbox)
         await registry.forget(id)

@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { defineTask, type RunId } from '@bullpen/contract'
 import { createRunId, createTaskId } from '@bullpen/contract/internal'
-import { newTask, type RunSettings, storedRunDefinition } from '@bullpen/engine/internal'
+import { FORCED_RUN_END_MS, newTask, type RunSettings, storedRunDefinition } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -80,7 +80,9 @@ it('the leader forgets a run that has ended, and what its cancel has stored in i
   const { namespace, redis, broker, id, settings, tasks, keys, registry, visit } = await openRun()
   await broker.runs.start({ settings, tasks })
   await broker.runs.cancel(id, 'ann')
-  const refused = queueKeys(namespace, 'work').cancelledGroup(id)
+  const { cancelledGroup, cancelRules, cancelProgress } = queueKeys(namespace, 'work')
+  const refused = cancelledGroup(id)
+  const [rule = expect.fail()] = await redis.hkeys(cancelRules)
   const end = ['0', '1', 'x', '']
   await visit()
   expect([(await redis.pttl(refused)) > 10_000, await registry.ids()]).toEqual([true, [id]])
@@ -93,7 +95,23 @@ it('the leader forgets a run that has ended, and what its cancel has stored in i
   await redis.xclaim(keys.outbox, 'forwarders', 'forwarder', 0, left?.[0] ?? '', 'IDLE', 60_000, 'JUSTID')
   await visit()
   expect([await redis.exists(keys.outbox), await registry.count()]).toEqual([0, 0])
-  const leftMs = await redis.pttl(refused)
-  expect(leftMs).toBeGreaterThan(0)
-  expect(leftMs).toBeLessThanOrEqual(10_000)
+  expect(await redis.exists(cancelRules)).toBe(0)
+  for (const key of [refused, cancelProgress(rule)]) {
+    const leftMs = await redis.pttl(key)
+    expect(leftMs).toBeGreaterThan(0)
+    expect(leftMs).toBeLessThanOrEqual(10_000)
+  }
+})
+
+it('a run that is ended before its tasks leaves its cancel to the bulk canceller', async () => {
+  const { namespace, redis, broker, id, settings, tasks, keys, registry, visit } = await openRun()
+  await broker.runs.start({ settings, tasks })
+  await broker.runs.cancel(id, 'ann')
+  await redis.hset(keys.meta, 'stoppedAt', Date.now() - FORCED_RUN_END_MS)
+  await visit()
+  expect([(await broker.runs.find(id))?.state, await registry.count()]).toEqual(['ended', 0])
+  const { cancelledGroup, cancelRules } = queueKeys(namespace, 'work')
+  await broker.runs.delete(id)
+  expect(await redis.hlen(cancelRules)).toBe(1)
+  expect(await redis.pttl(cancelledGroup(id))).toBeGreaterThan(10_000)
 })

@@ -89,7 +89,10 @@ const RESULT_IN_EVENT = 'ARGV[3], ARGV[4], "prev", "active"'
  * BullMQ's stream would otherwise keep the outputs of 10,000 tasks. BullMQ parses the result as JSON.
  */
 function withoutPassedOn(text: string): string {
-  return text.replace(RESULT_IN_EVENT, `ARGV[3], index.is_passed_on and 'null' or ARGV[4], "prev", "active"`)
+  return text.replace(
+    RESULT_IN_EVENT,
+    `ARGV[3], ARGV[5] == 'completed' and index.unkept == ARGV[1] and 'null' or ARGV[4], "prev", "active"`,
+  )
 }
 
 /** Bullpen's steps, by the name of BullMQ's script. */
@@ -135,8 +138,8 @@ end
 if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
 ${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}
 ${addEventsOf('ARGV[1]', 'KEYS[12]')}
-if index.is_passed_on then${REMOVE_ENDED}
-  remove_ended_task(index, base, 'completed', ARGV[1])
+if index.unkept == ARGV[1] then${REMOVE_ENDED}
+  remove_ended_task(index, base, ARGV[5] == 'completed' and 'completed' or part, ARGV[1])
   if attempt ~= '' then index.remember_end(ARGV[1], attempt) end
 end`,
   },

@@ -130,8 +130,8 @@ const NOTE_ADDED = `
  * - `ending`: set to its arguments by the script that ends a task, in case a team's own Worker deletes the task in place of adding it
  *   to a set of ended tasks.
  * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
- * - `is_passed_on`: true if that script has completed a task of a pipeline run, so that the task is not kept.
- * - `remember_end(id, attempt)`: see ../../scripts/includes/ended-tasks/removed-tasks.ts. Defined if `is_passed_on`.
+ * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept (../../outbox/outbox-steps.ts).
+ * - `remember_end(id, attempt)`: see ../../scripts/includes/ended-tasks/removed-tasks.ts. Defined if there is such a task.
  * - `charge(home, job, sign)`: see ./task-charge.ts.
  *
  * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and

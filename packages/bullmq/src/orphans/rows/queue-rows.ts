@@ -110,7 +110,8 @@ export const BULLPEN_ROWS = {
   },
   recentlyRemoved: {
     type: 'sorted set',
-    holds: 'the tasks that were deleted within 20 s of their enqueue, and those of pipeline runs that were completed',
+    holds:
+      'the tasks that were deleted within 20 s of their enqueue, and those of pipeline runs that their ends have deleted',
     owner: 'queue',
     ends: 'expires 20 s after its last member was added',
     expires: true,
@@ -227,7 +228,7 @@ export const BULLPEN_ROWS = {
     type: 'hash',
     holds: 'the cancels by filter that may still match tasks',
     owner: 'cancel rule',
-    ends: 'the leader deletes a field when no task matches its rule; at most 210 fields',
+    ends: 'the leader deletes a field when no task matches its rule, or when the run has ended that it cancels; at most 210 fields',
     entryOwned: ({ cancelProgress }, { name }) => [exists(cancelProgress(name))],
   },
   cancelConsumers: {
@@ -250,7 +251,7 @@ export const BULLPEN_ROWS = {
     parts: ['rule'],
     holds: 'the progress of a cancel by filter',
     owner: 'cancel rule',
-    ends: 'expires a day after the cancel is completed',
+    ends: 'expires a day after the cancel is completed, or 10 s if it is that of a group or run',
     owned: (keys, id) => [field(keys.cancelRules, id), expires(keys.cancelProgress(id))],
   },
   cancelReturned: {

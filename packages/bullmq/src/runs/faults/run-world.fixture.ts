@@ -172,7 +172,8 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
       const own = (await redis.keys(`${keys.base}*`)).filter((key) => !record.includes(key))
       const tasks = await Promise.all(queues.map(({ wait }) => redis.lrange(wait, 0, -1)))
       const entries = await Promise.all(queues.map(({ outbox }) => redis.xrange(outbox, '-', '+')))
-      return [...own, ...tasks.flat(), ...entries.flat().flatMap(([, fields]) => fields)]
+      const rules = await Promise.all(queues.map(({ cancelRules }) => redis.hkeys(cancelRules)))
+      return [...own, ...tasks.flat(), ...entries.flat().flatMap(([, fields]) => fields), ...rules.flat()]
     },
   }
 }

@@ -8,8 +8,8 @@ const MAX_LEFT = 100
 
 /** A run that has ended, and whose outbox is empty. */
 export interface FinishedRun {
-  /** Whether the run was stopped, so that its tasks may have been cancelled. */
-  readonly isStopped: boolean
+  /** Whether the run was stopped and then ended after its tasks, so that what its cancel has stored is no longer needed. */
+  readonly isCancelOver: boolean
   readonly queues: readonly string[]
   readonly reduceQueue: string | undefined
 }
@@ -59,7 +59,8 @@ if redis.call('EXISTS', outbox) == 1 then
   if redis.call('XLEN', outbox) == 0 then redis.call('DEL', outbox) end
 end
 local is_over = run.state == 'ended' and redis.call('EXISTS', outbox) == 0
-answer[3] = is_over and { run.reason and 1 or 0, run.queues, run.reduceQueue or '' } or false
+local is_cancel_over = run.reason and number('endedAt') < number('stoppedAt') + forcedEndMs
+answer[3] = is_over and { is_cancel_over and 1 or 0, run.queues, run.reduceQueue or '' } or false
 return answer
 `,
   answer: (reply): RunChange<FinishedRun | undefined> | undefined =>
@@ -67,7 +68,7 @@ return answer
       ? undefined
       : decodeRunChange(reply, (more) => {
           if (more === null) return undefined
-          const [stopped, queues, reduceQueue] = more as [number, string, string]
-          return { isStopped: stopped === 1, queues: queues.split(' '), reduceQueue: reduceQueue || undefined }
+          const [cancelOver, queues, reduceQueue] = more as [number, string, string]
+          return { isCancelOver: cancelOver === 1, queues: queues.split(' '), reduceQueue: reduceQueue || undefined }
         }),
 })

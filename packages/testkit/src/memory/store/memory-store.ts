@@ -216,6 +216,7 @@ export class MemoryStore {
     for (const task of this.places.all) {
       if (task.place === 'completed' || task.place === 'failed' || !matches(rule, candidateOf(task))) continue
       task.cancelledBy ??= rule.id
+      if (rule.group !== undefined && rule.group === task.envelope.run?.id) task.isCancelledWithRun = true
       if (task.place === 'active') {
         const cause: CancelCause = { reason: rule.reason, by: rule.by }
         task.cancelRequested ??= cause
@@ -254,6 +255,7 @@ export class MemoryStore {
     task.endedAt = undefined
     task.cancelRequested = undefined
     task.cancelledBy = undefined
+    task.isCancelledWithRun = false
     this.#reports.retryRequested(task, by)
     this.places.wait(task, 'last')
     return 'done'

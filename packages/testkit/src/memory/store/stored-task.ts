@@ -101,6 +101,8 @@ export interface StoredTask {
   cancelRequested: CancelCause | undefined
   /** The id of the cancel by filter that covers the task. */
   cancelledBy: string | undefined
+  /** Whether the task is cancelled because the run to which it belongs has been stopped. */
+  isCancelledWithRun: boolean
 }
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
@@ -146,6 +148,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     steps: new Map(),
     cancelRequested: undefined,
     cancelledBy: undefined,
+    isCancelledWithRun: false,
   }
 }
 

@@ -208,9 +208,11 @@ export class TaskPlaces {
     task.dueAt = undefined
     task.endedAt = this.#clock.now()
     this.#onEnded(task)
-    // A completed task of a pipeline run has passed its output on.
-    if (place === 'completed' && task.envelope.run !== undefined) this.remove(task)
-    this.#removeOld(statusOf(task))
+    const status = statusOf(task)
+    // A completed task of a pipeline run has passed its output on, and a task that was cancelled with its run is of no use to anyone.
+    const isUnkept = status === 'completed' || (status === 'cancelled' && task.isCancelledWithRun)
+    if (isUnkept && task.envelope.run !== undefined) this.remove(task)
+    this.#removeOld(status)
   }
 
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */

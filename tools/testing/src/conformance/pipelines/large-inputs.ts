@@ -75,8 +75,7 @@ export function largeInputs(open: OpenBackend): void {
     expect((await kept(id))?.ofRun.includes('inputs') ?? true).toBe(true)
     await runs.cancel(id, 'bob')
     await ended(id)
-    // The two cancelled tasks are kept.
-    await expectKept(() => kept(id), 2)
+    await expectKept(() => kept(id), 0)
   })
 
   it('a task whose input is gone is dead at once', async () => {

@@ -3,6 +3,7 @@ import { at, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
+import { AFTER, QUEUE } from '../setup.ts'
 import { idle, openRuns, stage } from './runs-setup.ts'
 
 const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n)
@@ -154,13 +155,14 @@ export function pipelineRuns(open: OpenBackend): void {
   })
 
   it('a run that takes a number of results stops its source, and is completed', async () => {
-    const { startRun, start, ended, runs } = await openRuns(open)
+    const { startRun, start, ended, runs, broker } = await openRuns(open)
     await start()
     const id = await startRun({ count: 100_000, take: 5 })
     const run = await ended(id)
     expect(run).toMatchObject({ results: 5, stopped: { reason: 'taken' }, ended: { result: 'completed' } })
     expect(run.source.emitted).toBeLessThan(1_000)
     expect(await runs.output(id)).toEqual({ ns: upTo(5) })
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 0, cancelled: 0, completed: 0 })
   })
 
   it('a run that is cancelled ends its waiting and running tasks, and starts nothing any more', async () => {
@@ -172,10 +174,28 @@ export function pipelineRuns(open: OpenBackend): void {
     await eventually(async () => (await runs.find(id))?.stages[0]?.running === 3)
     expect(await runs.cancel(id, 'bob')).toMatchObject({ stopped: { reason: 'cancelled', by: 'bob' } })
     expect(await ended(id)).toMatchObject({ ended: { result: 'cancelled' }, results: 0 })
-    const counts = await broker.counts('conformance')
-    expect(counts).toMatchObject({ waiting: 0, active: 0, scheduled: 0, retrying: 0, dead: 0 })
+    const none = { waiting: 0, active: 0, scheduled: 0, retrying: 0, dead: 0, cancelled: 0, completed: 0 }
+    expect([await broker.counts(QUEUE), await broker.counts(AFTER)]).toEqual([
+      expect.objectContaining(none),
+      expect.objectContaining(none),
+    ])
     await runs.cancel(id, 'cat')
     expect((await runs.find(id))?.stopped?.by).toBe('bob')
+  })
+
+  it('a task of a run that is cancelled on its own is kept, unlike those that are cancelled with the run', async () => {
+    const { startRun, start, ended, runs, broker } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 3, stages: [idle(2)], onError: 'collect' })
+    await eventually(async () => (await broker.counts(AFTER)).waiting === 2)
+    const { tasks } = await broker.list({ queue: AFTER, status: 'waiting', limit: 10, cursor: undefined })
+    const [first = expect.fail()] = tasks.map((task) => task.id)
+    expect(await broker.cancel(first, { stoppable: true, by: 'ann' })).toBe('cancelled')
+    await eventually(async () => (await runs.find(id))?.errors === 1)
+    await runs.cancel(id, 'bob')
+    await ended(id)
+    expect(await broker.counts(AFTER)).toMatchObject({ waiting: 0, cancelled: 1 })
+    expect((await broker.find(first))?.attempts.at(-1)).toMatchObject({ by: 'ann' })
   })
 
   it('a run is deleted only once it has ended', async () => {

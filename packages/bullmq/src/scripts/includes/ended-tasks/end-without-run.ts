@@ -15,6 +15,7 @@ import { TAKE_OUT } from '../../../internals/status/places.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
 import { addEvent, EVENTS_FIELD, eventStart } from '../add-events.ts'
 import { ATTEMPT_STACKS } from '../attempt-record.ts'
+import { REMOVE_ENDED } from './remove-ended.ts'
 
 const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
 
@@ -26,7 +27,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  *   list or set, or nil if the task is not in any.
  * - `finish(id, place, at, reason, record)`: ends a task that was taken out of `place`. `at` is in ms since 1970; the task ends at
  *   the end of its last attempt if that is later. `reason` and `record` are those of `endOf`. Also removes the task from the index
- *   of queue timeouts, and the request to cancel it.
+ *   of queue timeouts, and the request to cancel it. A task of a pipeline run that is cancelled with its run is then deleted.
  * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call
  *   `close` once.
  * - `call(command, ...)`: replaces `redis.call` for every command on a place.
@@ -34,7 +35,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * BullMQ does not store how many data points its metrics have. If there are any metrics, the ends are therefore counted with
  * BullMQ's highest limit, and a Worker with a lower limit removes the rest.
  */
-export const END_WITHOUT_RUN = `${STATUS_INDEX_WITH_REDIS}${ATTEMPT_STACKS}
+export const END_WITHOUT_RUN = `${STATUS_INDEX_WITH_REDIS}${ATTEMPT_STACKS}${REMOVE_ENDED}
 local function move_to_finished(redis, KEYS, ARGV)
 ${moveToFinished}
 end
@@ -96,6 +97,7 @@ ${TAKE_OUT}
         .. '","error":' .. error .. (ended.by and ',"by":' .. cjson.encode(ended.by) or '') .. ',"status":"' .. part .. '"}'`,
       )}
     end
+    if index.unkept == id then remove_ended_task(index, base, part, id) end
   end
   function ends.close()
     if not has_taken or call('LLEN', wait) + call('LLEN', active) + call('ZCARD', prioritized) > 0 then return end

@@ -10,9 +10,9 @@
 // same id, as in the task's own field. A task that is deleted later than {@link REPEATS_WITHIN_MS} after its enqueue is not
 // remembered, so a queue that keeps its ended tasks for longer has no such set. Each member takes about 130 bytes.
 //
-// A completed task of a pipeline run is deleted by the script that completes it (../../../outbox/outbox-steps.ts). If that script is sent
-// again, nothing that the attempt has stored is left. The set therefore has another member for such a task, `<task id> e<fencing token>`,
-// with the time of the end.
+// A task of a pipeline run that is completed, or cancelled with its run, is deleted by the script that ends it
+// (../../../outbox/outbox-steps.ts). If that script is sent again, nothing that the attempt has stored is left. The set therefore has another
+// member for such a task, `<task id> e<fencing token>`, with the time of the end.
 import { REPEATS_WITHIN_MS } from '@bullpen/engine/internal'
 
 /** The set's key without the prefix of the queue's keys. */
@@ -27,7 +27,7 @@ const TRIM_AT_ONCE = 1_000
 /**
  * A Lua function, `remember_removed(home, id, enqueued_at, caller, replaced)`, which remembers a task that is about to be deleted.
  * `home` is the prefix of the queue's keys, and `enqueued_at` is in ms since 1970. `caller` and `replaced` are the task's fields
- * of these names, or false. `index.remember_end(id, attempt)` remembers which attempt has completed a task that is not kept. The functions
+ * of these names, or false. `index.remember_end(id, attempt)` remembers which attempt has ended a task that is not kept. The functions
  * need the local variables `call`, `base` and `index`.
  */
 export const REMEMBER_REMOVED = `
@@ -62,6 +62,6 @@ export const RECALL_REMOVED = `
   local has_replaced = unique ~= '' and call('ZSCORE', base .. '${RECENTLY_REMOVED}', member .. ' r')
   local was_removed = has_replaced or call('ZSCORE', base .. '${RECENTLY_REMOVED}', member)`
 
-/** A Lua expression: whether this attempt, a fencing token as text, has completed a task that is not kept. */
+/** A Lua expression: whether this attempt, a fencing token as text, has ended a task that is not kept. */
 export const recallEnd = (id: string, attempt: string): string =>
   `call('ZSCORE', base .. '${RECENTLY_REMOVED}', ${id} .. ' e' .. ${attempt})`
