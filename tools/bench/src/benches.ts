@@ -1,0 +1,106 @@
+// Lists all benchmarks, with what each of them accepts on the command line.
+import { benchAgainst, describeCosts } from './against.ts'
+import { benchEnqueue, describeEnqueue, ENQUEUE_CASES, type EnqueueCase } from './enqueue/enqueue-bench.ts'
+import { benchEvents, describeEvents } from './events/events-bench.ts'
+import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench.ts'
+import { benchIdle, describeIdle } from './idle.ts'
+import { benchMemory, describeMemory } from './memory.ts'
+import { benchPipeline } from './pipeline.ts'
+import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipeline-fleet-bench.ts'
+import { asTable } from './report.ts'
+import { benchRunner } from './runner.ts'
+import { benchRuns, describeRuns } from './runs/runs-bench.ts'
+import { benchWorker } from './worker.ts'
+
+export interface BenchInput {
+  readonly redisUrl: string
+  readonly operands: readonly string[]
+  /** Returns the value of an option that the benchmark has. */
+  number(option: string): number
+}
+
+export interface Bench {
+  /** The operands as the usage shows them. */
+  readonly operands?: string
+  /** Returns whether the operands are accepted. Without it, there must be none. */
+  accepts?(operands: readonly string[]): boolean
+  /** The options, each of which takes a positive number, with their defaults. */
+  readonly options?: Readonly<Record<string, number>>
+  /** Set if the benchmark deletes all data of the server, which must therefore be empty. */
+  readonly deletesData?: true
+  /** Yields each result with the text that describes it. */
+  run(input: BenchInput): AsyncGenerator<Described>
+}
+
+export interface Described {
+  readonly result: object
+  readonly text: string
+}
+
+const isCase = (text: string): text is EnqueueCase => ENQUEUE_CASES.some((each) => each === text)
+
+export const BENCHES: Readonly<Record<string, Bench>> = {
+  worker: { run: ({ redisUrl }) => described(benchWorker(redisUrl), asTable) },
+  runner: { run: () => described(benchRunner(), asTable) },
+  pipeline: { run: () => described(benchPipeline(), asTable) },
+  'pipeline-fleet': {
+    options: { rounds: 5 },
+    run: ({ redisUrl, number }) =>
+      described(benchPipelineFleet({ redisUrl, rounds: number('rounds') }), describePipelineFleet),
+  },
+  runs: {
+    options: { pairs: 3, items: 100_000 },
+    deletesData: true,
+    run: ({ redisUrl, number }) =>
+      described(benchRuns({ redisUrl, pairs: number('pairs'), items: number('items') }), describeRuns),
+  },
+  enqueue: {
+    operands: `[${ENQUEUE_CASES.join('|')}]…`,
+    accepts: (operands) => operands.every(isCase),
+    options: { pairs: 5, seconds: 10 },
+    run({ redisUrl, operands, number }) {
+      const cases = operands.length === 0 ? ENQUEUE_CASES : operands.filter(isCase)
+      const limits = { pairs: number('pairs'), seconds: number('seconds') }
+      return described(benchEnqueue({ redisUrl, cases, ...limits }), describeEnqueue)
+    },
+  },
+  against: {
+    operands: 'CHECKOUT',
+    accepts: ({ length }) => length === 1,
+    options: { pairs: 11, tasks: 12_000 },
+    run: ({ redisUrl, operands: [checkout = ''], number }) =>
+      described(benchAgainst({ redisUrl, checkout, pairs: number('pairs'), tasks: number('tasks') }), describeCosts),
+  },
+  'follow-ups': {
+    options: { pairs: 11, tasks: 4_000 },
+    run: ({ redisUrl, number }) =>
+      described(benchFollowUps({ redisUrl, pairs: number('pairs'), tasks: number('tasks') }), describeFollowUps),
+  },
+  memory: { deletesData: true, run: ({ redisUrl }) => described(benchMemory(redisUrl), describeMemory) },
+  events: {
+    options: { readers: 1_000, 'queue-readers': 10, rate: 1_000, seconds: 20 },
+    deletesData: true,
+    run({ redisUrl, number }) {
+      const readers = { readers: number('readers'), queueReaders: number('queue-readers') }
+      const load = { rate: number('rate'), seconds: number('seconds') }
+      return described(benchEvents({ redisUrl, ...readers, ...load }), describeEvents)
+    },
+  },
+  idle: {
+    operands: '[CHECKOUT]',
+    accepts: ({ length }) => length <= 1,
+    options: { workers: 20, queues: 10, seconds: 60 },
+    deletesData: true,
+    run({ redisUrl, operands: [checkout], number }) {
+      const limits = { workers: number('workers'), queues: number('queues'), seconds: number('seconds') }
+      return described(benchIdle({ redisUrl, checkout, ...limits }), describeIdle)
+    },
+  },
+}
+
+async function* described<T extends object>(
+  results: AsyncIterable<T>,
+  describe: (result: T) => string,
+): AsyncGenerator<Described> {
+  for await (const result of results) yield { result, text: describe(result) }
+}
