@@ -30,7 +30,7 @@ const isGone = (pid) => {
     return true
   }
 }
-const until = (check) => vi.waitFor(async () => expect(await check()).toBeTruthy(), { timeout: 20_000, interval: 50 })
+const until = (check) => vi.waitFor(async () => expect(await check()).toBeTruthy(), { timeout: 30_000, interval: 50 })
 
 async function factorial({ apiUrl, key }, n) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }

@@ -1,6 +1,7 @@
 // Provides one Redis for the whole test run. It is found or started before the first test, and stopped and deleted after the
 // last.
 import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from '../redis/docker.mjs'
+import { startRedisServer } from '../redis/server.mjs'
 import { temporaryRedis } from '../redis/temporary.mjs'
 
 /** Starts Redis with testcontainers, whose containers leave no files behind. */
@@ -14,10 +15,13 @@ async function startWithTestcontainers({ image }) {
   }
 }
 
+/** Starts Redis so that it never waits for the disk, because a command of a test would then fail if the disk is busy. */
+const startServer = (options) => startRedisServer({ ...options, args: ['--appendfsync', 'no'] })
+
 /** @param {import('vitest/node').TestProject} project */
 export default async function setup(project) {
   const docker = { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startWithTestcontainers }
-  const redis = await temporaryRedis('test-redis', { docker })
+  const redis = await temporaryRedis('test-redis', { docker, startServer })
   project.provide('redisUrl', redis.url)
   return redis.end
 }

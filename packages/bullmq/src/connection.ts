@@ -7,6 +7,7 @@ import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
 import { joinWrites } from './redis/joined-writes.ts'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
 import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
+import { startReplyTimer } from './redis/reply-timer.ts'
 import type { Commander } from './scripts/script.ts'
 
 /** How long a producer waits for the response to a command, in ms. This lets an API respond to an HTTP request within a second. */
@@ -49,10 +50,10 @@ export function producerConnection(url: string, log: Log): Commander {
   return reported(url, log, redis)
 }
 
-/** A cluster client opens the connections to its nodes itself, so ioredis limits their commands, with a timer for each command. */
 function openProducer(address: RedisAddress): Commander {
   const redis = openClient(address, PRODUCER)
-  if (!isCluster(redis)) limitCommands(redis, COMMAND_TIMEOUT_MS)
+  if (isCluster(redis)) redis.on('+node', (node: Redis) => limitCommands(node, COMMAND_TIMEOUT_MS))
+  else limitCommands(redis, COMMAND_TIMEOUT_MS)
   return redis
 }
 
@@ -69,7 +70,7 @@ const PRODUCER: ClientOptions = {
     // A command is not sent again once its caller has received an error.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
-  node: { commandTimeout: COMMAND_TIMEOUT_MS, socketTimeout: PRODUCER_SILENCE_MS },
+  node: { socketTimeout: PRODUCER_SILENCE_MS },
 }
 
 /** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */
@@ -141,14 +142,14 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
   // Every enqueue takes this path. A single promise costs less than a race of two.
   return (answer) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(noResponse(address)), COMMAND_TIMEOUT_MS)
+      const timer = startReplyTimer(COMMAND_TIMEOUT_MS, () => reject(noResponse(address)))
       answer.then(
         (value) => {
-          clearTimeout(timer)
+          timer.cancel()
           resolve(value)
         },
         (cause: unknown) => {
-          clearTimeout(timer)
+          timer.cancel()
           reject(unavailable(address, cause))
         },
       )

@@ -170,6 +170,6 @@ export async function setup({
       await broker.enqueue({ ...newTask(task, {}, {}, origin), maxAttempts: 3, ...given })
       return id
     },
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
   }
 }

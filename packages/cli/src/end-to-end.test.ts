@@ -151,7 +151,7 @@ test('the tasks of a file are enqueued once, although the command is killed and 
   const exited = once(child, 'exit')
   child.stdin.on('error', () => {})
   child.stdin.write(lines.slice(0, 1_200).join(''))
-  await eventually(async () => (await waiting()) >= 1_000, 20_000)
+  await eventually(async () => (await waiting()) >= 1_000)
   child.kill('SIGKILL')
   await exited
   const stored = await waiting()

@@ -68,7 +68,7 @@ describe('a worker that fails to start', () => {
 describe('two workers on one machine', () => {
   it('both start with the default settings', async () => {
     const workers = [run({}), run({})]
-    for (const worker of workers) await eventually(() => worker.output().includes('worker ready'), 15_000)
+    for (const worker of workers) await eventually(() => worker.output().includes('worker ready'))
     const urls = workers.map((worker) => /"url":"([^"]+)"[^\n]*worker ready/.exec(worker.output())?.[1])
     expect(new Set(urls).size).toBe(2)
     for (const worker of workers) {

@@ -51,7 +51,7 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
         const task = await broker.find(id)
         return task?.status === 'active' && begun(id) === task.fencingToken
       }),
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
   }
 }
 
@@ -174,7 +174,7 @@ describe('a killed worker', () => {
     await active(id)
     await start()
     worker.child.kill('SIGKILL')
-    await eventually(async () => ((await broker.find(id))?.fencingToken ?? 0) === 2, 15_000)
+    await eventually(async () => ((await broker.find(id))?.fencingToken ?? 0) === 2)
     expect((await broker.find(id))?.attemptsMade).toBe(0)
   })
 })

@@ -23,10 +23,11 @@ interface Options {
 type StartRedisServer = (options: Options) => Promise<RedisServer>
 
 /**
- * With `everysec`, Redis confirms writes that it writes to its file up to 2 s later if the disk is busy. A crash would then lose writes
- * that Redis has confirmed.
+ * Redis writes to its file before it replies, and leaves it to the system when the disk has the data, which a crash of Redis alone does
+ * not lose. With `everysec`, Redis confirms writes that it writes to its file up to 2 s later if the disk is busy, and a crash would lose
+ * them. With `always`, Redis does not reply while the disk is busy.
  */
-const WRITES_BEFORE_IT_REPLIES = ['--appendfsync', 'always']
+const WRITES_BEFORE_IT_REPLIES = ['--appendfsync', 'no']
 
 /**
  * Creates a server that is not running yet. `start` starts or restarts it on the same port and data. The server and its data are

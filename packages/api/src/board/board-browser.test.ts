@@ -10,7 +10,7 @@ async function openPage() {
   const board = await openBoard({ allowBoardChanges: true })
   const page = await openBrowser(chromium ?? '')
   const becomesTrue = (expression: string, expected: string) =>
-    eventually(() => page.evaluate(expression), 15_000).catch(async (cause: unknown) => {
+    eventually(() => page.evaluate(expression)).catch(async (cause: unknown) => {
       const text = await page.evaluate<string>("location.href + ' ' + document.body.innerText.slice(0, 2_000)")
       throw new Error(`${expected} is not on the page: ${text}`, { cause })
     })

@@ -15,7 +15,7 @@ async function deadTasks(board: TestBoard, error: string, count: number): Promis
   const ids = await Promise.all(
     Array.from({ length: count }, (_, customer) => board.enqueue('bank.charge', { error, customer })),
   )
-  await eventually(async () => (await statusesOf(board, ids)).every((status) => status === 'dead'), 15_000)
+  await eventually(async () => (await statusesOf(board, ids)).every((status) => status === 'dead'))
   return ids
 }
 
@@ -91,7 +91,7 @@ describe('the buttons', () => {
     const ids = await deadTasks(board, 'declined', 5)
     board.fixed.add('declined').add('away')
     expect((await board.press(`/queues/${QUEUE}/retry/failed`)).status).toBe(202)
-    await eventually(async () => (await statusesOf(board, ids)).every((status) => status === 'completed'), 15_000)
+    await eventually(async () => (await statusesOf(board, ids)).every((status) => status === 'completed'))
     expect(await statusesOf(board, others)).toEqual(['cancelled', 'retrying'])
     expect(auditOf(board)).toMatchObject([{ action: 'retry', queue: QUEUE, matching: 5, by: ANN }])
   })
@@ -101,7 +101,7 @@ describe('the buttons', () => {
     const others = await bystanders(board)
     const ids = await deadTasks(board, 'declined', 5)
     expect((await board.press(`/queues/${QUEUE}/clean/failed`)).status).toBe(202)
-    await eventually(async () => (await board.board('/queues')).queues[0].counts.failed === 0, 15_000)
+    await eventually(async () => (await board.board('/queues')).queues[0].counts.failed === 0)
     const found = await Promise.all(ids.map(async (id) => (await board.api(`/v1/tasks/${id}`)).status))
     expect(new Set(found)).toEqual(new Set([404]))
     expect(await statusesOf(board, others)).toEqual(['cancelled', 'retrying'])
@@ -121,8 +121,8 @@ describe('the buttons', () => {
       encodeURIComponent(queues.find(({ displayName }: { displayName?: string }) => displayName?.startsWith(code)).name)
     expect((await board.press(`/queues/${nameOf('bank_away')}/retry/failed`)).status).toBe(202)
     expect((await board.press(`/queues/${nameOf('customer_gone')}/clean/failed`)).status).toBe(202)
-    await eventually(async () => (await board.board('/queues')).queues[0].counts.failed === 1, 15_000)
-    await eventually(async () => (await statusesOf(board, dead.away)).every((status) => status === 'completed'), 15_000)
+    await eventually(async () => (await board.board('/queues')).queues[0].counts.failed === 1)
+    await eventually(async () => (await statusesOf(board, dead.away)).every((status) => status === 'completed'))
     expect(await statusesOf(board, dead.declined)).toEqual(['dead'])
     expect((await board.api(`/v1/tasks/${dead.gone[0]}`)).status).toBe(404)
     const fingerprint = expect.stringMatching(/^[0-9a-f]{16}$/)

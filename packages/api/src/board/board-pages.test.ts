@@ -30,7 +30,7 @@ async function everyStatus() {
   await eventually(async () => {
     const statuses = await Promise.all(Object.values(ids).map(async (id) => (await task(id)).status))
     return statuses.every((status, i) => status === Object.keys(ids)[i])
-  }, 15_000)
+  })
   return { ...board, ids }
 }
 
@@ -103,7 +103,7 @@ describe('a queue on the board', () => {
 test('a task expires on the board', async () => {
   const board = await openBoard()
   const id = await board.enqueue('idle.wait', {}, { queueTimeout: '1s' })
-  await eventually(async () => (await board.task(id)).status === 'expired', 15_000)
+  await eventually(async () => (await board.task(id)).status === 'expired')
   expect(await board.board(`/queues/idle/${id}`)).toMatchObject({
     job: { name: 'idle.wait · expired (queue_timeout)', isFailed: false },
     status: 'expired',

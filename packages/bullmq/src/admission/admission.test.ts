@@ -143,7 +143,7 @@ describe('a limit that a command has set', () => {
     for (let i = 0; i < 3; i++) expect(await isAccepted()).toBe(true)
     expect(await isAccepted()).toBe(false)
     await command({ action: 'limit', queue: 'rig', maxTasks: 5 })
-    await eventually(() => isAccepted(), 1_000)
+    await eventually(() => isAccepted())
     await expect(broker.enqueue(aTask(limits))).resolves.toMatchObject({ action: 'created' })
     await expect(broker.enqueue(aTask(limits))).rejects.toMatchObject({ reached: { max: 5, found: 5 } })
     // A new process reads the limit before its first task.
@@ -153,7 +153,7 @@ describe('a limit that a command has set', () => {
     await eventually(async () => {
       const error = await broker.enqueue(aTask(limits)).catch((caught) => caught)
       return error.reached?.max === 3
-    }, 1_000)
+    })
     expect((await broker.counts('rig')).waiting).toBe(5)
   })
 

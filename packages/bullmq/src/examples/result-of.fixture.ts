@@ -9,5 +9,5 @@ export function resultOf({ id = '', queueName }: Job, connection: ConnectionOpti
   return eventually(async () => {
     const job = await Job.fromId(queue, id)
     return (await job?.isCompleted()) && job?.returnvalue
-  }, 15_000)
+  })
 }

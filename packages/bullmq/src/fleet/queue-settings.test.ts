@@ -86,7 +86,7 @@ describe('a paused queue', () => {
     gate.resolve()
     expect((await settled(running))?.status).toBe('completed')
     // The scheduled task is due: it is promoted, but not started.
-    await eventually(async () => (await broker.find(later))?.status === 'waiting', 15_000)
+    await eventually(async () => (await broker.find(later))?.status === 'waiting')
     for (const id of held) expect((await broker.find(id))?.status).toBe('waiting')
     expect((await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: undefined })).tasks).toHaveLength(3)
     expect((await broker.counts('rig')).waiting).toBe(3)

@@ -68,7 +68,7 @@ async function queueOfProcesses() {
       await eventually(() => said.some((line) => line.said === 'started' && line.id === id))
       return id
     },
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
   }
 }
 

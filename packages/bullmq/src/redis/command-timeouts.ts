@@ -1,6 +1,8 @@
 // Limits how long a connection's commands wait for their replies, with a single timer for all of them. ioredis's own option,
-// `commandTimeout`, starts a timer for every command, which adds about 2 µs of CPU time to each enqueue.
+// `commandTimeout`, starts a timer for every command, which adds about 2 µs of CPU time to each enqueue, and rejects commands whose
+// replies have arrived while the event loop was blocked.
 import type { Command, Redis } from 'ioredis'
+import { type ReplyTimer, startReplyTimer } from './reply-timer.ts'
 
 /** The error's message, which is the same as in ioredis. */
 export const COMMAND_TIMED_OUT = 'Command timed out'
@@ -23,7 +25,7 @@ export function limitCommands(redis: Redis, ms: number): void {
   /** In the order in which the commands expire. Redis replies in this order, so the settled commands are at the beginning. */
   let pending: (Pending | undefined)[] = []
   let settled = 0
-  let timer: NodeJS.Timeout | undefined
+  let timer: ReplyTimer | undefined
 
   const dropSettled = (): void => {
     // If a settled command stayed in the list until the list is copied, it would survive a garbage collection.
@@ -36,7 +38,7 @@ export function limitCommands(redis: Redis, ms: number): void {
   const start = (): void => {
     const next = pending[settled]
     // The time may have passed while other commands expired, and Node warns of a negative delay.
-    timer = next && setTimeout(expire, Math.max(0, next.expiresAt - performance.now())).unref()
+    timer = next && startReplyTimer(Math.max(0, next.expiresAt - performance.now()), expire)
   }
 
   const expire = (): void => {
@@ -52,7 +54,7 @@ export function limitCommands(redis: Redis, ms: number): void {
 
   // A client rejects its pending commands when it ends.
   redis.on('end', () => {
-    clearTimeout(timer)
+    timer?.cancel()
     timer = undefined
   })
   redis.sendCommand = (command, stream) => {

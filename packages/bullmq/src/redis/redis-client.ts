@@ -8,7 +8,7 @@ export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
   readonly cluster: Omit<ClusterOptions, 'redisOptions'>
   /** Options for the connections to a cluster's nodes. */
-  readonly node?: Pick<RedisOptions, 'commandTimeout' | 'disconnectTimeout' | 'maxRetriesPerRequest' | 'socketTimeout'>
+  readonly node?: Pick<RedisOptions, 'disconnectTimeout' | 'maxRetriesPerRequest' | 'socketTimeout'>
 }
 
 /** The longest delay between two attempts to connect, in ms. Once Redis is back, the client is connected again within this time. */

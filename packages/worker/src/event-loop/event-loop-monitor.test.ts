@@ -47,7 +47,7 @@ async function worker(eventLoopStallWarning: string) {
       .split('\n')
       .filter((line) => line.endsWith('}') && line.includes(message))
       .map((line) => JSON.parse(line) as Line)
-  const [ready] = await eventually(() => lines('worker ready').length > 0 && lines('worker ready'), 15_000)
+  const [ready] = await eventually(() => lines('worker ready').length > 0 && lines('worker ready'))
   return {
     child,
     lines,
@@ -59,7 +59,7 @@ async function worker(eventLoopStallWarning: string) {
       await broker.enqueue(newTask(blockingTasks.get(task), { ms }, {}, origin))
       return id
     },
-    ended: (id: string) => eventually(() => lines('"verdict":').find((line) => line['id'] === id), 15_000),
+    ended: (id: string) => eventually(() => lines('"verdict":').find((line) => line['id'] === id)),
     async drain(): Promise<number | null> {
       child.kill('SIGTERM')
       return exited

@@ -60,7 +60,7 @@ async function slowFleet() {
     },
     async send(spec: CommandSpec): Promise<CommandRecord> {
       const { id } = await fleet.send({ id: randomUUID(), spec, by: 'a test' })
-      const record = await fleet.awaitResponses(id, AbortSignal.timeout(10_000))
+      const record = await fleet.awaitResponses(id, AbortSignal.timeout(30_000))
       if (record === undefined) throw new Error('the command was not found')
       return record
     },
@@ -72,7 +72,7 @@ async function slowFleet() {
       return id
     },
     active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
   }
 }
 
@@ -185,7 +185,7 @@ describe('the drain of a whole queue', () => {
     const worker = await start()
     const ids = await Promise.all(Array.from({ length: 12 }, () => enqueue('slow.deaf', 400)))
     await send(of({ action: 'drain', queue: 'slow', mode: 'light' }))
-    await eventually(async () => (await worker.pool())?.state === 'SHUTDOWN', 15_000)
+    await eventually(async () => (await worker.pool())?.state === 'SHUTDOWN')
     for (const id of ids) expect(await broker.find(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
   })
 })

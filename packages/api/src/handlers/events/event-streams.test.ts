@@ -277,7 +277,7 @@ it('a reader that does not read is disconnected, and changes nothing for the oth
     const all = sent
     await eventually(() => received.length === 1 + all)
     return isDisconnected()
-  }, 20_000)
+  })
   expect(received).toHaveLength(1 + sent)
   // If the reader reads at last, it sees the reason.
   let text = ''

@@ -81,8 +81,8 @@ export function expectedStarts(open: OpenBackend): void {
       return expectedStartAt === undefined ? undefined : expectedStartAt - task.enqueuedAt
     }
     await start()
-    await eventually(() => entered() >= 100, 15_000)
-    const before = await eventually(startsAt, 15_000)
+    await eventually(() => entered() >= 100)
+    const before = await eventually(startsAt)
     const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 86_400 })
     const unique = { key: 'u', until: 'finished', onConflict: 'keep', maxDelayMs: undefined } as const
     const calls: readonly (() => NewTask)[] = [
@@ -107,6 +107,6 @@ export function expectedStarts(open: OpenBackend): void {
       const task = create(short, {})
       const { expectedStartAt } = await broker.enqueue(task)
       return expectedStartAt === wholeSecond(task.enqueuedAt)
-    }, 15_000)
+    })
   })
 }
