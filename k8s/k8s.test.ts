@@ -3,6 +3,7 @@ import { readSettings } from '@bullpen/config'
 import { milliseconds } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { METRICS } from '@bullpen/telemetry'
+import { ALERTS } from '@bullpen/telemetry/alerts'
 import { DASHBOARDS, dashboardFile, metricsIn } from '@bullpen/telemetry/dashboards'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -84,6 +85,7 @@ describe.each(names)('the manifests of %s', (name) => {
       ...ofKind(manifests, 'Service').map(({ spec }) => ({ matchLabels: spec.selector })),
       ...ofKind(manifests, 'PodDisruptionBudget').map(({ spec }) => spec.selector),
       ...ofKind(manifests, 'NetworkPolicy').map(({ spec }) => spec.podSelector),
+      ...ofKind(manifests, 'PodMonitor').map(({ spec }) => spec.selector),
     ]
     for (const selector of selectors) {
       expect(
@@ -215,6 +217,25 @@ describe('the secrets', () => {
   it.each(Object.entries(SECRETS))('%s is created by a command in the README', (secret, keys) => {
     const [, command = ''] = new RegExp(`kubectl create secret generic ${secret} ((?:.*\\\\\\n)*.*)`).exec(readme) ?? []
     for (const key of Object.keys(keys)) expect(command).toContain(`${key}=`)
+  })
+})
+
+describe('with the Prometheus operator', () => {
+  const manifests = committed('prometheus-operator').objects as Manifest[]
+
+  it('Prometheus scrapes the metrics port of every program', () => {
+    const monitors = ofKind(manifests, 'PodMonitor')
+    for (const deployment of ofKind(manifests, 'Deployment')) {
+      const monitor = monitors.find(({ spec }) => selects(spec.selector, podLabels(deployment)))
+      const [port] = monitor?.spec.podMetricsEndpoints ?? []
+      expect(portsOf([deployment])).toContain(port?.port)
+      expect(port?.path).toBe('/metrics')
+    }
+  })
+
+  it('Prometheus evaluates every alert', () => {
+    const rules = ofKind(manifests, 'PrometheusRule').flatMap(({ spec }) => spec.groups.flatMap((group) => group.rules))
+    expect(rules.map((rule) => rule.alert)).toEqual(ALERTS.map(({ name }) => name))
   })
 })
 

@@ -114,6 +114,19 @@ export interface Secret extends Of<'Secret'> {
   readonly data: Readonly<Record<string, string>>
 }
 
+/** Tells the Prometheus operator which pods Prometheus scrapes. */
+export interface PodMonitor extends Of<'PodMonitor'> {
+  readonly spec: {
+    readonly selector: Selector
+    readonly podMetricsEndpoints: readonly { readonly port: string; readonly path?: string }[]
+  }
+}
+
+/** Tells the Prometheus operator which rules Prometheus evaluates. */
+export interface PrometheusRule extends Of<'PrometheusRule'> {
+  readonly spec: { readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[] }
+}
+
 export type Manifest =
   | Deployment
   | Service
@@ -122,6 +135,8 @@ export type Manifest =
   | NetworkPolicy
   | ConfigMap
   | Secret
+  | PodMonitor
+  | PrometheusRule
   | Of<'ServiceAccount'>
   | Of<'Namespace'>
 
@@ -134,6 +149,8 @@ export const KINDS: readonly Manifest['kind'][] = [
   'NetworkPolicy',
   'ConfigMap',
   'Secret',
+  'PodMonitor',
+  'PrometheusRule',
   'ServiceAccount',
   'Namespace',
 ]

@@ -11,6 +11,7 @@ export const KUSTOMIZATIONS = {
   base: 'base/',
   dev: 'overlays/dev/',
   backlog: 'overlays/backlog/',
+  'prometheus-operator': 'overlays/prometheus-operator/',
 } as const
 
 export type KustomizationName = keyof typeof KUSTOMIZATIONS

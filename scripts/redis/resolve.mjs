@@ -1,10 +1,10 @@
 // Finds the Redis to use, or starts one. It tries the server that REDIS_URL names, a redis-server on PATH, and a container. If
 // none is available, this module installs one with the package manager if the user agrees, or prints what to run.
 import { createInterface } from 'node:readline/promises'
+import { findPackageManager } from '../system/package-manager.mjs'
 import { findProgram, run } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { engineAnswers, IMAGE, imageIsHere, pullImage, startContainer } from './docker.mjs'
-import { findPackageManager } from './package-manager.mjs'
 import { pingRedis, withoutPassword } from './probe.mjs'
 import { findServerBinary, startRedisServer } from './server.mjs'
 
@@ -119,7 +119,7 @@ async function fromDocker({ env, dataDir, say, find, docker }) {
 /** 4. Uses the package manager if the user has agreed with a flag or a variable, or agrees when asked in the terminal. */
 async function fromPackageManager(world) {
   const { env, say, ask, interactive, isRoot, mayInstall } = world
-  const manager = findPackageManager({ find: (program) => world.find(program, env), isRoot })
+  const manager = findPackageManager({ find: (program) => world.find(program, env), isRoot, product: 'redis' })
   if (manager === undefined) return undefined
   if (!mayInstall) {
     if (!interactive) return undefined
@@ -139,7 +139,7 @@ async function fromPackageManager(world) {
 
 /** Returns an error that explains what the user can do when there is no Redis. */
 function nothingFound({ env, find, isRoot }) {
-  const manager = findPackageManager({ find: (program) => find(program, env), isRoot })
+  const manager = findPackageManager({ find: (program) => find(program, env), isRoot, product: 'redis' })
   const install = manager
     ? [
         `  install Redis:               ${manager.line}`,

@@ -1,5 +1,6 @@
 // Provides one Redis for the whole test run. It is found or started before the first test, and stopped and deleted after the
-// last.
+// last. Downloads Prometheus if the user has agreed, because several test files would otherwise do so at the same time.
+import { resolvePrometheus } from '../prometheus/programs.mjs'
 import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from '../redis/docker.mjs'
 import { startRedisServer } from '../redis/server.mjs'
 import { temporaryRedis } from '../redis/temporary.mjs'
@@ -21,6 +22,8 @@ const startServer = (options) => startRedisServer({ ...options, args: ['--append
 /** @param {import('vitest/node').TestProject} project */
 export default async function setup(project) {
   const docker = { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startWithTestcontainers }
+  // Only some files need Prometheus: their tests fail without it, and say what to install.
+  await resolvePrometheus().catch(() => {})
   const redis = await temporaryRedis('test-redis', { docker, startServer })
   project.provide('redisUrl', redis.url)
   return redis.end

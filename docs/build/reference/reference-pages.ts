@@ -6,13 +6,14 @@ import { httpApiPage } from './http-api-page.ts'
 import { redisKeysPage } from './redis-keys-page.ts'
 import { settingsPage } from './settings-page.ts'
 import { statesPage } from './states-page.ts'
-import { logFieldsPage, metricsPage } from './telemetry-pages.ts'
+import { alertsPage, logFieldsPage, metricsPage } from './telemetry-pages.ts'
 
 /** Returns the text of each page in `docs/reference`, by file name. */
 export function referencePages(): Readonly<Record<string, string>> {
   return {
     'settings.md': settingsPage(),
     'metrics.md': metricsPage(),
+    'alerts.md': alertsPage(),
     'log-fields.md': logFieldsPage(),
     'errors.md': errorsPage(),
     'states.md': statesPage(),

@@ -1,6 +1,7 @@
-// Builds the reference pages of the metrics and the log fields.
+// Builds the reference pages of the metrics, the alerts and the log fields.
 import { COMMIT_REFUSALS } from '@bullpen/contract/internal'
 import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
+import { ALERTS } from '@bullpen/telemetry/alerts'
 import { code, codes, page, table } from './markdown.ts'
 
 export function metricsPage(): string {
@@ -24,7 +25,7 @@ Each started attempt is later counted either as ended or as a refused commit, un
     ),
     `
 For the metrics to check for each symptom, see [the runbook](../README.md#runbook). The Grafana dashboard in \`k8s/base/dashboards\` is
-generated from \`packages/telemetry/src/dashboards\`.`,
+generated from \`packages/telemetry/src/dashboards\`. For the alerts on these metrics, see [Alerts](alerts.md).`,
   )
 }
 
@@ -46,3 +47,35 @@ Inputs, outputs, API keys, cookies and query strings are never logged. Handlers'
     ),
   )
 }
+
+const ALERT_COLUMNS = ['alert', 'severity', 'fires after', 'meaning', 'runbook']
+
+export function alertsPage(): string {
+  return page(
+    'Alerts',
+    `
+The alerts are in \`k8s/alerts/bullpen.rules.yaml\`, which Prometheus reads if its \`rule_files\` contain the file. For the Prometheus
+operator, \`k8s/overlays/prometheus-operator\` contains the same alerts as a PrometheusRule. Each alert has the label \`severity\`:
+
+- \`critical\`: tasks are not run or may be lost, so act now.
+- \`warning\`: act today.
+- \`info\`: look at it when you have time.
+
+The annotation \`runbook\` is the path of a page in this repository. If several installations are scraped by one Prometheus, the label
+\`namespace\`, which pod discovery on Kubernetes adds, keeps them apart. The alerts are generated from \`packages/telemetry/src/alerts\`.`,
+    table(
+      ALERT_COLUMNS,
+      ALERTS.map(({ name, severity, for: holds = 'at once', summary, runbook }) => [
+        code(name),
+        severity,
+        holds,
+        withPlaceholders(summary),
+        `[${runbook.replace('.md', '')}](../runbook/${runbook})`,
+      ]),
+    ),
+  )
+}
+
+/** Returns a summary with the names of its labels in place of their values. */
+const withPlaceholders = (summary: string): string =>
+  summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => `_${label}_`)

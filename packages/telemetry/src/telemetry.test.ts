@@ -1,4 +1,5 @@
 import type { TaskEvent } from '@bullpen/contract'
+import { promtool } from '@bullpen/testing'
 import { describe, expect, it } from 'vitest'
 import { METRICS, type MetricRow, MISNAMED_PROCESS_METRICS, PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { createTelemetry, type Telemetry } from './telemetry.ts'
@@ -73,6 +74,11 @@ describe('telemetry', () => {
       expect(text).toMatch(new RegExp(`^${name}(_bucket)?(\\{| )`, 'm'))
     }
     for (const name of PROCESS_METRICS) expect(text).toMatch(new RegExp(`^${name} `, 'm'))
+  })
+
+  it('publishes metrics in which promtool finds no problem', async () => {
+    const { code, output } = await promtool(['check', 'metrics'], await textOf(usedTelemetry()))
+    expect({ code, output }).toEqual({ code: 0, output: '' })
   })
 
   it('uses _total only in the names of counters, and publishes a help text for every metric', async () => {

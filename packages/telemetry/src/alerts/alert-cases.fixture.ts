@@ -1,0 +1,307 @@
+// The series for which each alert fires, and those for which it does not. There is a sample per minute, in promtool's notation:
+// `0+5x10` is 0, 5, 10, …, 50, and `_x5` is five missing samples.
+
+/** The values of each series, by its name and labels. */
+type Series = Readonly<Record<string, string>>
+
+interface Case {
+  readonly series: Series
+  /** When the alert is looked at. */
+  readonly at: `${number}m`
+}
+
+export interface AlertCases {
+  readonly fires: Case & {
+    /** The labels of the alert, except its severity. */
+    readonly labels: Readonly<Record<string, string>>
+  }
+  /** Cases in which the alert does not fire, by what is different. */
+  readonly quiet: Readonly<Record<string, Case>>
+}
+
+const API = '{instance="api"}'
+const WORKER = '{instance="w1"}'
+const MAIL = { queue: 'mail' }
+const waiting = (values: string): Series => ({ 'bullpen_queue_tasks{queue="mail", status="waiting"}': values })
+const slots = (busy: string, all: string): Series => ({
+  'bullpen_pool_slots_busy{queue="mail"}': busy,
+  'bullpen_pool_slots{queue="mail"}': all,
+})
+const STARTED = 'bullpen_attempts_started_total{queue="mail", task="receipt.send"}'
+const FAILED = 'bullpen_attempt_failures_total{queue="mail", task="receipt.send", reason="declared"}'
+const ENDED = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_SUCCESS"}'
+const BUILD = 'bullpen_build_info{job="bullpen", instance="w1", role="worker"}'
+const UP = 'up{job="bullpen", instance="w1"}'
+
+export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
+  BullpenQueueStuck: {
+    fires: { series: { ...waiting('5x30'), ...slots('0x30', '4x30') }, at: '12m', labels: MAIL },
+    quiet: {
+      'tasks start': { series: { ...waiting('5x30'), ...slots('2x30', '4x30'), [STARTED]: '0+10x30' }, at: '12m' },
+      'the first task has just started': {
+        series: { ...waiting('5x30'), ...slots('1x30', '4x30'), [STARTED]: '_x10 1x20' },
+        at: '12m',
+      },
+      'every slot is busy': { series: { ...waiting('5x30'), ...slots('4x30', '4x30') }, at: '12m' },
+      'no task is waiting': { series: { ...waiting('0x30'), ...slots('0x30', '4x30') }, at: '12m' },
+      'tasks have been waiting for three minutes': {
+        series: { ...waiting('0x9 5x20'), ...slots('0x30', '4x30') },
+        at: '12m',
+      },
+    },
+  },
+  BullpenScheduleInTrouble: {
+    fires: {
+      series: { 'bullpen_troubled_schedules{queue="mail", trouble="missed"}': '1x20' },
+      at: '6m',
+      labels: { ...MAIL, trouble: 'missed' },
+    },
+    quiet: {
+      'every schedule is well': {
+        series: { 'bullpen_troubled_schedules{queue="mail", trouble="missed"}': '0x20' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenOutboxDelayed: {
+    fires: { series: { 'bullpen_outbox_oldest_seconds{queue="mail"}': '301x5' }, at: '1m', labels: MAIL },
+    quiet: {
+      'entries are forwarded in time': { series: { 'bullpen_outbox_oldest_seconds{queue="mail"}': '3x5' }, at: '1m' },
+    },
+  },
+  BullpenUnaccountedTasks: {
+    fires: { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '-2x20' }, at: '16m', labels: MAIL },
+    quiet: {
+      'the leader has corrected it': { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '2x5 0x15' }, at: '16m' },
+    },
+  },
+  BullpenAttemptsFail: {
+    fires: {
+      series: { [FAILED]: '0+30x40', [ENDED]: '0+100x40' },
+      at: '25m',
+      labels: { ...MAIL, task: 'receipt.send' },
+    },
+    quiet: { 'a tenth fails': { series: { [FAILED]: '0+10x40', [ENDED]: '0+100x40' }, at: '25m' } },
+  },
+  BullpenDeadTasksGrow: {
+    // The series appears with the first dead task.
+    fires: {
+      series: { 'bullpen_tasks_dead_total{queue="mail", task="receipt.send"}': '_x10 10x30' },
+      at: '12m',
+      labels: MAIL,
+    },
+    quiet: {
+      'nine are dead': {
+        series: { 'bullpen_tasks_dead_total{queue="mail", task="receipt.send"}': '_x10 9x30' },
+        at: '12m',
+      },
+      'they have been dead for long': {
+        series: { 'bullpen_tasks_dead_total{queue="mail", task="receipt.send"}': '500x40' },
+        at: '35m',
+      },
+    },
+  },
+  BullpenPoisonTask: {
+    fires: {
+      series: { 'bullpen_tasks_dead_by_code_total{queue="mail", code="poison"}': '_x10 1x10' },
+      at: '12m',
+      labels: MAIL,
+    },
+    quiet: {
+      'tasks are dead with another code': {
+        series: { 'bullpen_tasks_dead_by_code_total{queue="mail", code="card_declined"}': '_x10 1x10' },
+        at: '12m',
+      },
+    },
+  },
+  BullpenResultsDropped: {
+    fires: {
+      series: { 'bullpen_commits_refused_total{queue="mail", task="receipt.send", reason="lock_lost"}': '_x10 5x10' },
+      at: '12m',
+      labels: MAIL,
+    },
+    quiet: {
+      'a single result was dropped': {
+        series: { 'bullpen_commits_refused_total{queue="mail", task="receipt.send", reason="lock_lost"}': '_x10 1x10' },
+        at: '12m',
+      },
+    },
+  },
+  BullpenSlotsSaturated: {
+    fires: { series: slots('4x40', '4x40'), at: '25m', labels: MAIL },
+    quiet: { 'a quarter of the slots is idle': { series: slots('3x40', '4x40'), at: '25m' } },
+  },
+  BullpenSlotsIdle: {
+    fires: { series: slots('1x90', '20x90'), at: '70m', labels: MAIL },
+    quiet: { 'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' } },
+  },
+  BullpenDrainOverrun: {
+    fires: {
+      series: { 'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '1x10' },
+      at: '6m',
+      labels: { ...MAIL, instance: 'w1' },
+    },
+    quiet: {
+      'the drain ends after two minutes': {
+        series: { 'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0 1 1 stale' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenStuckHandlers: {
+    fires: {
+      series: { 'bullpen_stuck_handlers{instance="w1", queue="mail"}': '1x10' },
+      at: '6m',
+      labels: { ...MAIL, instance: 'w1' },
+    },
+    quiet: {
+      'the handler returns after two minutes': {
+        series: { 'bullpen_stuck_handlers{instance="w1", queue="mail"}': '1 1 0x10' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenEventLoopStalled: {
+    fires: {
+      series: { 'bullpen_event_loop_stalls_total{instance="w1", task="cpu.slow"}': '_x5 3x10' },
+      at: '6m',
+      labels: { instance: 'w1', task: 'cpu.slow' },
+    },
+    quiet: {
+      'a single stall': {
+        series: { 'bullpen_event_loop_stalls_total{instance="w1", task="cpu.slow"}': '_x5 1x10' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenClockSkew: {
+    fires: { series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.8x20' }, at: '11m', labels: { instance: 'w1' } },
+    quiet: { 'the clocks agree': { series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.01x20' }, at: '11m' } },
+  },
+  BullpenRedisUnreachable: {
+    fires: {
+      series: { 'bullpen_redis_up{instance="a1"}': '1x10', 'bullpen_redis_up{instance="a2"}': '0x10' },
+      at: '2m',
+      labels: {},
+    },
+    quiet: { 'every process reaches it': { series: { [`bullpen_redis_up${API}`]: '1x10' }, at: '2m' } },
+  },
+  BullpenRedisMemoryHigh: {
+    fires: {
+      series: {
+        [`bullpen_redis_memory_used_bytes${API}`]: '75x10',
+        [`bullpen_redis_memory_limit_bytes${API}`]: '100x10',
+      },
+      at: '6m',
+      labels: {},
+    },
+    quiet: {
+      'half of the memory is used': {
+        series: {
+          [`bullpen_redis_memory_used_bytes${API}`]: '50x10',
+          [`bullpen_redis_memory_limit_bytes${API}`]: '100x10',
+        },
+        at: '6m',
+      },
+    },
+  },
+  BullpenRedisRefusesTasks: {
+    fires: {
+      series: { 'bullpen_enqueues_refused_total{queue="mail", code="redis_full"}': '_x5 1x5' },
+      at: '6m',
+      labels: { code: 'redis_full' },
+    },
+    quiet: {
+      'the queue is draining': {
+        series: { 'bullpen_enqueues_refused_total{queue="mail", code="queue_draining"}': '_x5 1x5' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenRedisUnsafe: {
+    fires: {
+      series: { 'bullpen_redis_unsafe{check="persistence"}': '1x10' },
+      at: '6m',
+      labels: { check: 'persistence' },
+    },
+    quiet: {
+      'only a setting that saves memory differs': {
+        series: { 'bullpen_redis_unsafe{check="listpack"}': '1x10' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenNoLeader: {
+    // Another installation has a leader.
+    fires: {
+      series: {
+        'bullpen_leader{namespace="live", instance="a1"}': '0x10',
+        'bullpen_leader{namespace="live", instance="w1"}': '0x10',
+        'bullpen_leader{namespace="staging", instance="a2"}': '1x10',
+      },
+      at: '2m',
+      labels: { namespace: 'live' },
+    },
+    quiet: {
+      'the leader changes': {
+        series: { 'bullpen_leader{instance="a1"}': '1 1 0 0', 'bullpen_leader{instance="w1"}': '0 0 1 1' },
+        at: '3m',
+      },
+    },
+  },
+  BullpenHousekeepingFails: {
+    fires: {
+      series: { 'bullpen_housekeeping_failures_total{queue="mail", duty="expire"}': '_x5 3x5' },
+      at: '6m',
+      labels: { ...MAIL, duty: 'expire' },
+    },
+    quiet: {
+      'it failed once': {
+        series: { 'bullpen_housekeeping_failures_total{queue="mail", duty="expire"}': '_x5 1x5' },
+        at: '6m',
+      },
+    },
+  },
+  BullpenHttpErrors: {
+    fires: {
+      series: {
+        'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="202"}': '0+90x20',
+        'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="500"}': '0+10x20',
+      },
+      at: '12m',
+      labels: {},
+    },
+    quiet: {
+      'requests are refused with 429': {
+        series: {
+          'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="202"}': '0+90x20',
+          'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="429"}': '0+10x20',
+        },
+        at: '12m',
+      },
+    },
+  },
+  BullpenApiMissing: {
+    fires: { series: { [BUILD]: '1x10' }, at: '6m', labels: { role: 'api' } },
+    quiet: { 'an API is scraped': { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m' } },
+  },
+  BullpenWorkersMissing: {
+    fires: { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m', labels: { role: 'worker' } },
+    quiet: { 'a worker is scraped': { series: { [BUILD]: '1x10' }, at: '6m' } },
+  },
+  BullpenScrapeFails: {
+    fires: {
+      series: { [UP]: '1x5 0x20', [BUILD]: '1x5 stale' },
+      at: '12m',
+      labels: { job: 'bullpen', instance: 'w1' },
+    },
+    quiet: {
+      'the target is not one of Bullpen': { series: { [UP]: '1x5 0x20' }, at: '12m' },
+      'the worker was removed': { series: { [UP]: '1x5 stale', [BUILD]: '1x5 stale' }, at: '12m' },
+    },
+  },
+  BullpenGaugesMissing: {
+    fires: { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 3x5' }, at: '8m', labels: { instance: 'api' } },
+    quiet: { 'one read failed': { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 1x5' }, at: '8m' } },
+  },
+}

@@ -1,0 +1,109 @@
+// Tests the alerts with promtool: the rules are valid, and each alert fires when it should and only then.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promtool } from '@bullpen/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ALERT_CASES, type AlertCases } from './alert-cases.fixture.ts'
+import { ALERTS, type AlertRule, prometheusRuleFile, RUNBOOKS, rulesFile } from './index.ts'
+
+const root = new URL('../../../../', import.meta.url)
+const committed = (file: string): string => readFileSync(new URL(file, root), 'utf8')
+
+describe('the alerts', () => {
+  it.each([
+    ['k8s/alerts/bullpen.rules.yaml', rulesFile()],
+    ['k8s/overlays/prometheus-operator/alerts.yaml', prometheusRuleFile()],
+  ])(
+    'are committed in %s exactly as the code writes them (if this fails: npm run alerts -w packages/telemetry)',
+    (file, text) => {
+      expect(committed(file)).toBe(text)
+    },
+  )
+
+  it('are valid for promtool', async () => {
+    const { code, output } = await promtool(['check', 'rules', '--lint-fatal', file('rules.yaml', rulesFile())])
+    expect(code, output).toBe(0)
+    expect(output).toContain(`${ALERTS.length} rules found`)
+  })
+
+  it('fire when they should, and only then', async () => {
+    // Each alert has a file of its own, because promtool evaluates all rules of a file for each of its tests.
+    const files = ALERTS.map((rule) => {
+      const rule_files = [file('rules.yaml', rulesFile([rule]))]
+      const tests = promtoolTests(rule, ALERT_CASES[rule.name])
+      return file('tests.yaml', JSON.stringify({ rule_files, evaluation_interval: '1m', tests }))
+    })
+    const { code, output } = await promtool(['test', 'rules', ...files])
+    expect(code, output).toBe(0)
+  })
+
+  it('have a case in which they fire, and one in which they do not', () => {
+    expect(Object.keys(ALERT_CASES).toSorted()).toEqual(ALERTS.map(({ name }) => name).toSorted())
+    for (const [name, { quiet }] of Object.entries(ALERT_CASES)) expect(Object.keys(quiet), name).not.toEqual([])
+  })
+
+  it('name only labels that their expressions keep', () => {
+    for (const { name, expr, summary } of ALERTS) {
+      for (const [, label = ''] of summary.matchAll(/\$labels\.(\w+)/g)) {
+        expect(expr, name).toMatch(new RegExp(`by \\([^)]*\\b${label}\\b|^up == 0`))
+      }
+    }
+  })
+})
+
+describe('the runbooks', () => {
+  /** Pages for which there is no alert, because no metric shows the symptom. */
+  const WITHOUT_ALERT = ['orphaned-keys.md', 'worker-not-ready.md']
+
+  it('contain a page for every alert, which names the alert', () => {
+    for (const { name, runbook } of ALERTS)
+      expect(committed(`${RUNBOOKS}/${runbook}`), runbook).toContain(`\`${name}\``)
+  })
+
+  it('are all linked from the list of runbooks, and name only alerts that exist', () => {
+    const list = committed('docs/README.md')
+    const pages = [...new Set([...ALERTS.map(({ runbook }) => runbook), ...WITHOUT_ALERT])]
+    const linked = [...list.matchAll(/\(runbook\/([\w-]+\.md)\)/g)].map(([, page]) => page)
+    expect(linked.toSorted()).toEqual(pages.toSorted())
+    for (const page of pages) {
+      for (const [name] of committed(`${RUNBOOKS}/${page}`).matchAll(/(?<=`)Bullpen[A-Z]\w+(?=`)/g)) {
+        expect(ALERTS, `${page} names ${name}`).toContainEqual(expect.objectContaining({ name, runbook: page }))
+      }
+    }
+  })
+})
+
+/** Writes a file that is deleted after the test, and returns its path. */
+function file(name: string, text: string): string {
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-alerts-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  writeFileSync(join(dir, name), text)
+  return join(dir, name)
+}
+
+/** Returns an alert's cases in the format of `promtool test rules`. */
+function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly object[] {
+  const { fires, quiet = {} } = cases ?? {}
+  return [
+    ...(fires === undefined ? [] : [{ name: 'fires', case: fires, labels: [fires.labels] }]),
+    ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, labels: [] })),
+  ].map(({ name, case: { series, at }, labels }) => ({
+    name: `${rule.name}: ${name}`,
+    interval: '1m',
+    input_series: Object.entries(series).map(([selector, values]) => ({ series: selector, values })),
+    alert_rule_test: [
+      {
+        eval_time: at,
+        alertname: rule.name,
+        exp_alerts: labels.map((each) => ({
+          exp_labels: { ...each, severity: rule.severity },
+          exp_annotations: { summary: withLabels(rule.summary, each), runbook: `${RUNBOOKS}/${rule.runbook}` },
+        })),
+      },
+    ],
+  }))
+}
+
+const withLabels = (summary: string, labels: Readonly<Record<string, string>>): string =>
+  summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? '')

@@ -1,0 +1,29 @@
+// Builds the parts of PromQL expressions that several alerts share.
+//
+// Every expression keeps the label `namespace`, which pod discovery on Kubernetes adds to each series, so that a healthy installation
+// does not hide another one. Without that label, all scraped processes count as one installation.
+
+const INSTALLATION = 'namespace'
+
+const by = (labels: readonly string[]): string => `by (${[INSTALLATION, ...labels].join(', ')})`
+
+/** Joins two sides of a vector operation on the labels that {@link largest} and {@link sum} leave. */
+export const on = (...labels: readonly string[]): string => `on (${[INSTALLATION, ...labels].join(', ')})`
+
+/** The value of a gauge that every API process reports for the whole fleet. */
+export const largest = (selector: string, ...labels: readonly string[]): string => `max ${by(labels)} (${selector})`
+
+export const smallest = (selector: string, ...labels: readonly string[]): string => `min ${by(labels)} (${selector})`
+
+export const sum = (selector: string, ...labels: readonly string[]): string => `sum ${by(labels)} (${selector})`
+
+/** The rate of a counter, per second. */
+export const rate = (selector: string, window: string, ...labels: readonly string[]): string =>
+  sum(`rate(${selector}[${window}])`, ...labels)
+
+/**
+ * How much a counter has grown within the window. A series appears only when its first event is counted, and `increase` does not see
+ * that event because it compares two samples. The whole value of a series that did not exist before the window is therefore added.
+ */
+export const growth = (selector: string, window: string, ...labels: readonly string[]): string =>
+  sum(`(${selector} unless ${selector} offset ${window}) or increase(${selector}[${window}])`, ...labels)

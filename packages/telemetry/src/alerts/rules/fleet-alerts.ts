@@ -1,0 +1,63 @@
+// Defines the alerts about the installation as a whole: its leader, its API and its scrapes.
+import { type AlertRule, alert } from '../alert-rule.ts'
+import { growth, rate, sum } from '../expressions.ts'
+
+/** Whether the target was one of Bullpen's processes when it last responded. A target that is down does not have any other series. */
+const IS_OURS = 'on (job, instance) max by (job, instance) (max_over_time(bullpen_build_info[1h]))'
+
+export const FLEET_ALERTS: readonly AlertRule[] = [
+  alert({
+    name: 'BullpenNoLeader',
+    expr: `${sum('bullpen_leader')} == 0`,
+    for: '1m',
+    severity: 'critical',
+    summary: 'No process leads the namespace, so the tasks of dead workers are not recovered and schedules do not run',
+    runbook: 'no-leader.md',
+  }),
+  alert({
+    name: 'BullpenHousekeepingFails',
+    expr: `${growth('bullpen_housekeeping_failures_total', '10m', 'queue', 'duty')} >= 3`,
+    severity: 'warning',
+    summary: 'The housekeeping of the queue {{ $labels.queue }} fails: {{ $labels.duty }}',
+    runbook: 'housekeeping-fails.md',
+  }),
+  alert({
+    name: 'BullpenHttpErrors',
+    expr: `${rate('bullpen_http_requests_total{status=~"5.."}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05`,
+    for: '5m',
+    severity: 'critical',
+    summary: 'More than 5% of the requests to the API are answered with a server error',
+    runbook: 'api-errors.md',
+  }),
+  alert({
+    name: 'BullpenApiMissing',
+    expr: 'absent(bullpen_build_info{role="api"})',
+    for: '5m',
+    severity: 'critical',
+    summary: 'Prometheus does not scrape any process of the API',
+    runbook: 'metrics-missing.md',
+  }),
+  alert({
+    name: 'BullpenWorkersMissing',
+    expr: 'absent(bullpen_build_info{role="worker"})',
+    for: '5m',
+    severity: 'critical',
+    summary: 'Prometheus does not scrape any worker',
+    runbook: 'metrics-missing.md',
+  }),
+  alert({
+    name: 'BullpenScrapeFails',
+    expr: `up == 0 and ${IS_OURS}`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Prometheus cannot scrape {{ $labels.instance }}',
+    runbook: 'metrics-missing.md',
+  }),
+  alert({
+    name: 'BullpenGaugesMissing',
+    expr: `${growth('bullpen_scrape_failures_total', '10m', 'instance')} >= 3`,
+    severity: 'warning',
+    summary: '{{ $labels.instance }} could not read all of its gauges',
+    runbook: 'metrics-missing.md',
+  }),
+]

@@ -1,0 +1,37 @@
+// Defines the alerts about Redis: whether it is reachable, its memory, and the settings on which the tasks' safety depends.
+import { type AlertRule, alert } from '../alert-rule.ts'
+import { growth, largest, smallest } from '../expressions.ts'
+
+export const REDIS_ALERTS: readonly AlertRule[] = [
+  alert({
+    name: 'BullpenRedisUnreachable',
+    expr: `${smallest('bullpen_redis_up')} == 0`,
+    for: '1m',
+    severity: 'critical',
+    summary: 'A process of the API cannot reach Redis',
+    runbook: 'redis-away.md',
+  }),
+  alert({
+    name: 'BullpenRedisMemoryHigh',
+    expr: `${largest('bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes')} > 0.7`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Redis uses more than 70% of its memory; the API refuses tasks at its watermark, which is 80% by default',
+    runbook: 'redis-full.md',
+  }),
+  alert({
+    name: 'BullpenRedisRefusesTasks',
+    expr: `${growth('bullpen_enqueues_refused_total{code=~"redis_full|idempotency_full|unsafe_redis"}', '5m', 'code')} > 0`,
+    severity: 'critical',
+    summary: 'The API refuses tasks because of the state of Redis: {{ $labels.code }}',
+    runbook: 'redis-full.md',
+  }),
+  alert({
+    name: 'BullpenRedisUnsafe',
+    expr: `${largest('bullpen_redis_unsafe{check=~"persistence|eviction"}', 'check')} == 1`,
+    for: '5m',
+    severity: 'critical',
+    summary: 'Redis may lose tasks, because its settings fail the check {{ $labels.check }}',
+    runbook: 'redis-unsafe.md',
+  }),
+]

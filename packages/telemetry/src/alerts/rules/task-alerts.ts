@@ -1,0 +1,36 @@
+// Defines the alerts about tasks and attempts: failures, dead tasks and dropped results.
+import { type AlertRule, alert } from '../alert-rule.ts'
+import { growth, rate } from '../expressions.ts'
+
+export const TASK_ALERTS: readonly AlertRule[] = [
+  alert({
+    name: 'BullpenAttemptsFail',
+    expr: `${rate('bullpen_attempt_failures_total', '10m', 'queue', 'task')} / ${rate('bullpen_attempts_ended_total', '10m', 'queue', 'task')} > 0.2`,
+    for: '10m',
+    severity: 'warning',
+    summary: 'More than 20% of the attempts of {{ $labels.task }} fail',
+    runbook: 'attempts-fail.md',
+  }),
+  alert({
+    name: 'BullpenDeadTasksGrow',
+    expr: `${growth('bullpen_tasks_dead_total', '15m', 'queue')} >= 10`,
+    severity: 'warning',
+    summary: 'At least 10 tasks of the queue {{ $labels.queue }} have become dead within 15 minutes',
+    runbook: 'dead-tasks.md',
+  }),
+  alert({
+    name: 'BullpenPoisonTask',
+    expr: `${growth('bullpen_tasks_dead_by_code_total{code=~"poison|process_lost"}', '15m', 'queue')} > 0`,
+    severity: 'warning',
+    summary: 'A task of the queue {{ $labels.queue }} is dead because its process died too often',
+    runbook: 'poison-tasks.md',
+  }),
+  alert({
+    name: 'BullpenResultsDropped',
+    expr: `${growth('bullpen_commits_refused_total', '15m', 'queue')} >= 5`,
+    severity: 'warning',
+    summary:
+      'At least 5 results of the queue {{ $labels.queue }} were dropped within 15 minutes, so these tasks run twice',
+    runbook: 'duplicates.md',
+  }),
+]

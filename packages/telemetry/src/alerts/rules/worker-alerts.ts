@@ -1,0 +1,58 @@
+// Defines the alerts about workers: their utilisation, drains, handlers, event loops and clocks.
+import { type AlertRule, alert } from '../alert-rule.ts'
+import { growth, largest, sum } from '../expressions.ts'
+
+/** The mean share of busy slots within the window. A single scrape misses short tasks. */
+const utilisation = (window: string): string =>
+  `${sum(`avg_over_time(bullpen_pool_slots_busy[${window}])`, 'queue')} / ${sum(`avg_over_time(bullpen_pool_slots[${window}])`, 'queue')}`
+
+export const WORKER_ALERTS: readonly AlertRule[] = [
+  alert({
+    name: 'BullpenSlotsSaturated',
+    expr: `${utilisation('10m')} > 0.9`,
+    for: '10m',
+    severity: 'warning',
+    summary: 'More than 90% of the slots of the queue {{ $labels.queue }} are busy',
+    runbook: 'backlog-grows.md',
+  }),
+  alert({
+    name: 'BullpenSlotsIdle',
+    expr: `${utilisation('30m')} < 0.1`,
+    for: '30m',
+    severity: 'info',
+    summary: 'Less than 10% of the slots of the queue {{ $labels.queue }} are busy',
+    runbook: 'slots-idle.md',
+  }),
+  alert({
+    name: 'BullpenDrainOverrun',
+    expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'The pool of {{ $labels.queue }} on {{ $labels.instance }} has been draining for more than 5 minutes',
+    runbook: 'drain-stuck.md',
+  }),
+  alert({
+    name: 'BullpenStuckHandlers',
+    expr: `${sum('bullpen_stuck_handlers', 'instance', 'queue')} > 0`,
+    for: '5m',
+    severity: 'warning',
+    summary:
+      'Handlers of the queue {{ $labels.queue }} on {{ $labels.instance }} are running although their attempts have ended',
+    runbook: 'stuck-handlers.md',
+  }),
+  alert({
+    name: 'BullpenEventLoopStalled',
+    expr: `${growth('bullpen_event_loop_stalls_total', '15m', 'instance', 'task')} >= 3`,
+    severity: 'warning',
+    summary: 'The event loop of {{ $labels.instance }} was blocked at least 3 times within 15 minutes',
+    runbook: 'event-loop-stalled.md',
+  }),
+  alert({
+    name: 'BullpenClockSkew',
+    expr: `${largest('abs(bullpen_clock_skew_seconds)', 'instance')} > 0.5`,
+    for: '10m',
+    severity: 'warning',
+    summary: "The clock of {{ $labels.instance }} differs from Redis's clock by more than half a second",
+    runbook: 'clock-skew.md',
+  }),
+]
