@@ -11,6 +11,8 @@ import { explain, explainAndExit, UserError } from './system/user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is reserved for the list
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
 /**
  * The folder in which the user typed the command. It may differ from this process's working directory, because npm runs scripts
  * in the project's folder.
@@ -45,18 +47,24 @@ async function openPlatform(real, installRedis) {
   const namespace = `demo-${process.pid}-${Date.now().toString(36)}`
   const platform = createPlatform({ home, filesRoots: [real], namespace, installRedis, anyPorts: true, say })
   let cancelCleanup = () => {}
-  const close = async () => {
+  const stop = async () => {
+    // A second Ctrl-C must not end this process before it has deleted what the platform has stored. The drains have limits of their own.
+    for (const signal of SIGNALS) process.on(signal, () => say('The temporary platform is stopping.'))
     await platform.down()
     cancelCleanup()
     rmSync(home, { recursive: true, force: true })
   }
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  let closing
+  const close = () => {
+    closing ??= stop()
+    return closing
+  }
   const interrupted = () => close().then(() => process.exit(1))
-  for (const signal of signals) process.once(signal, interrupted)
+  for (const signal of SIGNALS) process.once(signal, interrupted)
   try {
     const details = await platform.up()
     if (details.redis.pid !== undefined) cancelCleanup = stopWithThisProcess({ pid: details.redis.pid, dir: home })
-    for (const signal of signals) process.off(signal, interrupted) // the demo handles them now; the platform stops after it
+    for (const signal of SIGNALS) process.off(signal, interrupted) // the demo handles them now; the platform stops after it
     return { details, close }
   } catch (error) {
     if (!platform.stopping) console.error(explain(error))
@@ -85,6 +93,12 @@ Prints the MD5 of every file below DIR (default: this project), as md5sum would.
 )
 if (!['serial', 'parallel', 'bounded'].includes(values.mode))
   explainAndExit(new UserError(`--mode is '${values.mode}'; expected serial, parallel or bounded`))
+if (positionals.length > 1) {
+  const rest = positionals.slice(1).map((each) => `'${each}'`)
+  explainAndExit(
+    new UserError(`unexpected argument ${rest.join(' ')}; expected one directory, or none for this project`),
+  )
+}
 const { dir, real } = chooseDirectory(positionals[0])
 const { details, close } = await openPlatform(real, values['install-redis'])
 const code = await foreground(

@@ -7,18 +7,22 @@ const faint = (text) => styleText('dim', text, { stream: process.stdout })
 
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Returns a one-line shell command that enqueues a task, waits up to `wait` seconds for its result and prints the result. */
-export function curlLine({ apiUrl, key, task, input, wait }) {
+/**
+ * Returns a one-line shell command that enqueues a task or starts a pipeline, waits up to `wait` seconds for its result and prints the
+ * result.
+ */
+export function curlLine({ apiUrl, key, task, pipeline, input, wait }) {
   const auth = `-H 'Authorization: Bearer ${key}'`
-  const body = quoted(JSON.stringify({ task, input }))
-  const enqueue = `curl -sS ${auth} -H 'Content-Type: application/json' -d ${body} ${apiUrl}/v1/tasks`
-  const id = `sed 's/.*"id":"\\([^"]*\\)".*/\\1/'`
-  return `${enqueue} | ${id} | xargs -I@ curl -sS ${auth} '${apiUrl}/v1/tasks/@?wait=${wait}'`
+  const body = quoted(JSON.stringify({ task, pipeline, input }))
+  const url = `${apiUrl}/v1/${pipeline ? 'runs' : 'tasks'}`
+  const start = `curl -sS ${auth} -H 'Content-Type: application/json' -d ${body} ${url}`
+  const id = `sed 's/^{"id":"\\([^"]*\\)".*/\\1/'`
+  return `${start} | ${id} | xargs -I@ curl -sS ${auth} '${url}/@?wait=${wait}'`
 }
 
 /** Returns a command that does the same with Bullpen's CLI, which reads the address and the API key from the environment. */
-const commandLine = ({ task, input, wait }) =>
-  `npx --no -- bullpen enqueue ${task} ${quoted(JSON.stringify(input))} --wait ${wait}s`
+const commandLine = ({ task, pipeline, input, wait }) =>
+  `npx --no -- bullpen ${pipeline ? `runs start ${pipeline}` : `enqueue ${task}`} ${quoted(JSON.stringify(input))} --wait ${wait}s`
 
 /** @param {{ apiUrl: string, key: string, redisUrl: string, api: { metrics: string }, redis: { origin: string },
  *   workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
@@ -45,6 +49,10 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
           [
             'A task that reads a file',
             { task: 'files.digest', input: { path: join(root, 'package-lock.json') }, wait: 10 },
+          ],
+          [
+            'A pipeline that reads every file of a directory',
+            { pipeline: 'md5-all-bounded', input: { directory: join(root, 'docs/adr') }, wait: 10 },
           ],
         ]
       : []),

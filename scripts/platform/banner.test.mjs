@@ -23,7 +23,10 @@ fetch(positionals[0], { method: values.d ? 'POST' : 'GET', headers, body: values
 `
 
 describe('a printed command', () => {
-  it('enqueues a task and waits for its result when it is pasted into a shell', async () => {
+  it.each([
+    ['enqueues a task', { task: 'a.b' }, 'tasks'],
+    ['starts a pipeline', { pipeline: 'a-b' }, 'runs'],
+  ])('%s and waits for its result when it is pasted into a shell', async (_, what, path) => {
     const seen = []
     const server = createServer((request, response) => {
       const { method, url, headers } = request
@@ -33,11 +36,15 @@ describe('a printed command', () => {
       })
       request.on('end', () => {
         seen.push([method, url, headers.authorization, body])
-        response.end(method === 'POST' ? '{"id":"t-1","status":"waiting","links":{}}' : '{"status":"completed"}')
+        response.end(
+          method === 'POST'
+            ? '{"id":"t-1","status":"waiting","source":{"id":"t-2"},"links":{}}'
+            : '{"status":"completed"}',
+        )
       })
     })
     const apiUrl = `http://127.0.0.1:${await listen(server)}`
-    const line = curlLine({ apiUrl, key: 'k', task: 'a.b', input: { path: "it's\n" }, wait: 7 })
+    const line = curlLine({ apiUrl, key: 'k', ...what, input: { path: "it's\n" }, wait: 7 })
     expect(line).not.toContain('\n')
     const bin = mkdtempSync(join(tmpdir(), 'bullpen-curl-'))
     writeFileSync(join(bin, 'curl'), CURL)
@@ -47,8 +54,8 @@ describe('a printed command', () => {
     rmSync(bin, { recursive: true })
     expect(stdout).toBe('{"status":"completed"}')
     expect(seen).toEqual([
-      ['POST', '/v1/tasks', 'Bearer k', '{"task":"a.b","input":{"path":"it\'s\\n"}}'],
-      ['GET', '/v1/tasks/t-1?wait=7', 'Bearer k', ''],
+      ['POST', `/v1/${path}`, 'Bearer k', JSON.stringify({ ...what, input: { path: "it's\n" } })],
+      ['GET', `/v1/${path}/t-1?wait=7`, 'Bearer k', ''],
     ])
   })
 })

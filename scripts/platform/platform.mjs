@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { restartOnExit } from '../redis/auto-restart.mjs'
+import { deleteNamespace } from '../redis/delete-namespace.mjs'
 import { resolveRedis } from '../redis/resolve.mjs'
 import { runningServer } from '../redis/server.mjs'
 import { statusOf } from '../system/http-status.mjs'
@@ -30,7 +31,8 @@ const STOPPED = 'stopped before it was ready'
  * @property {boolean} [installRedis] install Redis if there is none
  * @property {boolean} [handlerLogs] show what handlers log, in addition to problems
  * @property {boolean} [anyPorts] use any free ports instead of the well-known ones
- * @property {string} [namespace] a namespace of its own keeps its tasks apart on a shared Redis
+ * @property {string} [namespace] a namespace of its own, which keeps its tasks apart on a Redis that others use. All of its keys are
+ *   deleted when the platform stops
  * @property {NodeJS.ProcessEnv} [env] of the children
  * @property {(line: string) => void} say
  */
@@ -73,6 +75,8 @@ export function createPlatform({
     const redis = await resolveRedis({ env, dataDir, say, ...(installRedis && { mayInstall: true }) })
     const restarter = restartOnExit(redis, say)
     closers.defer(() => restarter.stop())
+    // A server that was started here ends with its data.
+    if (namespace && redis.origin === 'env') closers.defer(() => deleteOwnKeys(redis.url))
     if (shutdown) throw new UserError(STOPPED)
     const ports = await pickPorts({ env, anyPorts, say })
     const mail = await startMailStub({ port: 0, host: HOST })
@@ -149,6 +153,14 @@ export function createPlatform({
       onDeath: () => !starting.has(name), // a process that failed to start would fail again
     })
     children.set(name, child)
+  }
+
+  async function deleteOwnKeys(url) {
+    try {
+      await deleteNamespace(url, namespace)
+    } catch (error) {
+      say(`The keys of the namespace ${namespace} could not be deleted: ${error.message}`)
+    }
   }
 
   const logOf = (name) => join(home, 'logs', `${name}.log`)

@@ -12,8 +12,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { pingRedis } from '../redis/probe.mjs'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { askRedis, pingRedis } from '../redis/probe.mjs'
 import { runningServer } from '../redis/server.mjs'
 import { run } from '../system/programs.mjs'
 import { createPlatform, root } from './platform.mjs'
@@ -146,8 +146,9 @@ describe('npm start', () => {
     child.kill('SIGINT') // npm and the terminal may both forward one key press
     expect(await exit).toBe(0)
     expect(text).toMatch(/Bull Board +http:\/\/127\.0\.0\.1:\d+\/board\/login\?key=bp_dev_/)
-    expect(text.match(/ curl -sS .*\| xargs /g)).toHaveLength(3)
+    expect(text.match(/ curl -sS .*\| xargs /g)).toHaveLength(4)
     expect(text.match(/ npx --no -- bullpen enqueue .* --wait \d+s/g)).toHaveLength(3)
+    expect(text).toMatch(/ npx --no -- bullpen runs start md5-all-bounded .* --wait \d+s/)
     expect(text).toContain('Stopped.')
     expect(workers.filter(({ pid }) => !isGone(pid))).toEqual([])
     expect(await pingRedis(redisUrl, { within: 0 })).toMatchObject({ ok: false })
@@ -181,24 +182,56 @@ describe('npm run demo', () => {
     for (const name of ['new\nline', 'back\\slash', 'Ünïcode', '-dash']) writeFileSync(join(dir, name), name)
   })
   afterAll(() => rmSync(dir, { recursive: true, force: true }))
-  const demo = (...args) => run(process.execPath, [join(root, 'scripts/demo.mjs'), ...args], { env, cwd: root })
+  const script = join(root, 'scripts/demo.mjs')
+  const demo = (args, using = env) => run(process.execPath, [script, ...args], { env: using, cwd: root })
+  /** The environment of a demo that uses a server which is not its own. */
+  const shared = { ...env, REDIS_URL: inject('redisUrl') }
+  const keysOfDemos = () => askRedis(shared.REDIS_URL, ['KEYS', '{demo-*'])
 
   it.each([[[]], [['--mode', 'parallel', '--kill']]])(
     'prints what md5sum prints, with the arguments %j',
     async (flags) => {
       const md5sum = 'find "$0" -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum'
       const expected = (await run('sh', ['-c', md5sum, dir])).stdout
-      const { code, stdout, stderr } = await demo(...flags, dir)
+      const { code, stdout, stderr } = await demo([...flags, dir], flags.length > 0 ? shared : env)
       expect(code, stderr).toBe(0)
       expect(stdout).toBe(expected)
-      if (flags.length > 0) expect(stderr).toMatch(/killed worker \d+ with SIGKILL/)
+      if (flags.length === 0) return
+      expect(stderr).toMatch(/killed worker \d+ with SIGKILL/)
+      expect(await keysOfDemos()).toEqual([])
     },
     60_000,
   )
 
+  it('leaves nothing in a Redis that others use, even if Ctrl-C is pressed several times', async () => {
+    const child = spawn(process.execPath, [script, dir], {
+      env: shared,
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+    let text = ''
+    child.stderr.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk
+    })
+    await until(() => text.includes('started run-'))
+    expect(await keysOfDemos()).not.toEqual([])
+    child.kill('SIGINT')
+    await until(() => /was cancelled|\d s \(/.test(text))
+    child.kill('SIGINT')
+    expect(await ended).toMatchObject({ signal: null })
+    expect(await keysOfDemos()).toEqual([])
+  }, 60_000)
+
   it('refuses a directory that does not exist', async () => {
-    const { code, stdout, stderr } = await demo(join(dir, 'nowhere'))
+    const { code, stdout, stderr } = await demo([join(dir, 'nowhere')])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('does not exist')
+  })
+
+  it('refuses a second directory', async () => {
+    const { code, stdout, stderr } = await demo([dir, 'other'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain("unexpected argument 'other'; expected one directory")
   })
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { evilTree, md5Pipeline } from '@bullpen/tasks/files/fixtures'
 import { eventually } from '@bullpen/testkit'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { demo } from './demo.ts'
 import { openFleetApi } from './fleet-api.fixture.ts'
 
@@ -108,7 +108,7 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
     const { code, list, messages } = await run()
     expect({ code, list }).toEqual({ code: 1, list: '' })
     expect(messages).toContain('cannot read the whole directory: name_not_utf8: ')
-    expect(messages).toContain(`${tree.directory}/dir/\\xfc has a name that is not UTF-8\n`)
+    expect(messages).toContain(`${tree.directory}/dir/\\xfc has a name that is not UTF-8; rename it\n`)
     expect(fleet.ledger.started.length).toBeGreaterThan(10)
   })
 
@@ -222,13 +222,24 @@ describe('--kill', () => {
     expect(messages).toContain('no task was interrupted; try a directory with more or larger files')
   })
 
+  test('kills no worker if there is no file to read', async () => {
+    const victim = await sleeper()
+    onTestFinished(() => void victim.child.kill('SIGKILL'))
+    const { code, messages } = await run([
+      ...['--kill', '--workers', `${victim.pid}`],
+      ...['--dir', join(tree.directory, 'empty-dir')],
+    ])
+    expect(code).toBe(0)
+    expect(victim.child.exitCode ?? victim.child.signalCode).toBe(null)
+    expect(messages).toMatch(/\n0 files, .*\nno worker was killed, because there was no file to read\n$/)
+  })
+
   test('reports that no worker could be killed', async () => {
     const gone = await sleeper()
     gone.child.kill('SIGKILL')
     await gone.ended
     const { code, messages } = await run(['--kill', '--workers', `${gone.pid}`])
     expect(code).toBe(0)
-    expect(messages).toContain('no worker to kill')
     expect(messages).toContain('no worker was killed')
   })
 })

@@ -115,10 +115,8 @@ async function killWhileRunning(
   const onEnd = () => over.abort()
   ended.then(onEnd, onEnd)
   const killed = await killOne({ client, run, victims, signal: over.signal })
-  progress.print(
-    killed === undefined
-      ? 'no worker to kill'
-      : `killed worker ${killed.pid} with SIGKILL while it was reading ${plural(killed.tasks, 'file')}`,
-  )
+  // The report says why none was killed.
+  if (killed !== undefined)
+    progress.print(`killed worker ${killed.pid} with SIGKILL while it was reading ${plural(killed.tasks, 'file')}`)
   return { killed }
 }

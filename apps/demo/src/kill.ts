@@ -30,7 +30,8 @@ interface Killing {
 
 /**
  * Kills one of `victims` with SIGKILL while it is reading files. To find such a moment, this function stops one worker after another,
- * looks for digests that do not end, and lets the worker continue if there are none. Resolves with undefined if no worker is running.
+ * looks for digests that do not end, and lets the worker continue if there are none. Resolves with undefined if no worker is running, or if
+ * there was no file to read.
  */
 export async function killOne({ client, run, victims, signal }: Killing): Promise<Killed | undefined> {
   let stopped: number | undefined
@@ -48,8 +49,14 @@ export async function killOne({ client, run, victims, signal }: Killing): Promis
   } catch {
     // The run has ended or the API does not respond. A worker is killed anyway, as --kill requests.
   }
+  if (signal.aborted && (await hasNoFiles(run))) return undefined
   const pid = [stopped, ...victims].find((each) => each !== undefined && send(each, 'SIGKILL'))
   return pid === undefined ? undefined : { pid, tasks }
+}
+
+async function hasNoFiles(run: RunHandle): Promise<boolean> {
+  const ended = await run.describe().catch(() => undefined)
+  return ended?.source.emitted === 0
 }
 
 /** Stops the next of the workers that are running, and returns its process id. */

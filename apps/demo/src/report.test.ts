@@ -77,7 +77,7 @@ describe('the progress is shown', () => {
     [{}, {}],
     [{ isTTY: true }, { TERM: 'dumb' }],
   ])('as further lines every three seconds elsewhere: %j %j', (screen, env) => {
-    expect(shown(screen, env)).toBe('the progress\nthe progress\na line\n')
+    expect(shown(screen, env)).toBe('the progress\nthe progress\na line\nthe progress\n')
   })
 })
 
@@ -96,6 +96,14 @@ describe('the report', () => {
 
   test('reports that tasks were started again even without --kill', () => {
     expect(finalReport({ ...outcome, startedAgain: 1 }, 2, undefined)[1]).toBe('1 task was started again')
+  })
+
+  test('reports that no worker was killed if there was no file', () => {
+    const none = { ...outcome, files: [], bytes: 0, workers: [] }
+    expect(finalReport(none, 2, { killed: undefined })).toEqual([
+      '0 files, 0 bytes, 0 workers, 2.0 s (0 files/s)',
+      'no worker was killed, because there was no file to read',
+    ])
   })
 
   test('reports that nothing was interrupted, that nothing was killed, and that a recovery needs two workers', () => {

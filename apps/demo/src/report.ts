@@ -36,6 +36,7 @@ export function finalReport({ files, bytes, workers, startedAgain }: Md5All, sec
     lines.push(`${cause}${plural(startedAgain, 'task was', 'tasks were')} started again`)
   }
   if (kill === undefined) return lines
+  if (count === 0) return [...lines, 'no worker was killed, because there was no file to read']
   if (kill.killed === undefined)
     lines.push(
       'no worker was killed, because the run had already ended or none of the workers in --workers was running',

@@ -111,6 +111,8 @@ test('a wait shows the progress of each stage, and its exit code shows whether t
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining(`${id}  completed\n`) })
   }
   expect(live.text.endsWith('\u001b[2K')).toBe(true)
+  const ended = `completed  [####################] 100%  3 results  numbers.gen 3 → numbers.wait 3 completed`
+  expect(pipe.text.split('\n').slice(-2)).toEqual([ended, ''])
   expect(await runs('delete', id, '--by', 'ann')).toEqual({ code: 0, out: `${id}  deleted\n`, err: '' })
   expect(await runs('show', id)).toMatchObject({ code: 3 })
 })
@@ -124,6 +126,19 @@ test('a cancelled run is awaited with any result, but does not count as complete
   expect(await runs('wait', id, '--json')).toMatchObject({ code: 1, err: '' })
   expect(await runs('errors', id)).toEqual({ code: 0, out: '', err: 'the run has collected no errors\n' })
   expect(await runs()).toEqual({ code: 0, out: '', err: 'there are no unfinished runs\n' })
+})
+
+test('a pipeline that is started without its input is refused with an example of the input', async () => {
+  expect(await runs('start', 'checks')).toEqual({
+    code: 3,
+    out: '',
+    err: expect.stringMatching(
+      /^no INPUT was given, so it is \{\}; expected JSON: bullpen runs start checks '\{"fencingToken":…\}'\nbullpen: invalid_input: /,
+    ),
+  })
+  const { err } = await runs('start', 'checks', '{}')
+  expect(err).toMatch(/^bullpen: invalid_input: /)
+  expect((await runs('start', 'numbers.check')).err).toContain("'numbers.check' is a task")
 })
 
 test.each([

@@ -96,7 +96,7 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
 function textOf(name: Buffer, directory: string): string {
   const text = pathText(name)
   if (text !== undefined) return text
-  throw permanent('name_not_utf8', `${joinPath(directory, escapeBytes(name))} has a name that is not UTF-8`)
+  throw permanent('name_not_utf8', `${joinPath(directory, escapeBytes(name))} has a name that is not UTF-8; rename it`)
 }
 
 async function realRoot(root: string): Promise<string> {

@@ -145,9 +145,10 @@ function checkPipelines(
   return (name) => {
     const pipeline = byName.get(name)
     if (pipeline !== undefined) return pipeline
+    const task = tasks.has(name) ? `; '${name}' is a task` : ''
     throw new BullpenError(
       'unknown_pipeline',
-      `unknown pipeline ${JSON.stringify(name)}${suggestion(name, [...byName.keys()])}`,
+      `unknown pipeline ${JSON.stringify(name)}${task}${suggestion(name, [...byName.keys()])}`,
     )
   }
 }

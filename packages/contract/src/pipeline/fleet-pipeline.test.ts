@@ -143,6 +143,7 @@ describe('a catalogue with pipelines', () => {
         message: expect.stringContaining('did you mean digest-tree?'),
       }),
     )
+    expect(() => catalogue.pipeline('files.walk')).toThrow(`unknown pipeline "files.walk"; 'files.walk' is a task`)
   })
 
   it.each([

@@ -1,4 +1,5 @@
 // bullpen runs: lists, shows, starts, awaits, cancels and deletes the runs of pipelines, and prints their errors.
+import { ProblemError } from '@bullpen/client'
 import { milliseconds } from '@bullpen/contract'
 import { PAGINATION } from '@bullpen/contract/internal'
 import { readInput, readInputFile } from '../../arguments/json-input.ts'
@@ -7,6 +8,7 @@ import type { OptionName } from '../../arguments/options.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { plain } from '../../output/format.ts'
+import type { Output } from '../../output/output.ts'
 import { runErrorLine, runLines, runListLines } from '../../output/tasks/run-text.ts'
 import type { CommandContext } from '../command-context.ts'
 import { MAX_WAIT } from '../wait-for-task.ts'
@@ -34,6 +36,9 @@ const ACTIONS: Readonly<Record<RunActionName, Action>> = {
   cancel: { options: ['wait', 'by'], usage: 'ID', run: cancel },
   delete: { options: ['by'], usage: 'ID', run: remove },
 }
+
+/** The place of a field of the input, as errors name it. */
+const INPUT_FIELD = /^\/input\/([^/]+)$/
 
 const COMMON = ['api', 'key', 'json', 'help', 'version']
 const LONGEST_RUN = '30d'
@@ -74,11 +79,15 @@ async function start(context: CommandContext, pipeline: string, text: string | u
   if (file !== undefined && text !== undefined) throw new UsageError('INPUT and --input-file cannot be combined')
   const input = file === undefined ? await readInput('INPUT', text, stdin) : await readInputFile(file, stdin)
   const client = connect()
-  const run = await client.startPipelineNamed(pipeline, input, {
+  const settings = {
     ...(id !== undefined && { id }),
     ...(totalTimeout !== undefined && { totalTimeout }),
     ...(keep !== undefined && { keep }),
     ...(by !== undefined && { by }),
+  }
+  const run = await client.startPipelineNamed(pipeline, input, settings).catch((error: unknown) => {
+    if (text === undefined && file === undefined) remarkOnInput(out, pipeline, error)
+    throw error
   })
   if (waitFor !== undefined) {
     // The id is printed before the wait, so that the user has it even if the wait is interrupted.
@@ -88,6 +97,16 @@ async function start(context: CommandContext, pipeline: string, text: string | u
   const found = await run.describe()
   await out.answer(found, (layout) => runLines(found, layout))
   return EXIT.success
+}
+
+/** Shows where the input is passed if the error says that the default input does not match the schema. */
+function remarkOnInput(out: Output, pipeline: string, error: unknown): void {
+  if (!(error instanceof ProblemError) || error.code !== 'invalid_input') return
+  const names = error.errors.flatMap((each) => ('pointer' in each && INPUT_FIELD.exec(each.pointer)?.[1]) || [])
+  const example = [...new Set(names)].map((name) => `${JSON.stringify(name)}:…`).join()
+  out.remark(
+    `no INPUT was given, so it is {}; expected JSON: ${plain(`bullpen runs start ${pipeline} '{${example || '…'}}'`)}`,
+  )
 }
 
 async function wait({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {

@@ -28,13 +28,16 @@ export async function waitForRun(
   const done = new AbortController()
   const showing = showProgress(out, client, run, done.signal)
   let found: RunView
+  let hasPrinted = false
   try {
     found = await endedOrCurrent(run, timeoutMs)
   } finally {
     done.abort()
-    await showing
+    hasPrinted = await showing
     out.progress()
   }
+  // The last of several lines does not say that the run is running.
+  if (hasPrinted && found.state === 'ended') out.remark(progressText(found, undefined, undefined))
   await out.answer(found, (layout) => runLines(found, layout))
   if (found.state !== 'ended') return EXIT.incomplete
   return expected === 'any result' || found.result === expected ? EXIT.success : EXIT.incomplete
@@ -49,9 +52,12 @@ async function endedOrCurrent(run: RunHandle, timeoutMs: number | undefined): Pr
   }
 }
 
-/** Shows the progress until the signal aborts. Never rejects, because the wait reports what goes wrong. */
-async function showProgress(out: Output, client: Client, run: RunHandle, signal: AbortSignal): Promise<void> {
-  if (out.json) return
+/**
+ * Shows the progress until the signal aborts. Resolves with whether lines were printed that stay. Never rejects, because the wait reports
+ * what goes wrong.
+ */
+async function showProgress(out: Output, client: Client, run: RunHandle, signal: AbortSignal): Promise<boolean> {
+  if (out.json) return false
   const samples: { readonly at: number; readonly results: number }[] = []
   let printedAt = Number.NEGATIVE_INFINITY
   let printed = ''
@@ -63,7 +69,7 @@ async function showProgress(out: Output, client: Client, run: RunHandle, signal:
       while (samples.length > 2 && now - (samples[0]?.at ?? 0) > RATE_OVER_MS) samples.shift()
       const workers = await workersOf(client, found, signal)
       const text = progressText(found, rateOf(samples), workers)
-      if (signal.aborted) return
+      if (signal.aborted) break
       if (out.isLive) out.progress(text)
       else if (now - printedAt >= PRINT_EVERY_MS && text !== printed) {
         out.remark(text)
@@ -73,6 +79,7 @@ async function showProgress(out: Output, client: Client, run: RunHandle, signal:
     }
     await pause(READ_EVERY_MS, signal)
   }
+  return printed !== ''
 }
 
 /** Returns the results per second, or undefined if there is only one sample. */

@@ -6,7 +6,7 @@ const BAR_LENGTH = 20
 
 /** `rate` is the number of results per second, and `workers` how many workers run the queues of the run, each if it is known. */
 export function progressText(run: RunView, rate: number | undefined, workers: number | undefined): string {
-  const { state, results, errors, source, stages, reduction } = run
+  const { state, result, results, errors, source, stages, reduction } = run
   const facts = [
     `${count(results, 'result')}${rate === undefined ? '' : ` (${rateText(rate)}/s)`}`,
     ...(errors === 0 ? [] : [`${errors} failed`]),
@@ -26,7 +26,7 @@ export function progressText(run: RunView, rate: number | undefined, workers: nu
       ? []
       : [`${plain(reduction.task)} ${reduction.state}`]),
   ]
-  return [state, bar(run), facts.join(', '), places.join(' → ')].filter((part) => part !== '').join('  ')
+  return [result ?? state, bar(run), facts.join(', '), places.join(' → ')].filter((part) => part !== '').join('  ')
 }
 
 /** Returns a bar once the number of items is known, because the source has yielded its last one. */
