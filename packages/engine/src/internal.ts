@@ -142,6 +142,7 @@ export type {
   Run,
   RunAccess,
   RunError,
+  RunRef,
   RunSettings,
   RunStop,
   Runs,

@@ -1,6 +1,7 @@
 // Carries a client's calls about pipelines over Redis. The client plans a run in its own process, as the API does.
+import { randomBytes } from 'node:crypto'
 import type { Catalogue } from '@bullpen/contract'
-import { type RunTransport, runId, type Try } from '@bullpen/contract/internal'
+import { ID_RANDOM_BYTES, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -35,7 +36,8 @@ export function runTransport({ broker, catalogue, correlationId, now, once }: Ru
   return {
     start: ({ id, pipeline, by = CALLER, input, ...settings }) =>
       call(async () => {
-        const plan = { ...settings, id: runId(id), by, input, now: now(), correlationId }
+        const random = randomBytes(ID_RANDOM_BYTES)
+        const plan = { ...settings, id: runId(id), by, input, random, now: now(), correlationId }
         return runView(await runs.start(planRun(catalogue.pipeline(pipeline), plan)), undefined, sha256)
       }),
 

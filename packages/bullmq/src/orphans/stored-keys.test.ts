@@ -260,7 +260,8 @@ it('the run of a pipeline', async () => {
   const id = createRunId(Date.now(), randomBytes(10))
   const task = { ...plainTask(createTaskId('rig', Date.now(), randomBytes(10))), delayMs: undefined }
   const settings: RunSettings = {
-    ...{ id, pipeline: 'p', by: 'ann', onError: 'collect', maxErrors: 5, ordered: true, take: undefined },
+    ...{ id, incarnation: 'one' },
+    ...{ pipeline: 'p', by: 'ann', onError: 'collect', maxErrors: 5, ordered: true, take: undefined },
     ...{ totalMs: 60_000, keepMs: 60_000, source: { task: task.task, queue: 'rig' } },
     stages: [{ task: task.task, queue: 'rig', concurrency: 3, buffer: 2 }],
     reduce: { task: 'sort', queue: 'rig', maxBytes: 1_000 },
@@ -268,9 +269,9 @@ it('the run of a pipeline', async () => {
   await broker.runs.start({ settings, tasks: [task, task, task] })
   const values = [JSON.stringify('x'.repeat(MAX_PASSED_BYTES)), '1', '2', '3', '4']
   const emission = { segment: 1, fencingToken: 1, from: 0, values, count: 5, digest: '', cursor: '', isLast: true }
-  await broker.runs.emit(id, emission)
+  await broker.runs.emit(settings, emission)
   await has('run meta', 'run definition', 'run tasks', 'run inputs', 'run waiting:<stage>')
-  const args = { id, channels: runChannels(namespace) }
+  const args = { id, channels: runChannels(namespace), incarnation: 'one' }
   const ends = [1, 0, 'c', '0', 1, 2, 'c', '2', 1, 1, 'd', '']
   // Delivered by nobody, so that the outbox stays.
   await runScript(redis, endRunTasksScript, runKeys(namespace, id), args, ends.slice(0, 8))

@@ -5,7 +5,7 @@
 //
 //   t <source id> <source timestamp> <end> <slot> <template>[\n<line>…]     a task to enqueue
 //   g <group id> <member> <letter>                                         the end of a group's member
-//   g <run> <stage>.<position> <letter>[\n<result>]                        the end of a pipeline run's task
+//   g <run token> <stage>.<position> <letter>[\n<result>]                  the end of a pipeline run's task
 //
 // Only the outbox of a group has these:
 //
@@ -14,16 +14,16 @@
 //
 // The outbox of a pipeline run has the second of these, and:
 //
-//   i <run id> <stage> <position>\n<value>                                 a task to enqueue
+//   i <run token> <stage> <position>\n<value>                              a task to enqueue
 //
-// The task that reduces a run's results is not cancelled with the others, so it has an id of its own in place of the run's: `reduce-` and
-// the same 26 characters.
+// A run's token is `run-`, the 26 characters of its id, a dot, and the run's incarnation. The task that reduces the run's results is not
+// cancelled with the others, so its token begins with `reduce-` instead.
 //
 // Scripts write entries without parsing any JSON (./outbox-steps.ts). A process that cannot read an entry, because another version
 // has written it, leaves the entry in the outbox.
-import type { GroupId, RunId } from '@bullpen/contract'
+import type { GroupId } from '@bullpen/contract'
 import { parseTemplate, type StoredTemplate } from '@bullpen/contract/internal'
-import type { ReleasedFollowUp } from '@bullpen/engine/internal'
+import { type ReleasedFollowUp, type RunRef, runOfToken } from '@bullpen/engine/internal'
 import type { EndLetter } from '../scripts/includes/group-steps.ts'
 
 /** A follow-up task to enqueue. */
@@ -59,7 +59,7 @@ export interface GroupCancelEntry {
 /** The end of a pipeline run's task. */
 export interface RunTaskEndEntry {
   readonly kind: 'runTaskEnd'
-  readonly run: RunId
+  readonly run: RunRef
   readonly stage: number
   readonly position: number
   readonly letter: EndLetter
@@ -70,7 +70,7 @@ export interface RunTaskEndEntry {
 /** A task of a pipeline run to enqueue. */
 export interface RunTaskEntry {
   readonly kind: 'runTask'
-  readonly run: RunId
+  readonly run: RunRef
   readonly stage: number
   readonly position: number
   /** The input of the task, unless the task has the input of its template: see engine/src/pipelines/run-task.ts. */
@@ -122,14 +122,13 @@ function parseGroupCancel(text: string): GroupCancelEntry | undefined {
   return { kind: 'groupCancel', group: group as GroupId, queue, by }
 }
 
-const RUN_TASK_END = /^g (?:run|reduce)(-\S+) (\d+)\.(\d+) ([cdxer])(?:\n(.*))?$/s
+const RUN_TASK_END = /^g ((?:run|reduce)-\S+) (\d+)\.(\d+) ([cdxer])(?:\n(.*))?$/s
 
 function parseRunTaskEnd(text: string): RunTaskEndEntry | undefined {
-  const [, run, stage, position, letter, result = ''] = RUN_TASK_END.exec(text) ?? []
-  if (run === undefined || letter === undefined) return undefined
-  const id = `run${run}` as RunId
+  const [, token, stage, position, letter, result = ''] = RUN_TASK_END.exec(text) ?? []
+  if (token === undefined || letter === undefined) return undefined
   const number = { stage: Number(stage), position: Number(position) }
-  return { kind: 'runTaskEnd', run: id, ...number, letter: letter as EndLetter, result }
+  return { kind: 'runTaskEnd', run: runOfToken(token), ...number, letter: letter as EndLetter, result }
 }
 
 /** Reads an entry of a run's outbox. Returns undefined if another version of Bullpen has written it. */
@@ -138,7 +137,7 @@ export function parseRunEntry(text: string): RunTaskEntry | GroupCancelEntry | u
 }
 
 function parseRunTask(text: string): RunTaskEntry | undefined {
-  const [, run, stage, position, value = ''] = /^i (\S+) (\d+) (\d+)\n(.*)$/s.exec(text) ?? []
-  if (run === undefined) return undefined
-  return { kind: 'runTask', run: run as RunId, stage: Number(stage), position: Number(position), value }
+  const [, token, stage, position, value = ''] = /^i (\S+) (\d+) (\d+)\n(.*)$/s.exec(text) ?? []
+  if (token === undefined) return undefined
+  return { kind: 'runTask', run: runOfToken(token), stage: Number(stage), position: Number(position), value }
 }

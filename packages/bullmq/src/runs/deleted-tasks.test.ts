@@ -2,7 +2,7 @@
 // that the task has ended.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { memberTemplate, newTask, runTask } from '@bullpen/engine/internal'
+import { memberTemplate, newTask, runTask, runToken } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -34,11 +34,12 @@ async function withRunningTask() {
     proxy.close()
   })
   const random = randomBytes(ID_RANDOM_BYTES)
-  const place = { run: createRunId(Date.now(), random), stage: 1, position: 7 }
+  const run = { id: createRunId(Date.now(), random), incarnation: 'one' }
+  const place = { run, stage: 1, position: 7 }
   const origin = { id: createTaskId(QUEUE, Date.now(), random), enqueuedAt: Date.now(), correlationId: undefined }
   const template = memberTemplate({ ...newTask(task, { n: 1 }, {}, origin), input: undefined }, undefined)
   const made = runTask(place, '{"n":1}', template, false, Date.now(), sha256)
-  const group = `${place.run} ${place.stage}.${place.position}`
+  const group = `${runToken(run, false)} ${place.stage}.${place.position}`
   const add = () => targets.of(QUEUE)(made.task, { data: made.data, followUps: made.lines, group })
   await eventually(() => world.broker.ping().then(() => true))
   await add()
@@ -56,7 +57,7 @@ async function withRunningTask() {
       ),
     /** Ends the task as cancelled, after its run has been stopped. */
     async cancel() {
-      await world.redis.set(world.keys.cancelledGroup(place.run), 'rule', 'EX', 60)
+      await world.redis.set(world.keys.cancelledGroup(runToken(run, false)), 'rule', 'EX', 60)
       await faulty.end(
         1,
         () => ({ kind: 'cancelled' }),

@@ -3,8 +3,7 @@
 // The rules of a run are usually deleted here, and not by the bulk canceller, which would have to look through each queue and would take
 // seconds. This is safe because a run ends only when every task that it has started has ended. The exception is a run that was ended an hour
 // after it was stopped, although it still had tasks. The bulk canceller deletes its rules once it finds none of these tasks any more.
-import type { RunId } from '@bullpen/contract'
-import { FORCED_RUN_END_MS, type Run, runRuleId, runToken } from '@bullpen/engine/internal'
+import { FORCED_RUN_END_MS, type Run, type RunRef, runRuleId, runToken } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { queueKeys } from '../keys.ts'
 import { expireRunCancelScript } from '../scripts/runs/expire-run-cancel.ts'
@@ -30,7 +29,7 @@ export function isCancelOver({ stopped, ended }: Pick<Run, 'stopped' | 'ended'>)
 export async function expireRunCancels(
   redis: Commander,
   namespace: string,
-  id: RunId,
+  run: RunRef,
   { queues, reduceQueue }: RunQueues,
 ): Promise<void> {
   const expire = async (token: string, queue: string): Promise<void> => {
@@ -39,7 +38,7 @@ export async function expireRunCancels(
     const names = { ...keys, cancelledGroup: keys.cancelledGroup(token), progress: keys.cancelProgress(rule) }
     await runScript(redis, expireRunCancelScript, names, { rule, keepMs: REFUSED_AFTER_END_MS })
   }
-  const expiring = queues.map((queue) => expire(runToken(id, false), queue))
-  if (reduceQueue !== undefined) expiring.push(expire(runToken(id, true), reduceQueue))
+  const expiring = queues.map((queue) => expire(runToken(run, false), queue))
+  if (reduceQueue !== undefined) expiring.push(expire(runToken(run, true), reduceQueue))
   await Promise.all(expiring)
 }

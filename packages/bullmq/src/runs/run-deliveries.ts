@@ -6,7 +6,16 @@
 // replied.
 import type { RunId } from '@bullpen/contract'
 import { type StoredSuccess, successSchema } from '@bullpen/contract/internal'
-import { type RunTemplates, runRuleId, runTask, runTemplates, runToken, textOfResult } from '@bullpen/engine/internal'
+import {
+  type RunRef,
+  type RunTemplates,
+  runOfToken,
+  runRuleId,
+  runTask,
+  runTemplates,
+  runToken,
+  textOfResult,
+} from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { parseJson } from '../codec.ts'
 import { cancelMembers } from '../groups/group-deliveries.ts'
@@ -47,7 +56,7 @@ export interface RunDeliveries {
   deliver(id: RunId, change: Delivered): Promise<void>
 }
 
-type Delivered = Pick<RunChange, 'ended' | 'entries' | 'items'>
+type Delivered = Omit<RunChange, 'more'>
 
 type Ended = Omit<RunTaskEndEntry, 'kind' | 'run'>
 
@@ -59,29 +68,32 @@ const MAX_KNOWN_RUNS = 1_000
 export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
   const { redis, namespace, registry, targets, now, onRefused, onChanged } = options
   const channels = runChannels(namespace)
-  /** What this process keeps of runs, which never changes. */
-  const known = new Map<RunId, Promise<RunTemplates | undefined>>()
+  /** What this process keeps of runs, which never changes, by the run's token. */
+  const known = new Map<string, Promise<RunTemplates | undefined>>()
 
   /** Resolves with undefined if there is no such run. */
-  function knownRun(id: RunId): Promise<RunTemplates | undefined> {
-    const found = known.get(id)
+  function knownRun(run: RunRef): Promise<RunTemplates | undefined> {
+    const token = runToken(run, false)
+    const found = known.get(token)
     if (found !== undefined) return found
-    const reading = redis
-      .get(runKeys(namespace, id).definition)
-      .then((stored) => (stored === null ? undefined : runTemplates(stored)))
+    const reading = redis.get(runKeys(namespace, run.id).definition).then((stored) => {
+      const templates = stored === null ? undefined : runTemplates(stored)
+      return templates?.incarnation === run.incarnation ? templates : undefined
+    })
     reading.then(
-      (run) => run ?? known.delete(id),
-      () => known.delete(id),
+      (templates) => templates ?? known.delete(token),
+      () => known.delete(token),
     )
-    known.set(id, reading)
+    known.set(token, reading)
     const [oldest] = known.keys()
     if (known.size > MAX_KNOWN_RUNS && oldest !== undefined) known.delete(oldest)
     return reading
   }
 
-  async function report(id: RunId, ends: readonly Ended[]): Promise<void> {
+  async function report({ id, incarnation }: RunRef, ends: readonly Ended[]): Promise<void> {
     const more = ends.flatMap(({ stage, position, letter, result }) => [stage, position, letter, passedOn(result)])
-    const change = await runScript(redis, endRunTasksScript, runKeys(namespace, id), { id, channels }, more)
+    const args = { id, channels, incarnation }
+    const change = await runScript(redis, endRunTasksScript, runKeys(namespace, id), args, more)
     // A run that no longer exists has ended long ago.
     if (change !== undefined) await deliver(id, change)
   }
@@ -92,7 +104,7 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     // A run that no longer exists has ended, and so has each of its tasks.
     if (definition === undefined) return true
     const template = definition.templates[stage]
-    if (template === undefined) throw new Error(`run ${run} has no stage ${stage}`)
+    if (template === undefined) throw new Error(`run ${run.id} has no stage ${stage}`)
     // Every item has a value.
     const isReduction = stage > 0 && value === ''
     const { task, data, lines } = runTask({ run, stage, position }, value, template, isReduction, now(), sha256)
@@ -113,11 +125,11 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     }
   }
 
-  async function observe(id: RunId, { ended, items }: Delivered): Promise<void> {
+  async function observe(id: RunId, { incarnation, ended, items }: Delivered): Promise<void> {
     if (ended === undefined && items.length === 0) return
     // Without its definition, the run cannot be attributed to a pipeline.
-    const run = await knownRun(id).catch(() => undefined)
-    if (run !== undefined) onChanged({ pipeline: run.pipeline, items, ended })
+    const definition = await knownRun({ id, incarnation }).catch(() => undefined)
+    if (definition !== undefined) onChanged({ pipeline: definition.pipeline, items, ended })
   }
 
   async function deliver(id: RunId, change: Delivered): Promise<void> {
@@ -134,17 +146,20 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     const cancels = parsed.filter(({ entry }) => entry?.kind === 'groupCancel')
     const others = parsed.filter(({ entry }) => entry?.kind !== 'groupCancel')
     const done: string[] = []
-    const refused: Ended[] = []
+    const refused: RunTaskEntry[] = []
     for (const page of [cancels, others]) {
       const results = await Promise.all(page.map(({ entry }) => deliverEntry(entry)))
       for (const [i, { at, entry }] of page.entries()) {
         if (results[i] !== 'left') done.push(at)
-        if (results[i] !== 'refused' || entry?.kind !== 'runTask') continue
-        refused.push({ stage: entry.stage, position: entry.position, letter: 'x', result: '' })
+        if (results[i] === 'refused' && entry?.kind === 'runTask') refused.push(entry)
       }
     }
     try {
-      if (refused.length > 0) await report(id, refused)
+      // The outbox may have entries of an earlier run with this id.
+      for (const [run, ofRun] of byRun(refused, (entry) => entry.run)) {
+        const ends = ofRun.map(({ stage, position }) => ({ stage, position, letter: 'x' as const, result: '' }))
+        await report(run, ends)
+      }
       if (done.length > 0) await runScript(redis, deleteRunEntriesScript, runKeys(namespace, id), {}, done)
     } catch (error) {
       onRefused({ queue: 'run', error })
@@ -155,7 +170,7 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     deliver,
 
     async runTaskEnd(claimed) {
-      const delivered = [...Map.groupBy(claimed, ({ entry }) => entry.run)].map(async ([run, ofRun]) => {
+      const delivered = byRun(claimed, ({ entry }) => entry.run).map(async ([run, ofRun]) => {
         const ids: string[] = []
         try {
           for (const page of inPages(ofRun)) {
@@ -180,6 +195,14 @@ function passedOn(result: string): string {
   if (result === '') return ''
   const stored = successSchema.safeParse(parseJson(result))
   return stored.success ? textOfResult(stored.data as StoredSuccess) : ''
+}
+
+function byRun<Each>(
+  all: readonly Each[],
+  runOf: (each: Each) => RunRef,
+): readonly (readonly [run: RunRef, ofRun: readonly Each[]])[] {
+  const groups = Map.groupBy(all, (each) => runToken(runOf(each), false))
+  return [...groups].map(([token, ofRun]) => [runOfToken(token), ofRun])
 }
 
 /** Divides claimed ends, in order, into pages of limited size. */

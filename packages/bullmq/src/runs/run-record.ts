@@ -20,10 +20,10 @@ export function runQueues({ source, stages, reduce }: Pick<RunSettings, 'source'
 
 /** Returns the fields that the scripts need of a run's settings, each name followed by its value. */
 export function settingsFields(settings: RunSettings): readonly (string | number)[] {
-  const { onError, maxErrors, ordered, take, resultBatch, stages, reduce, keepMs } = settings
+  const { incarnation, onError, maxErrors, ordered, take, resultBatch, stages, reduce, keepMs } = settings
   const { queues } = runQueues(settings)
   const fields: Record<string, string | number> = {
-    ...{ onError, maxErrors, keepMs, stages: stages.length, queues: queues.join(' ') },
+    ...{ incarnation, onError, maxErrors, keepMs, stages: stages.length, queues: queues.join(' ') },
     ...(ordered && { ordered: '1' }),
     ...(take !== undefined && { take }),
     ...(resultBatch !== undefined && { [`batch${stages.length + 1}`]: resultBatch }),

@@ -123,7 +123,17 @@ async function rig(given: RunSettings) {
         redis,
         emitItemsScript,
         keys,
-        { ...args, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' },
+        {
+          ...args,
+          incarnation: given.incarnation,
+          segment,
+          token,
+          from,
+          count,
+          digest,
+          cursor,
+          isLast: isLast ? '1' : '',
+        },
         values,
       ),
     end: (ends: readonly EndedRunTask[]) =>
@@ -131,7 +141,7 @@ async function rig(given: RunSettings) {
         redis,
         endRunTasksScript,
         keys,
-        args,
+        { ...args, incarnation: given.incarnation },
         ends.flatMap(({ stage, position, end, value = '' }) => [stage, position, END_LETTERS[end], value]),
       ),
     stop: () => runScript(redis, stopRunScript, keys, { ...args, by: 'ann' }),
@@ -175,11 +185,11 @@ function outcomesOf({ stages }: Run): Readonly<Record<string, number>> {
 /** The entries that the scripts write for these effects. */
 function entriesOf(id: string, effects: readonly RunEffect[], given: RunSettings): string[] {
   return effects.flatMap((effect) => {
-    if (effect.kind === 'start') return [`i ${id} ${effect.stage} ${effect.position}\n${effect.value}`]
+    if (effect.kind === 'start') return [`i ${id}.one ${effect.stage} ${effect.position}\n${effect.value}`]
     if (effect.kind !== 'cancel') return []
     const { queues, reduce, stop } = effect
-    const ofItems = queues.map((queue) => `k ${id} ${queue} ${stop.by}`)
-    return reduce ? [...ofItems, `k reduce${id.slice(3)} ${given.reduce?.queue} ${stop.by}`] : ofItems
+    const ofItems = queues.map((queue) => `k ${id}.one ${queue} ${stop.by}`)
+    return reduce ? [...ofItems, `k reduce${id.slice(3)}.one ${given.reduce?.queue} ${stop.by}`] : ofItems
   })
 }
 
@@ -188,14 +198,8 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
     fc.asyncProperty(settings, fc.array(change, { maxLength: 40 }), async (drawn, changes) => {
       const id = createRunId(Date.now(), randomBytes(10))
       const given: RunSettings = {
-        ...{
-          id,
-          pipeline: 'p',
-          by: 'test',
-          source: { task: 'walk', queue: 'io' },
-          totalMs: 3_600_000,
-          keepMs: 86_400_000,
-        },
+        ...{ id, incarnation: 'one' },
+        ...{ pipeline: 'p', by: 'test', source: { task: 'walk', queue: 'io' }, totalMs: 3_600_000, keepMs: 86_400_000 },
         ...drawn,
       }
       const stored = await rig(given)

@@ -108,10 +108,11 @@ export function createRunStore(options: RunStoreOptions): Runs {
       if (state !== 'ended') throw runNotEnded(id, state)
       await call(async () => {
         // A run that has ended never changes again, so nothing can happen to it between these commands.
-        if (isCancelOver(run)) await expireRunCancels(redis, namespace, id, runQueues(settings))
+        if (isCancelOver(run)) await expireRunCancels(redis, namespace, settings, runQueues(settings))
+        // Forgotten first, because the id can be used again as soon as the run is gone.
+        await registry.forget(id)
         const { meta, definition, errors, outbox } = keysOf(id)
         await redis.unlink(meta, definition, errors, outbox)
-        await registry.forget(id)
       })
     },
 
@@ -142,8 +143,8 @@ export function createRunStore(options: RunStoreOptions): Runs {
       return stored.map(runErrorOf)
     },
 
-    async emit(id, { segment, fencingToken: token, from, values, count, digest, cursor, isLast }) {
-      const args = { id, channels, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' }
+    async emit({ id, incarnation }, { segment, fencingToken: token, from, values, count, digest, cursor, isLast }) {
+      const args = { id, channels, incarnation, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' }
       const change = await call(() => runScript(redis, emitItemsScript, keysOf(id), args, values))
       await deliveries.deliver(id, change)
       return change.more
@@ -153,7 +154,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
 
     decode: (value) => decodeValue(value, codec),
 
-    async untilCredits(id, signal) {
+    async untilCredits({ id }, signal) {
       const changed = Promise.withResolvers<void>()
       const stop = await follow(id, () => changed.resolve(), signal)
       try {
@@ -177,8 +178,12 @@ export function createRunStore(options: RunStoreOptions): Runs {
       return unfinished
     },
 
-    async results(id, from, limit) {
-      const stored = await call(() => redis.lrange(keysOf(id).results, from, from + limit - 1))
+    async results({ id, incarnation }, from, limit) {
+      const { meta, results } = keysOf(id)
+      const [current, stored] = await call(() =>
+        Promise.all([redis.hget(meta, 'incarnation'), redis.lrange(results, from, from + limit - 1)]),
+      )
+      if (current !== incarnation) throw runNotFound(id)
       return stored.map((value) => decodeValue(value, codec))
     },
   }

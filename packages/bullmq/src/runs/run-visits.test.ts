@@ -37,7 +37,8 @@ async function openRun() {
   await eventually(() => broker.ping().then(() => true))
   const id = createRunId(Date.now(), randomBytes(10))
   const settings: RunSettings = {
-    ...{ id, pipeline: 'p', by: 'ann', onError: 'cancel', maxErrors: 1, ordered: true, take: undefined },
+    ...{ id, incarnation: 'one' },
+    ...{ pipeline: 'p', by: 'ann', onError: 'cancel', maxErrors: 1, ordered: true, take: undefined },
     ...{ source: { task: task.name, queue: 'work' }, reduce: undefined, totalMs: 60_000, keepMs: 60_000 },
     stages: [{ task: task.name, queue: 'work', concurrency: 1, buffer: 0 }],
   }
@@ -81,14 +82,14 @@ it('the leader forgets a run that has ended, and what its cancel has stored in i
   await broker.runs.start({ settings, tasks })
   await broker.runs.cancel(id, 'ann')
   const { cancelledGroup, cancelRules, cancelProgress } = queueKeys(namespace, 'work')
-  const refused = cancelledGroup(id)
+  const refused = cancelledGroup(`${id}.one`)
   const [rule = expect.fail()] = await redis.hkeys(cancelRules)
   const end = ['0', '1', 'x', '']
   await visit()
   expect([(await redis.pttl(refused)) > 10_000, await registry.ids()]).toEqual([true, [id]])
   // A process that has died has left an entry, whose task has ended.
-  await redis.xadd(keys.outbox, '*', 'e', `i ${id} 0 1\n`)
-  await runScript(redis, endRunTasksScript, keys, { id, channels: runChannels(namespace) }, end)
+  await redis.xadd(keys.outbox, '*', 'e', `i ${id}.one 0 1\n`)
+  await runScript(redis, endRunTasksScript, keys, { id, channels: runChannels(namespace), incarnation: 'one' }, end)
   await visit()
   expect(await registry.count()).toBe(1)
   const [left] = await redis.xrange(keys.outbox, '-', '+')
@@ -113,5 +114,5 @@ it('a run that is ended before its tasks leaves its cancel to the bulk canceller
   const { cancelledGroup, cancelRules } = queueKeys(namespace, 'work')
   await broker.runs.delete(id)
   expect(await redis.hlen(cancelRules)).toBe(1)
-  expect(await redis.pttl(cancelledGroup(id))).toBeGreaterThan(10_000)
+  expect(await redis.pttl(cancelledGroup(`${id}.one`))).toBeGreaterThan(10_000)
 })

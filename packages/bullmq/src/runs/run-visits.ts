@@ -41,7 +41,8 @@ export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void>
     await deliveries.deliver(id, change)
     const { more: finished } = change
     if (finished === undefined) return
-    if (finished.isCancelOver) await expireRunCancels(redis, namespace, id, finished)
+    if (finished.isCancelOver)
+      await expireRunCancels(redis, namespace, { id, incarnation: change.incarnation }, finished)
     await registry.forget(id)
   }
 }

@@ -26,7 +26,7 @@ export const startRunSchema = z
       .string()
       .optional()
       .describe(
-        "The run's id, which makes the request idempotent: `run-` and a ULID in lower case. By default, the API generates one. Do not use an id again after its run has been deleted.",
+        "The run's id, which makes the request idempotent: `run-` and a ULID in lower case. By default, the API generates one. An id can be used again once its run has expired or was deleted.",
       ),
     totalTimeout: durationText
       .optional()

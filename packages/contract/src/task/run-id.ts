@@ -8,10 +8,19 @@ declare const brand: unique symbol
 export type RunId = string & { readonly [brand]: 'RunId' }
 
 const PREFIX = 'run'
+const INCARNATION_DIGITS = 8
 
 /** Creates an id. `now` is in milliseconds since 1970, and `random` contains at least `ID_RANDOM_BYTES` random bytes. */
 export function createRunId(now: number, random: Uint8Array): RunId {
   return createTaskId(PREFIX, now, random) as string as RunId
+}
+
+/**
+ * Creates what distinguishes a run from earlier ones with the same id: 40 random bits as eight characters. `random` contains at least
+ * `ID_RANDOM_BYTES` random bytes.
+ */
+export function createIncarnation(random: Uint8Array): string {
+  return createTaskId(PREFIX, 0, random).slice(-INCARNATION_DIGITS)
 }
 
 /** Reads the creation time from an id, in ms since 1970. Returns undefined if the string is not the id of a run. */

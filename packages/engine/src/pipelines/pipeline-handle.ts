@@ -33,10 +33,10 @@ export function pipelineHandle(
 }
 
 async function resultsOf(attempt: Attempt, access: RunAccess, token: string): Promise<readonly unknown[]> {
-  const id = runOfToken(token)
+  const run = runOfToken(token)
   const items: unknown[] = []
   for (;;) {
-    const page = await repeatCall(attempt, () => access.results(id, items.length, RESULTS_AT_ONCE))
+    const page = await repeatCall(attempt, () => access.results(run, items.length, RESULTS_AT_ONCE))
     items.push(...page)
     if (page.length < RESULTS_AT_ONCE) return items
   }

@@ -7,7 +7,13 @@ import {
   type RunSettingsOptions,
   type TaskId,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, millisecondsOrZero, tasksOf } from '@bullpen/contract/internal'
+import {
+  createIncarnation,
+  createTaskId,
+  ID_RANDOM_BYTES,
+  millisecondsOrZero,
+  tasksOf,
+} from '@bullpen/contract/internal'
 import type { NewRun } from '../ports/broker/runs.ts'
 import { checkInput } from '../task/check-call.ts'
 import { newTask } from '../task/new-task.ts'
@@ -24,6 +30,8 @@ export interface PlanRunOptions extends RunSettingsOptions {
   readonly id: RunId
   readonly by: string
   readonly input: unknown
+  /** At least `ID_RANDOM_BYTES` random bytes, which distinguish the run from earlier ones with the same id. */
+  readonly random: Uint8Array
   /** Milliseconds since 1970. */
   readonly now: number
   readonly correlationId: string | undefined
@@ -31,7 +39,7 @@ export interface PlanRunOptions extends RunSettingsOptions {
 
 /** @throws BullpenError `invalid_input`, `invalid_request` or `invalid_duration`. */
 export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptions): NewRun {
-  const { id, by, input, now, correlationId, totalTimeout, keep } = options
+  const { id, by, input, random, now, correlationId, totalTimeout, keep } = options
   const { name, onError, maxErrors, ordered, takes: take, resultBatch, source, stages, reduction: reduce } = pipeline
   for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
   const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
@@ -41,7 +49,8 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
   const inputs = new Set<unknown>([source, reduce?.task])
   return {
     settings: {
-      ...{ id, pipeline: name, by, onError, maxErrors, ordered, take, resultBatch, totalMs },
+      ...{ id, incarnation: createIncarnation(random) },
+      ...{ pipeline: name, by, onError, maxErrors, ordered, take, resultBatch, totalMs },
       keepMs: Math.max(keepMs, MIN_RUN_KEPT_MS),
       source: { task: source.name, queue: source.queue },
       stages: stages.map(({ task, concurrency, buffer, batch }) => ({

@@ -39,6 +39,7 @@ const settings = fc
   .map((drawn): RunSettings => {
     return {
       id,
+      incarnation: 'one',
       pipeline: 'p',
       by: 'test',
       source: { task: 'walk', queue: 'io' },
@@ -280,7 +281,8 @@ it('a run without errors passes every item through every stage, and is completed
 function small(more: Partial<RunSettings>, items: number) {
   const stages = [{ task: 'digest', queue: 'cpu', concurrency: 2, buffer: 2 }]
   const made = world({
-    ...{ id, pipeline: 'p', by: 'test', onError: 'cancel', maxErrors: 10, ordered: false, take: undefined, stages },
+    ...{ id, incarnation: 'one' },
+    ...{ pipeline: 'p', by: 'test', onError: 'cancel', maxErrors: 10, ordered: false, take: undefined, stages },
     ...{ source: { task: 'walk', queue: 'io' }, reduce: undefined, totalMs: TOTAL_MS, keepMs: 1 },
     ...more,
   })

@@ -14,7 +14,7 @@ import {
 import { z } from 'zod'
 import { type ForwardedTask, templateTask } from '../follow-ups/template.ts'
 import { memberTemplate } from '../groups/member-task.ts'
-import type { NewRun, RunSettings } from '../ports/broker/runs.ts'
+import type { NewRun, RunRef, RunSettings } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { inputFields } from '../task/value-text.ts'
@@ -22,14 +22,15 @@ import { referredBytes } from './kept-input.ts'
 
 /** A task of a run: see ./run-state.ts. */
 export interface RunTaskPlace {
-  readonly run: RunId
+  readonly run: RunRef
   readonly stage: number
   readonly position: number
 }
 
 /** Returns the run to which these tasks belong: see {@link runToken}. */
-export function runOfToken(token: string): RunId {
-  return `run${token.slice(token.lastIndexOf('-'))}` as RunId
+export function runOfToken(token: string): RunRef {
+  const [unique = '', incarnation = ''] = token.slice(token.lastIndexOf('-') + 1).split('.')
+  return { id: `run-${unique}` as RunId, incarnation }
 }
 
 /** What is stored of a run's settings and of its tasks, as JSON. */
@@ -44,12 +45,13 @@ export function storedRunDefinition({ settings, tasks }: NewRun, codec: PayloadC
 }
 
 const definitionSchema = z.object({
-  settings: z.object({ pipeline: z.string() }),
+  settings: z.object({ pipeline: z.string(), incarnation: z.string() }),
   templates: z.array(storedTemplateSchema),
 })
 
 /** What a process needs of a {@link StoredRunDefinition} to create the run's tasks and to report about the run. */
 export interface RunTemplates {
+  readonly incarnation: string
   /** The name of the pipeline's definition. */
   readonly pipeline: string
   /** The templates of the run's tasks, by stage. */
@@ -59,24 +61,25 @@ export interface RunTemplates {
 /** @throws Error if another version of Bullpen has stored the definition in another form. */
 export function runTemplates(definition: string): RunTemplates {
   const { settings, templates } = definitionSchema.parse(JSON.parse(definition))
-  return { pipeline: settings.pipeline, templates }
+  return { ...settings, templates }
 }
 
 /** Returns the id under which the tasks of a run are cancelled together. The reduction is not cancelled with the other tasks. */
-export function runToken(run: RunId, isReduction: boolean): string {
-  return isReduction ? `reduce${run.slice(run.lastIndexOf('-'))}` : run
+export function runToken({ id, incarnation }: RunRef, isReduction: boolean): string {
+  return `${isReduction ? 'reduce' : 'run'}${id.slice(id.lastIndexOf('-'))}.${incarnation}`
 }
 
 /** Returns the id of the cancel rule that cancels these tasks of a run in a queue. */
 export function runRuleId(token: string, queue: string, sha256: Sha256): TaskId {
-  const createdAt = readRunId(token.replace(/^reduce/, 'run'))?.createdAt ?? 0
+  const createdAt = readRunId(runOfToken(token).id)?.createdAt ?? 0
   return createTaskId(queue, createdAt, digestOf(['run-cancel', token], sha256))
 }
 
-/** Returns the id of a task of a run. It contains the time at which the run was started. */
+/** Returns the id of a task of a run. It contains the time from the run's id. */
 export function runTaskId({ run, stage, position }: RunTaskPlace, queue: string, sha256: Sha256): TaskId {
-  const createdAt = readRunId(run)?.createdAt ?? 0
-  return createTaskId(queue, createdAt, digestOf(['run-task', run, `${stage}`, `${position}`], sha256))
+  const { id, incarnation } = run
+  const createdAt = readRunId(id)?.createdAt ?? 0
+  return createTaskId(queue, createdAt, digestOf(['run-task', id, incarnation, `${stage}`, `${position}`], sha256))
 }
 
 /**

@@ -61,9 +61,9 @@ function taskOf(run: Run, { stage, position }: RunError, sha256: Sha256): TaskId
 
 /** Returns the id of a task of the run, whose stage is numbered as in ./run-state.ts. */
 function idAt({ settings }: Run, stage: number, position: number, sha256: Sha256): TaskId {
-  const { id: run, source, stages, reduce } = settings
+  const { source, stages, reduce } = settings
   const { queue = '' } = [source, ...stages, reduce][stage] ?? {}
-  return runTaskId({ run, stage, position }, queue, sha256)
+  return runTaskId({ run: settings, stage, position }, queue, sha256)
 }
 
 /** Returns a page of a run's errors, of which the first one has the number `from`. */

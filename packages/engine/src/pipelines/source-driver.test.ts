@@ -5,7 +5,7 @@ import { fakeClock } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { stepsInMemory } from '../attempt/steps.fixture.ts'
-import type { Emission } from '../ports/broker/runs.ts'
+import type { Emission, RunRef } from '../ports/broker/runs.ts'
 import type { Clock } from '../ports/clock.ts'
 import { driveSource, type SourceAttempt } from './source-driver.ts'
 
@@ -14,7 +14,7 @@ const item = z.object({ n: z.int() })
 
 const place = { id: createRunId(0, RANDOM), position: 1 }
 const access = {
-  emit: async (_: string, { from, values }: Pick<Emission, 'from' | 'values'>) => ({
+  emit: async (_: RunRef, { from, values }: Pick<Emission, 'from' | 'values'>) => ({
     ...{ emitted: from + values.length, batch: 0, free: 1_000, digest: '', cursor: '' },
   }),
   encode: JSON.stringify,
@@ -69,10 +69,10 @@ it('a source emits its items although Redis sometimes does not respond', async (
   let calls = 0
   const unreliable = {
     ...access,
-    emit: async (id: string, emission: Emission) => {
+    emit: async (run: RunRef, emission: Emission) => {
       if (++calls % 3 > 0) throw new BullpenError('redis_unavailable', 'Redis did not respond')
       emitted.push(...emission.values)
-      return access.emit(id, emission)
+      return access.emit(run, emission)
     },
   }
   let hasEnded = false
@@ -89,7 +89,7 @@ it('a source emits only full batches until its last one, each with the cursor af
   const emitted: Partial<Emission>[] = []
   const batching = {
     ...access,
-    async emit(_: string, { from, values, count, cursor, isLast }: Emission) {
+    async emit(_: RunRef, { from, values, count, cursor, isLast }: Emission) {
       if (values.length > 0) emitted.push({ from, values, count, cursor, isLast })
       return { emitted: from + count, batch: 2, free: 1_000, digest: '', cursor: '' }
     },

@@ -9,7 +9,7 @@
 // A source that has to wait would keep a slot from the stages that it waits for. It therefore waits only about as long as running it
 // again would take, so that waiting and repeating together at most double its work. A run that is within one process has no slots, and its
 // source waits for as long as it takes.
-import { type RunId, TaskError } from '@bullpen/contract'
+import { TaskError } from '@bullpen/contract'
 import { unmarked } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'
@@ -17,6 +17,7 @@ import type { Emission, RunAccess, SourcePosition } from '../ports/broker/runs.t
 import type { Clock } from '../ports/clock.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { repeatCall } from './repeat-call.ts'
+import { runOfToken } from './run-task.ts'
 
 export type Source = (input: unknown, attempt: Attempt, cursor: unknown) => Iterable<unknown> | AsyncIterable<unknown>
 
@@ -70,12 +71,12 @@ export async function driveSource(
   source: Source,
 ): Promise<undefined> {
   const { clock, sha256, name, fencingToken } = attempt
-  const id = place.id as RunId
+  const run = runOfToken(place.id)
   const begunAt = clock.monotonic()
 
   const emit = async (emission: Omit<Emission, 'segment' | 'fencingToken'>): Promise<SourcePosition | undefined> => {
     const whole = { segment: place.position, fencingToken, ...emission }
-    const position = await repeatCall(attempt, () => access.emit(id, whole))
+    const position = await repeatCall(attempt, () => access.emit(run, whole))
     if (position === 'fenced')
       throw new TaskError('source_replaced', `another attempt of ${name} has replaced this one`)
     return position === 'stopped' ? undefined : position
@@ -139,7 +140,7 @@ export async function driveSource(
     const signal = AbortSignal.any([attempt.signal, over.signal])
     try {
       while (free <= 0 && !over.signal.aborted) {
-        await repeatCall(attempt, () => access.untilCredits(id, signal))
+        await repeatCall(attempt, () => access.untilCredits(run, signal))
         if (!(await flush(false))) return false
       }
     } finally {
@@ -151,7 +152,7 @@ export async function driveSource(
   /** Waits until the run has room. Resolves with false if the source should end. */
   const untilRoom = async (): Promise<boolean> => {
     while (free <= 0) {
-      await repeatCall(attempt, () => access.untilCredits(id, attempt.signal))
+      await repeatCall(attempt, () => access.untilCredits(run, attempt.signal))
       if (!(await flush(false))) return false
     }
     return true

@@ -126,10 +126,11 @@ export async function runOnBroker(
     handlers: own as unknown as Handlers<typeof catalogue>,
   })
   const now = Date.now()
-  const id = createRunId(now, crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
+  const random = crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))
+  const id = createRunId(now, random)
   await pool.start()
   try {
-    await broker.runs.start(planRun(pipeline, { id, by: 'test', input, now, correlationId: undefined }))
+    await broker.runs.start(planRun(pipeline, { id, by: 'test', input, random, now, correlationId: undefined }))
     const run = await broker.runs.waitUntilEnded(id, AbortSignal.timeout(30_000))
     return { result: run?.ended?.result, output: await broker.runs.output(id), errorCount: run?.errors ?? 0 }
   } finally {

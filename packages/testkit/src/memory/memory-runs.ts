@@ -16,6 +16,7 @@ import {
   type RunEffect,
   type RunError,
   type RunModel,
+  type RunRef,
   type RunStep,
   type Runs,
   type RunTemplates,
@@ -75,13 +76,19 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
     return run
   }
 
+  /** Returns the run, unless it no longer exists or another one has its id now. */
+  const current = ({ id, incarnation }: RunRef): StoredRun | undefined => {
+    const run = stored.get(id)
+    return run?.model.run.settings.incarnation === incarnation ? run : undefined
+  }
+
   /** Does something a little later, as the forwarder on Redis does. */
   const later = (act: () => void): void => {
     void reachable().then(act)
   }
 
-  const end = (id: RunId, stage: number, position: number, how: MemberEnd, value: string): void => {
-    const run = stored.get(id)
+  const end = (of: RunRef, stage: number, position: number, how: MemberEnd, value: string): void => {
+    const run = current(of)
     if (run === undefined) return
     carryOut(run, endRunTasks(run.model, [{ stage, position, end: how, value: value || undefined }], clock.now()))
   }
@@ -91,8 +98,8 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
     const isReduction = stage > settings.stages.length
     const template = run.templates[stage]
     if (template === undefined || (stopped !== undefined && !isReduction))
-      end(settings.id, stage, position, 'cancelled', '')
-    else enqueue(runTask({ run: settings.id, stage, position }, value, template, isReduction, clock.now(), sha256))
+      end(settings, stage, position, 'cancelled', '')
+    else enqueue(runTask({ run: settings, stage, position }, value, template, isReduction, clock.now(), sha256))
   }
 
   const carryOut = (run: StoredRun, { model, effects }: RunStep): Run => {
@@ -102,7 +109,8 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
   }
 
   const carryOutOne = (run: StoredRun, effect: RunEffect): void => {
-    const { id, keepMs, reduce } = run.model.run.settings
+    const { settings } = run.model.run
+    const { keepMs, reduce } = settings
     switch (effect.kind) {
       case 'start':
         later(() => start(run, effect))
@@ -114,30 +122,32 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
         run.errors.push(effect.error)
         return
       case 'cancel': {
-        timers.after(FORCED_RUN_END_MS, () => visit(id))
+        timers.after(FORCED_RUN_END_MS, () => visit(settings))
         const { by, at } = effect.stop
         const stop = (group: string, queue: string): void => {
           const rule = { id: runRuleId(group, queue, sha256), queue, group, before: Number.POSITIVE_INFINITY, by, at }
           later(() => cancel({ ...rule, reason: 'cancelled' }))
         }
-        for (const queue of effect.queues) stop(id, queue)
-        if (effect.reduce && reduce !== undefined) stop(runToken(id, true), reduce.queue)
+        for (const queue of effect.queues) stop(runToken(settings, false), queue)
+        if (effect.reduce && reduce !== undefined) stop(runToken(settings, true), reduce.queue)
         return
       }
       case 'credits':
       case 'ended':
         if (effect.kind === 'ended') {
           run.results = []
-          timers.after(keepMs, () => stored.delete(id))
+          timers.after(keepMs, () => {
+            if (current(settings) !== undefined) stored.delete(settings.id)
+          })
         }
         for (const wake of run.wakes) wake()
         return
     }
   }
 
-  const visit = (id: RunId): void => {
+  const visit = (of: RunRef): void => {
     later(() => {
-      const run = stored.get(id)
+      const run = current(of)
       if (run !== undefined) carryOut(run, visitRun(run.model, clock.now()))
     })
   }
@@ -163,7 +173,7 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       const { templates } = runTemplates(storedRunDefinition(run, codec))
       const created: StoredRun = { model: step.model, templates, results: [], errors: [], wakes: new Set() }
       stored.set(settings.id, created)
-      timers.after(settings.totalMs, () => visit(settings.id))
+      timers.after(settings.totalMs, () => visit(settings))
       return carryOut(created, step)
     },
 
@@ -205,9 +215,9 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       return known(id).errors.slice(from, from + limit)
     },
 
-    async emit(id, emission) {
+    async emit(of, emission) {
       check()
-      const run = stored.get(id)
+      const run = current(of)
       if (run === undefined) return 'stopped'
       const step = emitItems(run.model, emission, clock.now())
       if (typeof step === 'string') return step
@@ -220,10 +230,10 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
     encode: (item) => encodeValue(item, codec),
     decode: (value) => decodeValue(value, codec),
 
-    async untilCredits(id, signal) {
+    async untilCredits(of, signal) {
       check()
-      const run = known(id)
-      if (run.model.run.source.isWaiting) await announced(run, signal)
+      const run = current(of)
+      if (run?.model.run.source.isWaiting) await announced(run, signal)
     },
 
     async list(limit) {
@@ -237,18 +247,18 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       return [...stored.values()].filter(({ model }) => model.run.state !== 'ended').length
     },
 
-    async results(id, from, limit) {
+    async results(of, from, limit) {
       check()
-      return known(id)
-        .results.slice(from, from + limit)
-        .map((value) => decodeValue(value, codec))
+      const run = current(of)
+      if (run === undefined) throw runNotFound(of.id)
+      return run.results.slice(from, from + limit).map((value) => decodeValue(value, codec))
     },
   }
 
   return {
     runs,
     ended: ({ id, stage, position }, how, value) => later(() => end(runOfToken(id), stage, position, how, value)),
-    inputOf: ({ id, stage, position }) => stored.get(runOfToken(id))?.model.inputs.get(runTaskName(stage, position)),
+    inputOf: ({ id, stage, position }) => current(runOfToken(id))?.model.inputs.get(runTaskName(stage, position)),
     close: () => timers.close(),
   }
 }

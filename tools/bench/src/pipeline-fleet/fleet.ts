@@ -28,8 +28,9 @@ export async function openFleet(redisUrl: string, workers: number): Promise<Flee
   return {
     async run(input) {
       const now = Date.now()
-      const id = createRunId(now, randomBytes(ID_RANDOM_BYTES))
-      await broker.runs.start(planRun(tasks, { id, by: 'bench', input, now, correlationId: undefined }))
+      const random = randomBytes(ID_RANDOM_BYTES)
+      const id = createRunId(now, random)
+      await broker.runs.start(planRun(tasks, { id, by: 'bench', input, random, now, correlationId: undefined }))
       const run = await broker.runs.waitUntilEnded(id, new AbortController().signal)
       if (run?.ended?.result !== 'completed' || run.results !== input.items) {
         throw new Error(`the run has not completed all items: ${JSON.stringify(run)}`)

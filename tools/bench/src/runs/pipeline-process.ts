@@ -45,8 +45,9 @@ await untilReachable(broker)
 await worker.start()
 await reportDone(load, async () => {
   const now = Date.now()
-  const id = createRunId(now, randomBytes(ID_RANDOM_BYTES))
-  const origin = { id, by: 'bench', now, correlationId: undefined }
+  const random = randomBytes(ID_RANDOM_BYTES)
+  const id = createRunId(now, random)
+  const origin = { id, random, by: 'bench', now, correlationId: undefined }
   await broker.runs.start(planRun(pipeline, { ...origin, input: { count: items }, keep: '1s' }))
   const run = await broker.runs.waitUntilEnded(id, AbortSignal.timeout(3_600_000))
   if (run?.ended?.result !== 'completed') throw new Error(`the run has ended as ${run?.ended?.result}`)

@@ -103,7 +103,8 @@ it('GET /v1/runs/{id} shows what the source and the stages have done', async () 
     cursor: '',
     isLast: true,
   }
-  await broker.runs.emit(id, emission)
+  const run = await broker.runs.find(id)
+  await broker.runs.emit(run?.settings ?? { id, incarnation: '' }, emission)
   expect((await get(`/v1/runs/${id}`)).json()).toMatchObject({
     source: { emitted: 1 },
     stages: [{ running: 1 }],

@@ -16,7 +16,9 @@ export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContex
     const by = requesterOf(request, name)
     const { correlationId } = originOf(request)
     const definition = catalogue.pipeline(pipeline)
-    const run = await broker.runs.start(planRun(definition, { ...settings, id, by, input, now: now(), correlationId }))
+    const random = randomBytes(ID_RANDOM_BYTES)
+    const plan = { ...settings, id, by, input, random, now: now(), correlationId }
+    const run = await broker.runs.start(planRun(definition, plan))
     log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
     const view = runView(run, undefined, sha256)
     reply.code(201).header('location', view.links.self)

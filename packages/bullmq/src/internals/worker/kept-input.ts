@@ -1,5 +1,5 @@
 // Adds the input that a pipeline run keeps to the job of the task that refers to it.
-import { keeperOf, runTaskName, withKeptInput } from '@bullpen/engine/internal'
+import { keeperOf, runOfToken, runTaskName, withKeptInput } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
 import { namespaceOf, runKeys } from '../../keys.ts'
 import { readKeptInput } from '../../scripts/jobs/read-kept-input.ts'
@@ -17,11 +17,12 @@ export function hasKeptInput({ data }: Job): boolean {
 export async function addKeptInput(job: Job): Promise<boolean> {
   const place = keeperOf(job.data)
   if (place === undefined) return true
-  const { inputs } = runKeys(namespaceOf(job.queueQualifiedName), place.id)
+  const { id, incarnation } = runOfToken(place.id)
+  const { meta, inputs } = runKeys(namespaceOf(job.queueQualifiedName), id)
   const task = runTaskName(place.stage, place.position)
   try {
     const client = await clientOf(job)
-    const value = client && (await runScriptOnClient(client, readKeptInput, { inputs }, { task }))
+    const value = client && (await runScriptOnClient(client, readKeptInput, { meta, inputs }, { incarnation, task }))
     job.data = withKeptInput(job.data, value)
     return true
   } catch {

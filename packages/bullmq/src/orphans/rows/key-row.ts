@@ -73,7 +73,7 @@ export const PARTS = {
   period: '\\d',
   'quarter day': '\\d+',
   digest: '[0-9a-f]{3}',
-  group: '(?:group|run|reduce)-[0-9a-z]{26}',
+  group: 'group-[0-9a-z]{26}|(?:run|reduce)-[0-9a-z]{26}\\.[0-9a-z]{8}',
   stage: '\\d+',
 } as const
 

@@ -65,8 +65,9 @@ it('a frozen source that goes on after another process has taken over emits noth
     hasYielded.resolve()
   })
   await eventually(() => broker.ping().then(() => true))
-  const plan = { id, by: 'ann', input: {}, now: Date.now(), correlationId: undefined }
-  await repeated(() => broker.runs.start(planRun(pipeline, plan)))
+  const random = randomBytes(ID_RANDOM_BYTES)
+  const plan = planRun(pipeline, { id, by: 'ann', input: {}, random, now: Date.now(), correlationId: undefined })
+  await repeated(() => broker.runs.start(plan))
   await eventually(async () => (await emitted()) === 2)
   onTestFinished(keepHurrying({ redis, namespace, queues: ['work'], ids: [id] }))
   await first.freeze()

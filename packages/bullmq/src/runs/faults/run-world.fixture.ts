@@ -57,7 +57,7 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
   const ran = new Map<string, number>()
 
   const settings: RunSettings = {
-    ...{ id, pipeline: 'p', by: 'ann', onError: 'cancel', maxErrors: 1, ordered: true, take },
+    ...{ id, incarnation: 'one', pipeline: 'p', by: 'ann', onError: 'cancel', maxErrors: 1, ordered: true, take },
     ...{ source: { task: task.name, queue: 'io' }, totalMs: 60_000, keepMs: 60_000 },
     stages: QUEUES.map((queue) => ({ task: task.name, queue, concurrency: 2, buffer: 1 })),
     reduce: { task: 'sort', queue: 'cpu', maxBytes: 1_000 },
@@ -105,19 +105,26 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
     /** Emits as many items as the run has room for, as an attempt of the source does. Resolves when the attempt has ended. */
     async function emitItems(segment: number): Promise<void> {
       const emission = { segment, fencingToken: 1, values: [], count: 0, digest: '', cursor: '', isLast: false }
-      let position = await store.emit(id, { ...emission, from: 0 })
+      let position = await store.emit(settings, { ...emission, from: 0 })
       while (typeof position === 'object' && position.free > 0) {
         const { emitted: from, free } = position
         const values = Array.from({ length: Math.min(free, count - from) }, (_, i) => `${from + i}`)
         const isLast = from + values.length === count
-        position = await store.emit(id, { ...emission, from, values, count: values.length, digest: `${from}`, isLast })
+        position = await store.emit(settings, {
+          ...emission,
+          from,
+          values,
+          count: values.length,
+          digest: `${from}`,
+          isLast,
+        })
         if (isLast) return
       }
     }
 
     async function outputOf(stage: number, position: number, input: unknown): Promise<unknown> {
       if (stage === 0) return emitItems(position)
-      if (stage > settings.stages.length) return store.results(id, 0, 1_000)
+      if (stage > settings.stages.length) return store.results(settings, 0, 1_000)
       ran.set(`${stage}.${position}`, (ran.get(`${stage}.${position}`) ?? 0) + 1)
       return 10 * Number(input) + stage
     }

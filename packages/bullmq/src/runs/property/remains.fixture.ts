@@ -1,6 +1,6 @@
 // Checks that runs leave nothing behind but their records.
 import type { RunId } from '@bullpen/contract'
-import { runToken } from '@bullpen/engine/internal'
+import { type RunRef, runToken } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -15,8 +15,8 @@ export interface RemainsOptions {
 }
 
 /** Expects that no task of a run that has ended waits or runs. */
-export async function expectNoTasks({ redis, namespace, queues }: RemainsOptions, id: RunId): Promise<void> {
-  const tokens = [runToken(id, false), runToken(id, true)]
+export async function expectNoTasks({ redis, namespace, queues }: RemainsOptions, run: RunRef): Promise<void> {
+  const tokens = [runToken(run, false), runToken(run, true)]
   for (const queue of queues) {
     const keys = queueKeys(namespace, queue)
     const places = [

@@ -49,8 +49,8 @@ export async function runProgram(program: Program, redisUrl: string): Promise<vo
   const disturbed = fleet.disturb(hurry, over.signal)
   try {
     const ended = started.map(async (run) => {
-      await runOne(broker.runs, run)
-      await expectNoTasks(common, run.id)
+      const { settings } = await runOne(broker.runs, run)
+      await expectNoTasks(common, settings)
     })
     const outcomes = await Promise.allSettled(ended)
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
@@ -69,10 +69,11 @@ export async function runProgram(program: Program, redisUrl: string): Promise<vo
   }
 }
 
-/** Starts a run, cancels it if that is planned, and checks how it ends. */
-async function runOne(runs: Runs, { number, id, planned, ledger }: StartedRun): Promise<void> {
-  const plan = { id, by: 'ann', input: { run: number }, now: Date.now(), correlationId: undefined, keep: KEEP.keep }
-  await repeated(() => runs.start(planRun(pipelineOf(planned), plan)))
+/** Starts a run, cancels it if that is planned, checks how it ends, and returns it. */
+async function runOne(runs: Runs, { number, id, planned, ledger }: StartedRun): Promise<Run> {
+  const origin = { id, by: 'ann', random: randomBytes(ID_RANDOM_BYTES), now: Date.now(), correlationId: undefined }
+  const plan = planRun(pipelineOf(planned), { ...origin, input: { run: number }, keep: KEEP.keep })
+  await repeated(() => runs.start(plan))
   const ended = end(runs, id)
   const { cancelAfter } = planned
   let wasCancelled = false
@@ -87,6 +88,7 @@ async function runOne(runs: Runs, { number, id, planned, ledger }: StartedRun): 
   const { calls, violations } = ledger
   expectOutcome(planned, { number, run, output: output as readonly Item[] | undefined, errors, calls, wasCancelled })
   expect(violations).toEqual([])
+  return run
 }
 
 async function end(runs: Runs, id: RunId): Promise<Run> {

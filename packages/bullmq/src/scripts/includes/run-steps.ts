@@ -31,14 +31,15 @@ const OUTBOX_KEPT_MS = 60_000
 
 /**
  * Expects the run's keys as locals, and the locals `id` and `channels`, the prefix of the channels. The table `run` contains the fields
- * of the run's hash, and is empty if there is no such run.
+ * of the run's hash, and is empty if there is no such run. Entries contain the run's token: see runToken of the engine.
  *
  * - `number(name)`: a field as a number, or 0. `set(name, value)` and `add(name, by)` change a field.
  * - `push_item(value)`: adds an item, or a batch of items, that the source has emitted.
  * - `end_task(stage, position, letter, value, now)`: records the end of a task. `value` is '' if there is none.
  * - `stop(reason, by, now)`: stops the run.
  * - `reply(now, more)`: starts what a change allows to start, saves the run, and returns the reply: the result and the duration of the
- *   run if this call has ended it, the claimed entries, `more`, and how many items this call has counted. Call this function last.
+ *   run if this call has ended it, the claimed entries, `more`, how many items this call has counted, and the run's incarnation. Call this
+ *   function last.
  */
 export const RUN_STEPS = `${TIME}
 local run, changed, touched = {}, {}, {}
@@ -46,6 +47,7 @@ do
   local flat = redis.call('HGETALL', meta)
   for i = 1, #flat, 2 do run[flat[i]] = flat[i + 1] end
 end
+local function run_token() return id .. '.' .. run.incarnation end
 local function number(name) return tonumber(run[name] or 0) end
 local function set(name, value)
   run[name] = type(value) == 'number' and whole(value) or value
@@ -78,7 +80,7 @@ local function start(stage, position, value)
     write('HSET', inputs, name, value)
     value = '${REFERENCE_MARK}' .. #value
   end
-  write_entry('i ' .. id .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
 end
 local function wait_for(stage, position, value)
   length(stage)
@@ -113,9 +115,9 @@ local function stop(reason, by, now)
   if run.source == 'parked' then set('source', 'done') end
   local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
   if redis.call('SCARD', tasks) > reduces then
-    for queue in string.gmatch(run.queues, '%S+') do write_entry('k ' .. id .. ' ' .. queue .. ' ' .. by) end
+    for queue in string.gmatch(run.queues, '%S+') do write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by) end
   end
-  if reduces == 1 then write_entry('k reduce' .. string.sub(id, 4) .. ' ' .. run.reduceQueue .. ' ' .. by) end
+  if reduces == 1 then write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by) end
 end
 
 local function add_result(value, now)
@@ -316,7 +318,7 @@ local function reply(now, more)
     items[#items + 1] = count
   end
   local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
-  return { ended, claim(), more or false, items }
+  return { ended, claim(), more or false, items, run.incarnation }
 end
 `
 
@@ -337,6 +339,8 @@ export interface CountedItems {
 export interface RunChange<More = undefined> {
   /** Set if this call has ended the run. */
   readonly ended: RunEnd | undefined
+  /** Distinguishes the run from others that have had its id. '' if the call has changed nothing. */
+  readonly incarnation: string
   /** The entries of the run's outbox that the caller has to deliver: their ids in the stream and their texts. */
   readonly entries: readonly (readonly [id: string, text: string])[]
   readonly more: More
@@ -345,12 +349,18 @@ export interface RunChange<More = undefined> {
 }
 
 export function decodeRunChange<More>(reply: unknown, decode: (more: unknown) => More): RunChange<More> {
-  const [ended, entries, more, flat] = reply as [[RunResult, number] | null, [string, string][], unknown, unknown[]]
+  const [ended, entries, more, flat, incarnation = ''] = reply as [
+    [RunResult, number] | null,
+    [string, string][],
+    unknown,
+    unknown[],
+    string?,
+  ]
   const items: CountedItems[] = []
   for (let i = 0; i < flat.length; i += 2) {
     const [stage, outcome] = String(flat[i]).split(' ')
     items.push({ stage: Number(stage), outcome: outcome as CountedItems['outcome'], count: Number(flat[i + 1]) })
   }
   const end = ended === null ? undefined : { result: ended[0], durationMs: ended[1] }
-  return { ended: end, entries, more: decode(more), items }
+  return { ended: end, entries, more: decode(more), items, incarnation }
 }

@@ -4,7 +4,7 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
- * - ARGV: the run's id, the prefix of the channels, the number of the source's segment, the attempt's fencing token, the position of the
+ * - ARGV: the run's id, the prefix of the channels, the run's incarnation, the number of the source's segment, the attempt's fencing token, the position of the
  *   first item, how many items the values contain, the digest and the cursor after the last item, '1' if it is the source's last; then the
  *   values.
  *
@@ -15,10 +15,10 @@ export const emitItemsScript = defineScript({
   name: 'emit-items',
   kind: 'adds',
   keys: RUN_KEYS,
-  args: ['id', 'channels', 'segment', 'token', 'from', 'count', 'digest', 'cursor', 'isLast'],
+  args: ['id', 'channels', 'incarnation', 'segment', 'token', 'from', 'count', 'digest', 'cursor', 'isLast'],
   lua: `${RUN_STEPS}
-local FIRST = 10
-if run.state ~= 'running' then return { false, {}, 'stopped', {} } end
+local FIRST = 11
+if run.state ~= 'running' or run.incarnation ~= incarnation then return { false, {}, 'stopped', {} } end
 if run.source ~= 'active' or run.segment ~= segment or tonumber(token) < number('fencingToken')
   or tonumber(from) > number('emitted') then
   return { false, {}, 'fenced', {} }

@@ -47,8 +47,8 @@ if redis.call('EXISTS', outbox) == 1 then
     -- An entry that was deleted while it was claimed has no fields.
     if entry[2] then
       local text = entry[2][2]
-      local stage, position = string.match(text, '^i %S+ (%d+) (%d+)')
-      if stage and redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0 then
+      local of, stage, position = string.match(text, '^i (%S+) (%d+) (%d+)')
+      if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
         redis.call('XACK', outbox, '${GROUP}', entry[1])
         redis.call('XDEL', outbox, entry[1])
       else

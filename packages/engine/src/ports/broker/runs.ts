@@ -11,9 +11,18 @@ import type {
 } from '@bullpen/contract'
 import type { NewTask } from './new-task.ts'
 
-/** The settings of a run, which do not change after its start. */
-export interface RunSettings {
+/**
+ * Identifies a run among all runs that have had its id. Once a run has expired or was deleted, its id can be used again. What is left of the
+ * earlier run, such as a task that is dead, an entry of an outbox or a process that was frozen, then has no effect on the later one.
+ */
+export interface RunRef {
   readonly id: RunId
+  /** Eight random characters, which every start of a run gets. */
+  readonly incarnation: string
+}
+
+/** The settings of a run, which do not change after its start. */
+export interface RunSettings extends RunRef {
   /** The name of the pipeline's definition. */
   readonly pipeline: string
   readonly by: string
@@ -210,21 +219,21 @@ export interface Runs {
   errors(id: RunId, from: number, limit: number): Promise<readonly RunError[]>
   /**
    * Lets an attempt of the source emit items. The values are what {@link Runs.encode} has returned. `fenced` means that another attempt
-   * has replaced this one, and `stopped` that the source is not needed any more.
+   * has replaced this one, and `stopped` that the source is not needed any more, or that the run no longer exists.
    */
-  emit(id: RunId, emission: Emission): Promise<SourcePosition | 'stopped' | 'fenced'>
+  emit(run: RunRef, emission: Emission): Promise<SourcePosition | 'stopped' | 'fenced'>
   /** Returns an item as it is stored. */
   encode(item: unknown): string
   /** Returns an item that {@link Runs.encode} has returned as text. */
   decode(value: string): unknown
   /** Resolves when the source may emit items again, and sometimes earlier, or when the signal aborts. */
-  untilCredits(id: RunId, signal: AbortSignal): Promise<void>
+  untilCredits(run: RunRef, signal: AbortSignal): Promise<void>
   /** Returns runs that have not ended, the oldest first. `limit` is a number from 1 to 200. */
   list(limit: number): Promise<readonly Run[]>
   /** Returns the number of runs that have not ended. A run may be counted for some seconds after its end. Takes one round trip. */
   count(): Promise<number>
   /** Returns results for the reduction, beginning with the one at `from`, at most `limit`. */
-  results(id: RunId, from: number, limit: number): Promise<readonly unknown[]>
+  results(run: RunRef, from: number, limit: number): Promise<readonly unknown[]>
 }
 
 /** What is needed to run the sources and reductions of pipelines. */

@@ -210,6 +210,27 @@ export function pipelineRuns(open: OpenBackend): void {
     await expect(runs.delete(id)).rejects.toMatchObject({ code: 'run_not_found' })
   })
 
+  it('an id can be used again once its run is deleted, and nothing that is left of the first run affects the second', async () => {
+    const { startRun, start, ended, runs, broker } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 20 })
+    const { settings: first, ...failed } = await ended(id)
+    expect(failed).toMatchObject({ firstError: { position: 13 }, ended: { result: 'failed' } })
+    await runs.delete(id)
+    await startRun({ id, count: 3, stages: [idle(2)] })
+    await eventually(async () => (await runs.find(id))?.source.emitted === 3)
+    const emission = { segment: 1, fencingToken: 9, from: 3, values: ['{"n":9}'], count: 1, digest: '', cursor: '' }
+    expect(await runs.emit(first, { ...emission, isLast: true })).toBe('stopped')
+    await expect(runs.results(first, 0, 10)).rejects.toMatchObject({ code: 'run_not_found' })
+    await runs.cancel(id, 'bob')
+    expect(await ended(id)).toMatchObject({ source: { emitted: 3 }, ended: { result: 'cancelled' } })
+    await runs.delete(id)
+    await startRun({ id, count: 13 })
+    expect(await ended(id)).toMatchObject({ errors: 0, results: 13, ended: { result: 'completed' } })
+    expect(await runs.output(id)).toEqual({ ns: upTo(13) })
+    expect(await broker.counts('conformance')).toMatchObject({ waiting: 0, active: 0, dead: 1 })
+  })
+
   it('results that take too many bytes stop the run', async () => {
     const { startRun, start, ended } = await openRuns(open)
     await start()

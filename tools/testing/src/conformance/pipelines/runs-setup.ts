@@ -1,12 +1,12 @@
 // Opens a broker on which tests run pipelines.
 import { randomBytes } from 'node:crypto'
 import { type RunId, TaskError } from '@bullpen/contract'
-import { createRunId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import { createIncarnation, createRunId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Run, RunSettings } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../backend.ts'
 import { AFTER, gather, long, numbers, openSetup, plain, QUEUE } from '../setup.ts'
 
-export interface RunOptions extends Partial<Omit<RunSettings, 'id' | 'source' | 'reduce'>> {
+export interface RunOptions extends Partial<Omit<RunSettings, 'incarnation' | 'source' | 'reduce'>> {
   readonly count: number
   /** The largest size of the results, in bytes. Defaults to 10,000. */
   readonly maxBytes?: number
@@ -35,6 +35,8 @@ export const batches = (batch: number, concurrency: number, buffer = concurrency
   batch,
 })
 
+const newId = (): RunId => createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+
 /** Opens a setup whose stages die with the input 13, and otherwise return their input. */
 export async function openRuns(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
   const setup = await openSetup(open, {
@@ -46,10 +48,11 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
     ...options,
   })
   const { runs } = setup.broker
-  const start = async ({ count, maxBytes = 10_000, ...more }: RunOptions): Promise<RunId> => {
-    const id = createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+  const start = async ({ id = newId(), count, maxBytes = 10_000, ...more }: RunOptions): Promise<RunId> => {
+    const incarnation = createIncarnation(randomBytes(ID_RANDOM_BYTES))
     const settings: RunSettings = {
-      ...{ id, pipeline: 'numbers', by: 'ann', onError: 'cancel', maxErrors: 100, ordered: true, take: undefined },
+      ...{ id, incarnation },
+      ...{ pipeline: 'numbers', by: 'ann', onError: 'cancel', maxErrors: 100, ordered: true, take: undefined },
       ...{ totalMs: 3_600_000, keepMs: 86_400_000, source: { task: numbers.name, queue: QUEUE }, stages: [stage(2)] },
       reduce: { task: gather.name, queue: QUEUE, maxBytes },
       ...more,
