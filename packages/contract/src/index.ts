@@ -131,6 +131,7 @@ export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatu
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'
 export type { Progress, TaskGroup, TaskRecord, TaskRetry } from './task/task-record.ts'
+export type { TraceContext } from './task/trace-context.ts'
 
 // Tasks over HTTP:
 

@@ -252,3 +252,4 @@ export {
   TASK_STATUSES,
 } from './task/states.ts'
 export { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task/task-id.ts'
+export { readTraceContext, traceIdOf } from './task/trace-context.ts'

@@ -38,7 +38,8 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   it('sees its whole context, and may destructure it', async () => {
     await using setup = openSetup(isolation)
     const meta = { tenant: 'x' }
-    const run = setup.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1' })
+    const traceContext = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
+    const run = setup.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1', traceContext })
     expect(await outputOf(run)).toEqual({
       id: run.task.id,
       name: 'test.context',
@@ -47,6 +48,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       attempt: 2,
       meta,
       correlationId: 'c-1',
+      traceContext,
       times: [1_000, 2_000],
       oneSignal: true,
       types: ['function', 'function', 'object', ...Array.from({ length: 7 }, () => 'function')],

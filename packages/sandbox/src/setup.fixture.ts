@@ -71,6 +71,7 @@ export function openSetup(
         enqueuedAt: 1_000,
         startedAt: 2_000,
         correlationId: undefined,
+        traceContext: undefined,
         group: undefined,
         memoryLimitBytes: undefined,
         ...more,

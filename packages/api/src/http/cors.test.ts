@@ -25,7 +25,7 @@ describe('an origin that may call the API', () => {
       'access-control-allow-origin': SHOP,
       'access-control-allow-methods': 'GET, POST, DELETE',
       'access-control-allow-headers':
-        'authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, x-request-id',
+        'authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, tracestate, x-request-id',
       'access-control-max-age': '7200',
       vary: 'Origin',
     })

@@ -10,6 +10,7 @@ const REQUEST_HEADERS = [
   'last-event-id',
   'prefer',
   'traceparent',
+  'tracestate',
   'x-request-id',
 ]
 

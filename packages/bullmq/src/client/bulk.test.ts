@@ -30,7 +30,8 @@ function setup() {
     enqueueAll: (tasks: readonly NewTask[]) => Promise.all(tasks.map(enqueue)),
   }
   const blocked = createBlockedCallers(clock)
-  const plan = taskPlanner({ catalogue, now: () => 0, correlationId: undefined, idempotencyLifeS: 60 })
+  const origin = { correlationId: undefined, traceContext: () => undefined }
+  const plan = taskPlanner({ catalogue, now: () => 0, ...origin, idempotencyLifeS: 60 })
   const storeTask = taskStorer(broker, blocked)
   const prepare = bulkPreparer({ broker, plan, store: storeTask, blocked })
   const request = (n: number) => ({ task: 'imports.line', input: { n } })

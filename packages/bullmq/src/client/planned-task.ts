@@ -1,5 +1,5 @@
 // Plans the tasks that a client over Redis enqueues. A task gets its id once, so that any number of tries stores it once.
-import type { Catalogue, Enqueued, EnqueueRequest, TaskId, WhenFull } from '@bullpen/contract'
+import type { Catalogue, Enqueued, EnqueueRequest, TaskId, TraceContext, WhenFull } from '@bullpen/contract'
 import { createTaskId, type EnqueuedTask, ID_RANDOM_BYTES, isStored, optionalTime } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { checkProduced, inputJson, newTask, planFollowUps } from '@bullpen/engine/internal'
@@ -24,6 +24,8 @@ export interface PlanOptions {
   /** Returns Redis's time, in ms since 1970. */
   readonly now: () => number
   readonly correlationId: string | undefined
+  /** Returns the trace to which the calling code belongs. */
+  readonly traceContext: () => TraceContext | undefined
   /** How long an idempotency key is remembered for queues whose definition does not set it, in seconds. */
   readonly idempotencyLifeS: number
 }
@@ -43,7 +45,13 @@ export interface GivenKey {
 /** @throws BullpenError `unknown_task`, `invalid_input` or `invalid_request`. */
 export type PlanTask = (request: EnqueueRequest, given: GivenKey | undefined) => PlannedTask
 
-export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }: PlanOptions): PlanTask {
+export function taskPlanner({
+  catalogue,
+  now,
+  correlationId,
+  traceContext: currentTrace,
+  idempotencyLifeS,
+}: PlanOptions): PlanTask {
   const random = createRandomPool()
   return (request, given) => {
     const { task: name, input, ...call } = request
@@ -51,7 +59,8 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
     checkProduced(definition, input, call)
     const { queue, queueSettings } = definition
     const { limits } = queueSettings
-    const followUps = planFollowUps(call, { catalogue, correlationId })
+    const traceContext = currentTrace()
+    const followUps = planFollowUps(call, { catalogue, correlationId, traceContext })
     const longest = queueSettings.idempotencyLifeS ?? idempotencyLifeS
     const idempotency =
       given === undefined
@@ -72,7 +81,16 @@ export function taskPlanner({ catalogue, now, correlationId, idempotencyLifeS }:
         // Later tries use the same id.
         const isRepeat = id !== undefined
         id ??= createTaskId(queue, enqueuedAt, random(ID_RANDOM_BYTES))
-        const origin = { id, enqueuedAt, caller: 'only', idempotency, limits, correlationId, followUps } as const
+        const origin = {
+          id,
+          enqueuedAt,
+          caller: 'only',
+          idempotency,
+          limits,
+          correlationId,
+          traceContext,
+          followUps,
+        } as const
         const created = newTask(definition, input, call, origin)
         const task = isRepeat ? { ...created, isRepeat } : created
         isScheduled = task.delayMs !== undefined

@@ -18,6 +18,7 @@ import { openBroker } from '../broker/broker.ts'
 import { silent } from '../setup.fixture.ts'
 import { type RedisOptions, redis } from './redis-transport.ts'
 
+const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
 const schemas = { input: z.object({ n: z.int().min(0) }), output: z.void() }
 const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
 const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -81,12 +82,20 @@ const errorOf = (transport: TaskTransport, request: EnqueueRequest, key?: string
 
 describe('an enqueue over Redis', () => {
   it('stores the task, also if it is the first call after the transport was opened', async () => {
-    const { transport, broker } = await open({ correlationId: 'order-7' })
+    const { transport, broker } = await open({ correlationId: 'order-7', traceContext: () => TRACE })
     const send = enqueue(transport, { ...LONG, delay: '1h', tags: ['a'] })
     const { id, ...stored } = await send(undefined)
     expect(stored).toEqual({ action: 'created', status: 'scheduled', expectedStartAt: expect.any(String) })
     expect(await eventually(() => broker.find(id as TaskId).catch(() => undefined))).toMatchObject({
-      ...{ id, task: 'rig.long', input: { n: 1 }, status: 'scheduled', tags: ['a'], correlationId: 'order-7' },
+      ...{
+        id,
+        task: 'rig.long',
+        input: { n: 1 },
+        status: 'scheduled',
+        tags: ['a'],
+        correlationId: 'order-7',
+        traceContext: TRACE,
+      },
     })
   })
 

@@ -8,11 +8,13 @@ import {
   type EnqueueRequest,
   type Log,
   milliseconds,
+  type TraceContext,
 } from '@bullpen/contract'
 import {
   DEFAULT_KEPT_EVENTS,
   type EnqueuedTask,
   ProblemError,
+  readTraceContext,
   streamedEvent,
   type TaskTransport,
   type TransportEnqueue,
@@ -75,6 +77,11 @@ export interface RedisOptions {
   readonly idempotencyLife?: Duration
   /** An id that appears in the log lines of the tasks that the client enqueues. */
   readonly correlationId?: string
+  /**
+   * Returns the W3C Trace Context of the calling code, which is stored with each task and passed on to its handler. By default, a task has
+   * none.
+   */
+  readonly traceContext?: () => TraceContext | undefined
   /** Receives a line when Redis becomes unreachable, and another when it is reachable again. By default, nothing is logged. */
   readonly log?: Log
 }
@@ -119,7 +126,9 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     leads: false,
     ...admission,
   })
-  const plan = taskPlanner({ catalogue, now, correlationId: options.correlationId, idempotencyLifeS })
+  const { correlationId } = options
+  const traceContext = () => readTraceContext({ ...options.traceContext?.() })
+  const plan = taskPlanner({ catalogue, now, correlationId, traceContext, idempotencyLifeS })
   const blocked = createBlockedCallers(systemClock)
   const feeds = createEventFeeds({
     stream: (queue) => broker.events(queue),
@@ -238,10 +247,10 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     groups: groupTransport({
       ...{ broker, feeds, plan, once },
       queues: queuesWithEvents(catalogue),
-      planFollowUps: (settings) => planFollowUps(settings, { catalogue, correlationId: options.correlationId }),
+      planFollowUps: (settings) => planFollowUps(settings, { catalogue, correlationId, traceContext: traceContext() }),
     }),
 
-    runs: runTransport({ broker, catalogue, correlationId: options.correlationId, now, once }),
+    runs: runTransport({ broker, catalogue, correlationId, traceContext, now, once }),
 
     async close() {
       isClosed = true

@@ -1,6 +1,6 @@
 // Carries a client's calls about pipelines over Redis. The client plans a run in its own process, as the API does.
 import { randomBytes } from 'node:crypto'
-import type { Catalogue } from '@bullpen/contract'
+import type { Catalogue, TraceContext } from '@bullpen/contract'
 import { ID_RANDOM_BYTES, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
@@ -11,6 +11,8 @@ export interface RunTransportOptions {
   readonly broker: Pick<Broker, 'runs' | 'find'>
   readonly catalogue: Catalogue
   readonly correlationId: string | undefined
+  /** Returns the trace to which the calling code belongs. */
+  readonly traceContext: () => TraceContext | undefined
   /** Returns Redis's time, in ms since 1970. */
   readonly now: () => number
   /** Runs a call once, and converts its errors. */
@@ -21,7 +23,14 @@ export interface RunTransportOptions {
 const CALLER = `client:${process.pid}`
 const PAGE_SIZE = 200
 
-export function runTransport({ broker, catalogue, correlationId, now, once }: RunTransportOptions): RunTransport {
+export function runTransport({
+  broker,
+  catalogue,
+  correlationId,
+  traceContext,
+  now,
+  once,
+}: RunTransportOptions): RunTransport {
   const { runs } = broker
   const call =
     <T>(run: () => Promise<T>): Try<T> =>
@@ -37,7 +46,16 @@ export function runTransport({ broker, catalogue, correlationId, now, once }: Ru
     start: ({ id, pipeline, by = CALLER, input, ...settings }) =>
       call(async () => {
         const random = randomBytes(ID_RANDOM_BYTES)
-        const plan = { ...settings, id: runId(id), by, input, random, now: now(), correlationId }
+        const plan = {
+          ...settings,
+          id: runId(id),
+          by,
+          input,
+          random,
+          now: now(),
+          correlationId,
+          traceContext: traceContext(),
+        }
         return runView(await runs.start(planRun(catalogue.pipeline(pipeline), plan)), undefined, sha256)
       }),
 

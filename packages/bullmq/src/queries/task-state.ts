@@ -82,6 +82,7 @@ export function decodeState(
     meta: stored?.meta ?? {},
     tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
+    traceContext: stored?.traceContext,
     concurrencyKey: stored?.concurrencyKey,
     enqueuedAt: count(fields['timestamp']),
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,

@@ -114,6 +114,9 @@ export const isTask = shape<TaskView>({
   meta: recordOf(text),
   tags: listOf(text),
   correlationId: optional(text),
+  traceContext: optional(
+    shape<NonNullable<TaskView['traceContext']>>({ traceparent: text, tracestate: optional(text) }),
+  ),
   concurrencyKey: optional(text),
   enqueuedAt: time,
   dueAt: optional(time),

@@ -1,9 +1,11 @@
 // Defines what handlers receive and return, and how the compiler checks them against a catalogue.
+
 import { BullpenError } from '../errors/errors.ts'
 import type { CallOptions } from '../http/tasks/enqueue.ts'
 import type { Enqueued } from '../task/enqueued.ts'
 import type { TaskId } from '../task/task-id.ts'
 import type { TaskGroup } from '../task/task-record.ts'
+import type { TraceContext } from '../task/trace-context.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
 import type { Duration } from './duration.ts'
 import type { FollowUps } from './follow-ups/follow-up.ts'
@@ -52,6 +54,11 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly startedAt: Date
   /** Identifies the request that enqueued the task. Every log line includes it. Undefined if the caller did not pass one. */
   readonly correlationId: string | undefined
+  /**
+   * The trace that the task belongs to: the W3C Trace Context of the request that enqueued the task or, for a child task or a follow-up,
+   * its parent. Undefined if the caller did not pass one. Send its two fields as headers of your own requests.
+   */
+  readonly traceContext: TraceContext | undefined
   /** The group whose member this task is, and the member's number. Undefined if the task is not a member of a group. */
   readonly group: TaskGroup | undefined
   /**

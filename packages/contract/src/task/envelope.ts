@@ -68,6 +68,7 @@ export const envelopeSchema = z.object({
   events: z.int().positive().optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
+  traceContext: z.object({ traceparent: z.string(), tracestate: z.string().exactOptional() }).optional(),
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Absent if it is none of them. */
   depth: z.int().positive().optional(),
   concurrencyKey: z.string().optional(),

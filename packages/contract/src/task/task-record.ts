@@ -1,9 +1,11 @@
 // Defines the task record, which is a task's current state as the broker returns it.
+
 import type { AttemptRecord } from './attempt-record.ts'
 import type { FollowUpKind } from './follow-up.ts'
 import type { GroupId } from './group-id.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
+import type { TraceContext } from './trace-context.ts'
 
 export interface Progress {
   /** From 0 to 1. */
@@ -53,6 +55,8 @@ export interface TaskRecord {
   readonly meta: Readonly<Record<string, string>>
   readonly tags: readonly string[]
   readonly correlationId: string | undefined
+  /** The trace that the task belongs to. Absent if its caller did not pass one. */
+  readonly traceContext?: TraceContext | undefined
   readonly concurrencyKey: string | undefined
   readonly enqueuedAt: number
   /** When the task becomes ready. Present only while it is scheduled or retrying. */

@@ -11,6 +11,7 @@ import {
   type TaskContext,
   type TaskGroup,
   type TaskId,
+  type TraceContext,
 } from '@bullpen/contract'
 import { handlerLog } from '@bullpen/contract/internal'
 import { progressEvent } from '../events/event-bodies.ts'
@@ -122,6 +123,10 @@ export class Attempt implements TaskContext, StepStore {
 
   get correlationId(): string | undefined {
     return this.decoded.correlationId
+  }
+
+  get traceContext(): TraceContext | undefined {
+    return this.decoded.traceContext
   }
 
   get group(): TaskGroup | undefined {

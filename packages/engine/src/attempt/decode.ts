@@ -1,5 +1,5 @@
 // Decodes a fetched task: finds its definition and handler, reads the stored envelope, and parses the input.
-import { type RetryPolicy, type TaskDefinition, TaskError, type TaskGroup } from '@bullpen/contract'
+import { type RetryPolicy, type TaskDefinition, TaskError, type TaskGroup, type TraceContext } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -17,6 +17,7 @@ export interface DecodedTask {
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
+  readonly traceContext: TraceContext | undefined
   readonly group: TaskGroup | undefined
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. */
   readonly depth: number | undefined
@@ -66,6 +67,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
+    traceContext: envelope.traceContext,
     group: envelope.group as TaskGroup | undefined,
     depth: envelope.depth,
     run: envelope.run,

@@ -19,7 +19,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
   const { isolation, memoryLimitBytes } = task
   if (isolation === 'inline') throw new RangeError(`${task.name} is not isolated`)
   return async (attempt: Attempt): Promise<unknown> => {
-    const { id, fencingToken, meta, correlationId, group, heartbeat, log, progress } = attempt
+    const { id, fencingToken, meta, correlationId, traceContext, group, heartbeat, log, progress } = attempt
     const isolated = {
       isolation,
       module,
@@ -32,6 +32,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       enqueuedAt: attempt.enqueuedAt.getTime(),
       startedAt: attempt.startedAt.getTime(),
       correlationId,
+      traceContext,
       group,
       memoryLimitBytes,
     }

@@ -86,8 +86,8 @@ export class RegisteredTasks {
   }
 
   #origin(): FollowUpOrigin {
-    const { correlationId, apiKeyName } = this.#attempt
-    return { correlationId, apiKeyName, passesOnApiKey: apiKeyName !== undefined }
+    const { correlationId, traceContext, apiKeyName } = this.#attempt
+    return { correlationId, traceContext, apiKeyName, passesOnApiKey: apiKeyName !== undefined }
   }
 
   #tooMany(act: string, name: string, kind: string): BullpenError {

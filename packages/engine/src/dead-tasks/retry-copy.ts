@@ -25,7 +25,7 @@ export function retryCopy(
     now,
   }: { readonly id: TaskId; readonly queue: string; readonly edit?: InputEdit | undefined; readonly now: number },
 ): NewTask {
-  const { meta, tags, concurrencyKey, correlationId, priority, maxAttempts } = dead
+  const { meta, tags, concurrencyKey, correlationId, traceContext, priority, maxAttempts } = dead
   const call = {
     meta,
     priority,
@@ -34,6 +34,12 @@ export function retryCopy(
   }
   const input = edit === undefined ? dead.input : edit.input
   const version = edit === undefined ? dead.version : edit.version
-  const copy = newTask(definition, input, call, { id, enqueuedAt: now, correlationId, caller: { token: dead.id } })
+  const copy = newTask(definition, input, call, {
+    id,
+    enqueuedAt: now,
+    correlationId,
+    traceContext,
+    caller: { token: dead.id },
+  })
   return { ...copy, queue, version, maxAttempts, retryOf: dead.id }
 }

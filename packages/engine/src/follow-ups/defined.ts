@@ -21,7 +21,7 @@ import { checkFollowUp } from '../task/check-call.ts'
 const MAX_DEPTH = 32
 
 /** What a follow-up inherits from its task. `depth` is that of the task which is created. */
-export type FollowUpOrigin = Pick<Origin, 'correlationId' | 'apiKeyName' | 'passesOnApiKey' | 'depth'>
+export type FollowUpOrigin = Pick<Origin, 'correlationId' | 'traceContext' | 'apiKeyName' | 'passesOnApiKey' | 'depth'>
 
 /**
  * Returns the follow-ups of a task's definition for a failure and for any end, and then those of its call. Returns undefined if there are

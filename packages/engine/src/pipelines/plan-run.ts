@@ -6,6 +6,7 @@ import {
   type RunId,
   type RunSettingsOptions,
   type TaskId,
+  type TraceContext,
 } from '@bullpen/contract'
 import {
   createIncarnation,
@@ -35,11 +36,12 @@ export interface PlanRunOptions extends RunSettingsOptions {
   /** Milliseconds since 1970. */
   readonly now: number
   readonly correlationId: string | undefined
+  readonly traceContext?: TraceContext | undefined
 }
 
 /** @throws BullpenError `invalid_input`, `invalid_request` or `invalid_duration`. */
 export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptions): NewRun {
-  const { id, by, input, random, now, correlationId, totalTimeout, keep } = options
+  const { id, by, input, random, now, correlationId, traceContext, totalTimeout, keep } = options
   const { name, onError, maxErrors, ordered, takes: take, resultBatch, source, stages, reduction: reduce } = pipeline
   for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
   const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
@@ -63,7 +65,12 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
       reduce: reduce && { task: reduce.task.name, queue: reduce.task.queue, maxBytes: reduce.maxBytes },
     },
     tasks: tasksOf(pipeline).map((task) =>
-      newTask(task, inputs.has(task) ? input : undefined, {}, { id: NO_ID, enqueuedAt: now, correlationId }),
+      newTask(
+        task,
+        inputs.has(task) ? input : undefined,
+        {},
+        { id: NO_ID, enqueuedAt: now, correlationId, traceContext },
+      ),
     ),
   }
 }

@@ -8,6 +8,7 @@ import type {
   RegisteredOptions,
   TaskGroup,
   TaskId,
+  TraceContext,
 } from '@bullpen/contract'
 import type { Outcome } from './attempt-result.ts'
 import type { RegisteredKind, StepStore } from './steps.ts'
@@ -27,6 +28,7 @@ export interface IsolatedTask {
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
+  readonly traceContext: TraceContext | undefined
   readonly group: TaskGroup | undefined
   /** The limit for the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined

@@ -6,6 +6,7 @@ import {
   type QueueLimits,
   type TaskDefinition,
   type TaskId,
+  type TraceContext,
   type UniqueOptions,
 } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
@@ -17,6 +18,7 @@ export interface Origin {
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
   readonly correlationId: string | undefined
+  readonly traceContext?: TraceContext | undefined
   readonly caller?: Caller | undefined
   readonly idempotency?: Idempotency | undefined
   /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
@@ -70,6 +72,7 @@ export function bareTask(definition: TaskDefinition, input: unknown, call: CallO
     tags: call.tags,
     events: eventsOf(definition),
     correlationId: origin.correlationId,
+    traceContext: origin.traceContext,
     depth: origin.depth,
     concurrencyKey: call.concurrencyKey,
     unique: call.unique === undefined ? undefined : uniqueKeyOf(call.unique, call, totalMs),

@@ -1,6 +1,13 @@
 // Creates child tasks, which a handler enqueues. A child's id is derived from its parent's id, so that a retry of the parent does
 // not enqueue the same child twice.
-import { BullpenError, type Catalogue, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
+import {
+  BullpenError,
+  type Catalogue,
+  type ChildOptions,
+  type TaskDefinition,
+  type TaskId,
+  type TraceContext,
+} from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import { inheritedLimits } from '../admission/api-key-limits.ts'
 import { planFollowUps } from '../follow-ups/plan.ts'
@@ -11,6 +18,7 @@ import { newTask } from './new-task.ts'
 export interface Parent {
   readonly id: TaskId
   readonly correlationId: string | undefined
+  readonly traceContext?: TraceContext | undefined
   readonly fencingToken: number
   /** The name of the API key whose request enqueued the parent, or the parent's own parent, if it is known. */
   readonly apiKeyName: string | undefined
@@ -63,11 +71,27 @@ export function childTask(
   const id = childTaskId(parent.id, definition, childKey, sha256)
   // Only the attempts of this parent can have the child's id.
   const caller = { token: `${parent.fencingToken}` }
-  const { apiKeyName, correlationId } = parent
+  const { apiKeyName, correlationId, traceContext } = parent
   const limits = apiKeyName === undefined ? undefined : inheritedLimits(definition)
   // The child's own children may be counted although the child is not.
   const passesOnApiKey = apiKeyName !== undefined
-  const followUps = planFollowUps(call, { catalogue: definitions, correlationId, apiKeyName, passesOnApiKey })
-  const origin = { id, enqueuedAt: now, correlationId, caller, apiKeyName, passesOnApiKey, limits, followUps }
+  const followUps = planFollowUps(call, {
+    catalogue: definitions,
+    correlationId,
+    traceContext,
+    apiKeyName,
+    passesOnApiKey,
+  })
+  const origin = {
+    id,
+    enqueuedAt: now,
+    correlationId,
+    traceContext,
+    caller,
+    apiKeyName,
+    passesOnApiKey,
+    limits,
+    followUps,
+  }
   return newTask(definition, input, call, origin)
 }

@@ -26,6 +26,7 @@ export function storedEnvelope(task: EnvelopeSource, codec?: PayloadCodec): Enve
     ...(task.events !== undefined && { events: task.events }),
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
+    ...(task.traceContext !== undefined && { traceContext: task.traceContext }),
     ...(task.depth !== undefined && { depth: task.depth }),
     ...(task.concurrencyKey !== undefined && { concurrencyKey: task.concurrencyKey }),
     ...(keepsApiKey(task) && { apiKeyName: task.apiKeyName }),

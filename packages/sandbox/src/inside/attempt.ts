@@ -50,7 +50,7 @@ export class InnerAttempt implements StepStore {
 
   /** Returns the handler's context, a plain object of values and arrow functions that a handler can destructure. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
-    const { id, fencingToken, attempt, meta, correlationId, group, enqueuedAt, startedAt } = this.#task
+    const { id, fencingToken, attempt, meta, correlationId, traceContext, group, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
     return {
       id,
@@ -62,6 +62,7 @@ export class InnerAttempt implements StepStore {
       enqueuedAt: new Date(enqueuedAt),
       startedAt: new Date(startedAt),
       correlationId,
+      traceContext,
       group,
       signal,
       // A drain of the pool reaches an isolate through the attempt's own signal.

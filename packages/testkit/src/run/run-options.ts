@@ -1,5 +1,5 @@
 // The options for running one task.
-import type { CallOptions, Catalogue, Duration, Resources } from '@bullpen/contract'
+import type { CallOptions, Catalogue, Duration, Resources, TraceContext } from '@bullpen/contract'
 import type { Middleware } from '@bullpen/engine'
 import type { AsyncContext, Random, Timeouts } from '@bullpen/engine/internal'
 import type { FakeClock } from '../fake-clock.ts'
@@ -11,6 +11,7 @@ export interface RunTaskOptions<R extends Resources = object> {
   /** The caller's options: delay, timeouts, tags and meta. */
   readonly call?: CallOptions
   readonly correlationId?: string
+  readonly traceContext?: TraceContext
   /** Defaults to the definition's setting. */
   readonly maxAttempts?: number
   /**

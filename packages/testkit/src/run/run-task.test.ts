@@ -9,6 +9,7 @@ const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({
 const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
 const long = defineTask({ name: 'test.long', queue: 'q', timeout: '5m', grace: '10s', ...schemas })
 const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'process', ...schemas })
+const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
 const child = defineTask({ name: 'test.child', queue: 'q', ...schemas })
 
 /** Runs until its attempt is signalled. */
@@ -254,18 +255,27 @@ describe('a run records', () => {
   it('children, each once over all attempts, without running them', async () => {
     const run = await runTask(
       long,
-      async ({ enqueue, attempt, input }) => {
+      async ({ enqueue, attempt, input, log, traceContext }) => {
+        log.info({ ...traceContext }, 'part of a trace')
         for (const childKey of ['a', 'b']) await enqueue(child, { n: 1 }, { childKey, delay: '1m' })
         if (attempt === 1) throw new TaskError('busy', 'not now')
         return input
       },
       {},
-      { correlationId: 'c-1' },
+      { correlationId: 'c-1', traceContext: TRACE },
     )
     expect(run.status).toBe('completed')
+    expect(run.logs[0]?.fields).toMatchObject(TRACE)
     expect(run.children).toMatchObject([
-      { task: 'test.child', status: 'scheduled', input: { n: 1 }, correlationId: 'c-1', fencingToken: 0 },
-      { task: 'test.child', status: 'scheduled' },
+      {
+        task: 'test.child',
+        status: 'scheduled',
+        input: { n: 1 },
+        correlationId: 'c-1',
+        traceContext: TRACE,
+        fencingToken: 0,
+      },
+      { task: 'test.child', status: 'scheduled', traceContext: TRACE },
     ])
   })
 

@@ -253,7 +253,7 @@ export async function runOn<D extends TaskDefinition, R extends Resources>(
   }
 }
 
-type Caller = Pick<RunTaskOptions, 'maxAttempts' | 'call' | 'correlationId'>
+type Caller = Pick<RunTaskOptions, 'maxAttempts' | 'call' | 'correlationId' | 'traceContext'>
 
 function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller, now: number): NewTask {
   checkInput(definition, input)
@@ -261,6 +261,7 @@ function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller,
     id: createTaskId(definition.queue, now, new Uint8Array(ID_RANDOM_BYTES)),
     enqueuedAt: now,
     correlationId: options.correlationId,
+    traceContext: options.traceContext,
   })
   return options.maxAttempts === undefined ? task : { ...task, maxAttempts: options.maxAttempts }
 }

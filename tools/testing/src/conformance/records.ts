@@ -16,6 +16,7 @@ export function records(open: OpenBackend): void {
         { meta: { tenant: 'a' }, concurrencyKey: 'tenant-a', priority: 2, retry: { maxAttempts: 2 } },
       ),
       correlationId: 'c-1',
+      traceContext: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' },
       enqueuedAt: 1_700_000_000_000,
     })
     expect(await find(id)).toEqual({
@@ -32,6 +33,7 @@ export function records(open: OpenBackend): void {
       tags: [],
       meta: { tenant: 'a' },
       correlationId: 'c-1',
+      traceContext: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' },
       concurrencyKey: 'tenant-a',
       enqueuedAt: 1_700_000_000_000,
       dueAt: undefined,

@@ -234,12 +234,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     definition: D,
     input: InputOf<D>,
     call: CallOptions & FollowUps = {},
-    correlationId?: string,
+    origin: Partial<Pick<NewTask, 'correlationId' | 'traceContext'>> = {},
   ): NewTask => {
     const now = Date.now()
     const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
-    const followUps = planFollowUps(call, { catalogue, correlationId })
-    return newTask(definition, input, call, { id, enqueuedAt: now, correlationId, followUps })
+    const { correlationId, traceContext } = origin
+    const followUps = planFollowUps(call, { catalogue, correlationId, traceContext })
+    return newTask(definition, input, call, { id, enqueuedAt: now, correlationId, traceContext, followUps })
   }
   const find = async (id: TaskId): Promise<TaskRecord> => {
     const record = await broker.find(id)

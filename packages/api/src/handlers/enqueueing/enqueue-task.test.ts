@@ -9,6 +9,7 @@ import { catalogue, NOW, problemIn, testApi } from '../../api.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
+const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
 
 describe('an accepted task', () => {
   test('is answered with its id, the action, its status and links', async () => {
@@ -35,6 +36,7 @@ describe('an accepted task', () => {
         enqueuedAt: NOW,
         meta: undefined,
         correlationId: undefined,
+        traceContext: undefined,
         concurrencyKey: undefined,
         delayMs: undefined,
         timeoutMs: undefined,
@@ -51,17 +53,23 @@ describe('an accepted task', () => {
     expect(broker.enqueued[0]).toMatchObject({ apiKeyName: '0813ba6d', passesOnApiKey: true })
   })
 
-  test('may have follow-ups with options of their own, which inherit its correlation id and its API key', async () => {
+  test('may have follow-ups with options of their own, which inherit its correlation id, its trace and its API key', async () => {
     const { ask, broker } = await testApi()
     const payload = {
       ...SQUARE,
       onSuccess: [{ ...WELCOME, delay: '5s', tags: ['a'], onEnd: [SQUARE] }],
       onFailure: [WELCOME],
     }
-    const response = await ask({ method: 'POST', url: '/v1/tasks', payload, headers: { 'x-request-id': 'r-1' } })
+    const response = await ask({
+      method: 'POST',
+      url: '/v1/tasks',
+      payload,
+      headers: { 'x-request-id': 'r-1', ...TRACE },
+    })
     expect(response.statusCode).toBe(202)
-    const inherited = { correlationId: 'r-1', apiKeyName: '0813ba6d' }
+    const inherited = { correlationId: 'r-1', traceContext: TRACE, apiKeyName: '0813ba6d' }
     const nested = [{ on: 'end', task: { task: 'math.square', input: { n: 4 }, ...inherited } }]
+    expect(broker.enqueued[0]?.traceContext).toEqual(TRACE)
     expect(broker.enqueued[0]?.followUps).toMatchObject([
       { on: 'success', task: { task: 'email.welcome', delayMs: 5_000, tags: ['a'], followUps: nested, ...inherited } },
       { on: 'failure', task: { task: 'email.welcome', queue: 'mail', ...inherited } },

@@ -1,10 +1,11 @@
 // Plans the tasks that requests enqueue. A task gets its id here, before Redis is called.
-import type { EnqueueRequest, TaskId, WhenFull } from '@bullpen/contract'
+import type { EnqueueRequest, TaskId, TraceContext, WhenFull } from '@bullpen/contract'
 import {
   createTaskId,
   ID_RANDOM_BYTES,
   type IdempotencyKeyHeader,
   readIdempotencyKey,
+  readTraceContext,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
 import { countsApiKeys, newTask, planFollowUps } from '@bullpen/engine/internal'
@@ -16,6 +17,7 @@ import { callersId } from '../../http/request-id.ts'
 /** What all tasks of one request have in common. */
 export interface RequestOrigin {
   readonly correlationId: string | undefined
+  readonly traceContext: TraceContext | undefined
   /** The fingerprint of the API key. */
   readonly caller: string
   readonly apiKeyName: string | undefined
@@ -45,6 +47,7 @@ export interface PlannedTask {
 export function originOf(request: FastifyRequest): RequestOrigin {
   return {
     correlationId: callersId(request.headers),
+    traceContext: readTraceContext(request.headers),
     caller: request.keyFingerprint ?? '',
     apiKeyName: request.apiKeyName,
     idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']),
@@ -73,8 +76,8 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
     const { name: task, queue, queueSettings } = definition
     const { limits } = queueSettings
     const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
-    const { correlationId, apiKeyName } = origin
-    const followUps = planFollowUps(wanted, { catalogue, correlationId, apiKeyName, passesOnApiKey })
+    const { correlationId, traceContext, apiKeyName } = origin
+    const followUps = planFollowUps(wanted, { catalogue, correlationId, traceContext, apiKeyName, passesOnApiKey })
     const record = idempotency(wanted, queue, origin, index)
     let isScheduled = false
     return {
@@ -95,6 +98,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
           apiKeyName,
           passesOnApiKey,
           correlationId,
+          traceContext,
           followUps,
         })
         isScheduled = created.delayMs !== undefined

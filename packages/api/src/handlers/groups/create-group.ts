@@ -30,9 +30,9 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     const { id: given, tasks, seal = tasks !== undefined, by: name, ...settings } = body as CreateGroupRequest
     const id = given === undefined ? createGroupId(now(), randomBytes(ID_RANDOM_BYTES)) : groupId(given)
     const by = requesterOf(request, name)
-    const { correlationId, apiKeyName, idempotencyKey } = originOf(request)
+    const { correlationId, traceContext, apiKeyName, idempotencyKey } = originOf(request)
     if (idempotencyKey !== undefined) throw headerRefused('Idempotency-Key', EXPECTED_ID)
-    const followUps = planFollowUps(settings, { catalogue, correlationId, apiKeyName, passesOnApiKey })
+    const followUps = planFollowUps(settings, { catalogue, correlationId, traceContext, apiKeyName, passesOnApiKey })
     let group = await broker.groups.create(newGroup(id, settings, by, followUps))
     if (tasks !== undefined) {
       await addMembers(request, { id, tasks, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {

@@ -41,15 +41,16 @@ it('POST /v1/groups creates a group with its first members, and seals it', async
   expect(lines).toContainEqual(expect.objectContaining({ message: 'group created' }))
 })
 
-it('members are enqueued with their group, the request’s correlation id, and derived ids', async () => {
+it('members are enqueued with their group, the request’s correlation id and trace, and derived ids', async () => {
   const { send, broker, get } = await setup()
   await send('', { id, seal: false })
-  const added = await send(`/${id}/tasks`, { tasks: [square(3)] }, { 'x-request-id': 'c-1' })
+  const traceContext = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
+  const added = await send(`/${id}/tasks`, { tasks: [square(3)] }, { 'x-request-id': 'c-1', ...traceContext })
   expect(added.statusCode).toBe(202)
   const { start, count, ids } = added.json()
   expect({ start, count }).toEqual({ start: 0, count: 1 })
   await expect.poll(() => broker.enqueued).toHaveLength(1)
-  expect(broker.enqueued[0]).toMatchObject({ id: ids[0], group: { id, member: 0 }, correlationId: 'c-1' })
+  expect(broker.enqueued[0]).toMatchObject({ id: ids[0], group: { id, member: 0 }, correlationId: 'c-1', traceContext })
   expect((await get(`/v1/groups/${id}/results`)).json()).toMatchObject({
     results: [{ member: 0, id: ids[0], task: 'math.square', status: 'waiting' }],
   })

@@ -14,10 +14,10 @@ export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContex
     const { pipeline, input, id: given, by: name, ...settings } = body as StartRunRequest
     const id = given === undefined ? createRunId(now(), randomBytes(ID_RANDOM_BYTES)) : runId(given)
     const by = requesterOf(request, name)
-    const { correlationId } = originOf(request)
+    const { correlationId, traceContext } = originOf(request)
     const definition = catalogue.pipeline(pipeline)
     const random = randomBytes(ID_RANDOM_BYTES)
-    const plan = { ...settings, id, by, input, random, now: now(), correlationId }
+    const plan = { ...settings, id, by, input, random, now: now(), correlationId, traceContext }
     const run = await broker.runs.start(planRun(definition, plan))
     log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
     const view = runView(run, undefined, sha256)

@@ -60,7 +60,13 @@ const REQUEST_ID_HEADERS = [
   },
   {
     name: 'traceparent',
-    description: "A W3C Trace Context. Its trace id is used as the request's id if there is no X-Request-Id.",
+    description:
+      'The W3C Trace Context that the task belongs to. It is stored with the task and passed on to its handler, its child tasks and its ' +
+      "follow-ups. Its trace id is used as the request's id if there is no X-Request-Id.",
+  },
+  {
+    name: 'tracestate',
+    description: 'The tracestate that belongs to the traceparent, of at most 512 characters.',
   },
 ]
 

@@ -72,6 +72,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
     ['correlation', task.correlationId && plain(task.correlationId)],
+    ['trace', task.traceContext && plain(task.traceContext.traceparent)],
     ['input', value(task.input)],
     ['output', value(task.output)],
     ['error', error && plain(`${error.code}: ${error.message}`)],

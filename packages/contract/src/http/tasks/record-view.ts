@@ -26,6 +26,7 @@ export function taskView(record: TaskRecord): TaskView {
     meta: { ...record.meta },
     tags: [...record.tags],
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
+    ...(record.traceContext === undefined ? {} : { traceContext: record.traceContext }),
     ...(record.concurrencyKey === undefined ? {} : { concurrencyKey: record.concurrencyKey }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),

@@ -56,6 +56,10 @@ export const taskViewSchema = z
     meta: z.record(z.string(), z.string()),
     tags: z.array(z.string()),
     correlationId: z.string().optional(),
+    traceContext: z
+      .object({ traceparent: z.string(), tracestate: z.string().exactOptional() })
+      .optional()
+      .describe('The W3C Trace Context of the request that enqueued the task or its parent.'),
     concurrencyKey: z.string().optional().describe('The tenant or resource that the task belongs to.'),
     enqueuedAt: time,
     dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),

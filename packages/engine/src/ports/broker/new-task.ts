@@ -1,5 +1,5 @@
 // Defines a task that is about to be enqueued.
-import type { Backoff, OnConflict, QueueLimits, TaskGroup, TaskId } from '@bullpen/contract'
+import type { Backoff, OnConflict, QueueLimits, TaskGroup, TaskId, TraceContext } from '@bullpen/contract'
 import type { FollowUpKind } from '@bullpen/contract/internal'
 
 /**
@@ -91,6 +91,7 @@ export interface NewTask {
   /** About how many events the stream of the queue keeps. If omitted, the task has no events. */
   readonly events?: number | undefined
   readonly correlationId: string | undefined
+  readonly traceContext?: TraceContext | undefined
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Defaults to 0. */
   readonly depth?: number | undefined
   readonly concurrencyKey: string | undefined

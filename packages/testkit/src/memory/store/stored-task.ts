@@ -215,6 +215,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     meta: envelope.meta ?? {},
     tags: envelope.tags ?? [],
     correlationId: envelope.correlationId,
+    traceContext: envelope.traceContext,
     concurrencyKey: envelope.concurrencyKey,
     enqueuedAt,
     dueAt,

@@ -5,6 +5,8 @@ import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
 import { AFTER, after, long, NO_ENTRIES, openSetup, QUEUE, short } from '../setup.ts'
 
+const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
+
 /** One follow-up for each option. Their inputs tell them apart. */
 export const ONE_OF_EACH = {
   onSuccess: [followUp(after, { n: 1 })],
@@ -112,12 +114,13 @@ export function followUps(open: OpenBackend): void {
     expect(await followed(id)).toEqual([1, 2, 2, 2, 3, 3, 3, 3])
   })
 
-  it('a follow-up has its own options, the correlation id of its task, and follow-ups of its own', async () => {
+  it('a follow-up has its own options, the correlation id and trace of its task, and follow-ups of its own', async () => {
     const { create, enqueueTask, start, settled, followUpsOf } = await openFollowed(open)
     await start()
     const nested: readonly FollowUp[] = [followUp(long, { n: 7 }, { onEnd: [followUp(after, { n: 8 })] })]
     const more = { tags: ['a'], meta: { of: 'b' }, priority: 3, delay: '1h', onFailure: nested } as const
-    const id = await enqueueTask(create(long, {}, { onSuccess: [followUp(after, { n: 1 }, more)] }, 'request-1'))
+    const origin = { correlationId: 'request-1', traceContext: TRACE }
+    const id = await enqueueTask(create(long, {}, { onSuccess: [followUp(after, { n: 1 }, more)] }, origin))
     await settled(id)
     const [found] = await eventually(async () => {
       const all = await followUpsOf(id)
@@ -125,7 +128,7 @@ export function followUps(open: OpenBackend): void {
     })
     expect(found).toMatchObject({
       ...{ task: after.name, queue: AFTER, status: 'scheduled', input: { n: 1 }, tags: ['a'], meta: { of: 'b' } },
-      ...{ priority: 3, maxAttempts: 3, correlationId: 'request-1', followUpOf: id },
+      ...{ priority: 3, maxAttempts: 3, ...origin, followUpOf: id },
       followUps: [{ on: 'failure', task: long.name, queue: QUEUE }],
     })
     expect((found?.dueAt ?? 0) - (found?.enqueuedAt ?? 0)).toBe(3_600_000)
