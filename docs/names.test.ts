@@ -33,6 +33,7 @@ const FOREIGN_NAMES = {
   used_memory: "a field of Redis's INFO",
   stop_grace_period: 'a setting of Docker Compose',
   grafana_dashboard: 'a label of a config map',
+  rule_files: 'a setting of Prometheus',
   node_modules: 'a directory',
   worker_threads: 'a module of Node',
   retry_requested: 'the type of an event',
