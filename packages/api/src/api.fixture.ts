@@ -55,6 +55,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   const lines: LogLine[] = []
   const events: TaskEvent[] = []
   const observed: object[] = []
+  const timed: { readonly queue: string; readonly seconds: number }[] = []
   const closing = new AbortController()
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()
@@ -70,6 +71,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     rates: { take: () => undefined },
     apiKeyNames: ['shop'],
     emit: (event) => events.push(event),
+    enqueueTimed: (queue, seconds) => timed.push({ queue, seconds }),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },
     now: () => NOW,
     randomBytes,
@@ -98,6 +100,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     lines,
     events,
     observed,
+    timed,
     closing,
     blocked,
     streams,

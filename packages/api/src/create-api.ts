@@ -4,7 +4,7 @@
 // that the final numbers can be read, and because a scrape reads from Redis. The connections to Redis close last.
 
 import { randomBytes } from 'node:crypto'
-import { openBroker } from '@bullpen/bullmq'
+import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
@@ -109,7 +109,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     (each) => each.close(),
   )
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
-  reportQueues(telemetry, broker, catalogue)
+  reportQueues(telemetry, broker, catalogue, skew.now)
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()
   telemetry.onScrape(() => {
@@ -130,6 +130,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     rates: broker.rates,
     apiKeyNames: keyring.names,
     emit: telemetry.sink,
+    enqueueTimed: telemetry.enqueueTimed,
     log: logger,
     now: skew.now,
     randomBytes: createRandomPool(),
@@ -200,7 +201,8 @@ async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
 /**
  * Reports the whole fleet's queues. Every API process does this, so the numbers are available as long as any API process is up.
  */
-function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definitions }: Catalogue): void {
+function reportQueues(telemetry: Telemetry, broker: BullmqBroker, catalogue: Catalogue, now: () => number): void {
+  const { queues, definitions } = catalogue
   telemetry.onScrape(async () => {
     const up = await broker.ping().then(
       () => true,
@@ -208,12 +210,14 @@ function reportQueues(telemetry: Telemetry, broker: Broker, { queues, definition
     )
     telemetry.redisUp(up)
     if (!up) return
+    for (const queue of queues) telemetry.queueLimits(queue, broker.limitsOf(queue, catalogue.queue(queue).limits))
     await Promise.all([
       broker.groups.count().then(telemetry.unfinishedGroups),
       broker.runs.count().then(telemetry.unfinishedRuns),
       ...queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
-        broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals, Date.now())),
+        broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals, now())),
+        broker.head(queue).then((head) => telemetry.queueHead(queue, head, now())),
         broker.schedules.troubles(queue).then((counts) => telemetry.troubledSchedules(queue, counts)),
         reportHeldRetries(telemetry, broker, queue, definitions),
       ]),

@@ -281,6 +281,8 @@ function usedTelemetry(): Telemetry {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     const outbox = { entries: 3, oldestAt: 1_000 }
     telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2, outbox }, 3_500)
+    telemetry.queueHead('mail', { readyAt: 1_000, isPaused: true }, 3_500)
+    telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })
     telemetry.heldRetries('mail', 'mail.send', 12)
     telemetry.troubledSchedules('mail', { failing: 1, overlapping: 0, missed: 0 })
     telemetry.blockedRequests('mail', 3)
@@ -296,6 +298,7 @@ function usedTelemetry(): Telemetry {
     telemetry.clockSkew(-1_500)
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
+  telemetry.enqueueTimed('mail', 0.002)
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

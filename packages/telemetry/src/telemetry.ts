@@ -1,12 +1,14 @@
 // Collects the metrics of a process: counts events, reads gauges at each scrape, and renders both for Prometheus.
-import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
-import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
+import type { PoolState, SlotState } from '@bullpen/contract'
+import { POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { type EnqueueMetrics, enqueueMetrics } from './metrics/enqueue-metrics.ts'
 import { taskMetrics } from './metrics/event-metrics.ts'
 import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
 import { counter, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
+import { type QueueGauges, queueGauges } from './metrics/queue-gauges.ts'
 import { type ChangedRun, runMetrics } from './metrics/run-metrics.ts'
 
 /** A pool whose state is read at each scrape. */
@@ -20,32 +22,13 @@ export interface WatchedPool {
   slots(): readonly { readonly state: SlotState }[]
 }
 
-/** The totals of a queue that are published. */
-interface Totals {
-  readonly bytes: number
-  readonly unaccounted: number
-  readonly drift: number
-  /** `oldestAt` is in ms since 1970. */
-  readonly outbox: { readonly entries: number; readonly oldestAt: number | undefined }
-}
-
-export interface Telemetry {
+export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTimed'> {
   /** Counts and times events. A call takes less than a microsecond and never throws. */
   readonly sink: EventSink
   /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
   /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
   onScrape(read: () => Promise<void> | void): void
-  /**
-   * Sets the number of tasks in each status. Call it from {@link onScrape} at every scrape, because a gauge that has not been set
-   * is omitted from the scrape instead of showing an outdated value.
-   */
-  queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
-  /**
-   * Sets the gauges for the bytes, the counts and the outbox from the broker's totals. `now` is the current time in ms since 1970. Call
-   * it from {@link onScrape}.
-   */
-  queueTotals(queue: string, totals: Totals, now: number): void
   /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
   heldRetries(queue: string, task: string, count: number): void
   /** Sets how many of a queue's schedules are in each kind of trouble. Call it from {@link onScrape} at every scrape. */
@@ -96,14 +79,10 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const tasks = taskMetrics()
   const http = httpMetrics()
   const runs = runMetrics()
-  const queueTasks = gauge(registry, 'bullpen_queue_tasks')
-  const queueBytes = gauge(registry, 'bullpen_queue_bytes')
+  const queues = queueGauges(registry)
+  const enqueues = enqueueMetrics()
   const held = gauge(registry, 'bullpen_held_retries')
   const troubled = gauge(registry, 'bullpen_troubled_schedules')
-  const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
-  const repairs = gauge(registry, 'bullpen_index_repairs')
-  const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
-  const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
@@ -122,13 +101,14 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, queueBytes, held, troubled, unaccounted, repairs, blocked, unsafe]) each.reset()
-    for (const each of [outboxEntries, outboxOldest, eventStreams]) each.reset()
+    queues.reset()
+    for (const each of [held, troubled, blocked, unsafe, eventStreams]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    const texts = [await registry.metrics(), tasks.exposition(), runs.exposition(), http.exposition()]
+    const counted = [tasks, enqueues, runs, http].map((each) => each.exposition())
+    const texts = [await registry.metrics(), ...counted]
     return { contentType: registry.contentType, text: texts.join('\n') }
   }
   let scraping: ReturnType<typeof scrape> | undefined
@@ -139,20 +119,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     onScrape(read) {
       reads.push(read)
     },
-    queueTasks(queue, counts) {
-      for (const status of TASK_STATUSES) {
-        const count = counts[status]
-        if (count !== undefined) queueTasks.set({ queue, status }, count)
-      }
-    },
-    queueTotals(queue, totals, now) {
-      queueBytes.set({ queue }, totals.bytes)
-      unaccounted.set({ queue }, totals.unaccounted)
-      repairs.set({ queue }, totals.drift)
-      const { entries, oldestAt = now } = totals.outbox
-      outboxEntries.set({ queue }, entries)
-      outboxOldest.set({ queue }, Math.max(0, now - oldestAt) / 1_000)
-    },
+    ...queues.set,
+    enqueueTimed: enqueues.enqueueTimed,
     heldRetries(queue, task, count) {
       held.set({ queue, task }, count)
     },

@@ -18,6 +18,8 @@ export interface ApiContext {
   /** The names of the API's keys, which commands may limit. */
   readonly apiKeyNames: readonly string[]
   readonly emit: EventSink
+  /** Reports how long a request took to store a new task in this queue. */
+  readonly enqueueTimed: (queue: string, seconds: number) => void
   readonly log: Log
   /** Milliseconds since 1970. */
   readonly now: () => number

@@ -145,6 +145,7 @@ describe('a limit that a command has set', () => {
     await command({ action: 'limit', queue: 'rig', maxTasks: 5 })
     await eventually(() => isAccepted())
     await expect(broker.enqueue(aTask(limits))).resolves.toMatchObject({ action: 'created' })
+    expect(broker.limitsOf('rig', limits)).toMatchObject({ maxTasks: 5, maxBytes: expect.any(Number) })
     await expect(broker.enqueue(aTask(limits))).rejects.toMatchObject({ reached: { max: 5, found: 5 } })
     // A new process reads the limit before its first task.
     const other = await rigBroker({ redisUrl, namespace })

@@ -1,11 +1,12 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
-import type { GroupResult, Log, TaskId } from '@bullpen/contract'
+import type { GroupResult, Log, QueueLimits, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { DefinedEnqueueRate, EnqueueRates } from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
+import type { QueueHead } from '../queries/queue-head.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
 import type { RunChanged } from '../runs/run-deliveries.ts'
 
@@ -138,6 +139,14 @@ export interface BullmqBroker extends Broker {
    * @throws BullpenError `unsafe_redis`.
    */
   checkServer(): Promise<void>
+  /** Returns since when the task that starts next has been ready. Takes one or two round trips. @throws BullpenError `queue_not_found`. */
+  head(queue: string): Promise<QueueHead>
+  /**
+   * Returns the limits of a queue whose definition has the limits `defined`: those that a command has set replace them, and a share of
+   * Redis's memory limits the bytes of every queue without such a limit. If `admission` is 'open', nothing is limited. The result is
+   * up to 2 s old. Does not query Redis.
+   */
+  limitsOf(queue: string, defined: QueueLimits | undefined): QueueLimits
   /**
    * Returns how much memory Redis used when it was last read, at most 10 s ago. Returns undefined if that is unknown or if
    * `admission` is 'open'. In a cluster, returns the memory of the node with the least room. Does not query Redis.

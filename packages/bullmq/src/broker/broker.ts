@@ -29,6 +29,7 @@ import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
 import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
+import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
@@ -111,6 +112,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     boardJobs: async (page) => {
       const home = queues.of(page.queue)
       return call(() => readBoardJobs(redis, home, page))
+    },
+    head: async (queue) => {
+      const { keys } = queues.of(queue)
+      return call(() => readQueueHead(redis, keys))
     },
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {

@@ -12,6 +12,7 @@ import type { Admitted, StoredStrings } from '../internals/composition/add-job.t
 import { mayHaveRun } from '../redis/not-sent.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
+import type { BullmqBroker } from './broker-options.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 /**
@@ -44,7 +45,9 @@ export interface EnqueueingOptions {
   readonly onRefused: (refused: { readonly queue: string; readonly code: string }) => void
 }
 
-export interface Enqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
+export interface Enqueueing
+  extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'>,
+    Pick<BullmqBroker, 'limitsOf'> {
   /**
    * Checks whether these tasks could be enqueued now, without storing them. Takes one round trip for each queue that has limits, which
    * every queue has unless Redis does not report its memory. An API key's rate in a queue is not checked.
@@ -75,10 +78,14 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   /**
    * Returns the limits for an admitted task. Every queue has a maximum number of bytes, unless Redis does not report its memory.
    */
-  function limitsOf({ queue, limits: defined, apiKeyName, onlyExisting }: NewTask): QueueLimits | undefined {
-    const limits = admission.limitsOf(queue, defined, apiKeyName)
+  function limitsOfTask({ queue, limits, apiKeyName, onlyExisting }: NewTask): QueueLimits | undefined {
     // The limits are checked after everything that returns another task.
-    if (onlyExisting) return { ...limits, maxTasks: 0 }
+    if (onlyExisting) return { ...admission.limitsOf(queue, limits, apiKeyName), maxTasks: 0 }
+    return limitsOf(queue, limits, apiKeyName)
+  }
+
+  function limitsOf(queue: string, defined: QueueLimits | undefined, apiKeyName?: string): QueueLimits | undefined {
+    const limits = admission.limitsOf(queue, defined, apiKeyName)
     if (limits?.maxBytes !== undefined) return limits
     const maxBytes = memory?.maxBytesOf(queue)
     return maxBytes === undefined ? limits : { ...limits, maxBytes }
@@ -122,7 +129,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   function admitted(task: NewTask): Admitted {
     const start = starts?.expect(task)
     return {
-      limits: limitsOf(task),
+      limits: limitsOfTask(task),
       expectedStartAt: start?.at,
       onNotStored: start?.withdraw,
       noRoom: task.idempotency === undefined ? undefined : records?.refusal(task.queue),
@@ -148,6 +155,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
 
   return {
     enqueue,
+    limitsOf: (queue, defined) => limitsOf(queue, defined) ?? {},
 
     async enqueueBulk(tasks) {
       // The first task loads what all tasks need. If all were sent at once, each would read the queue's settings, and each would
@@ -187,7 +195,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
           throw error
         }
         const [first] = ofQueue
-        const limits = first && limitsOf(first.task)
+        const limits = first && limitsOfTask(first.task)
         if (limits !== undefined)
           await withCommandTimeout(
             assertRoom(redis, keys, { queue, limits, bytes, tasks: ofQueue.map(({ task }) => task) }),

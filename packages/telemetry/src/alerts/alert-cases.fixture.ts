@@ -27,6 +27,13 @@ const slots = (busy: string, all: string): Series => ({
   'bullpen_pool_slots_busy{queue="mail"}': busy,
   'bullpen_pool_slots{queue="mail"}': all,
 })
+const limit = (tasks: string): Series => ({ 'bullpen_queue_limit_tasks{queue="mail"}': tasks })
+/** All enqueues take between `from` and `to` seconds, which are bounds of the histogram's buckets. */
+const enqueueSeconds = (from: string, to: string): Series => ({
+  [`bullpen_enqueue_duration_seconds_bucket{queue="mail", le="${from}"}`]: '0x40',
+  [`bullpen_enqueue_duration_seconds_bucket{queue="mail", le="${to}"}`]: '0+100x40',
+  'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="+Inf"}': '0+100x40',
+})
 const STARTED = 'bullpen_attempts_started_total{queue="mail", task="receipt.send"}'
 const FAILED = 'bullpen_attempt_failures_total{queue="mail", task="receipt.send", reason="declared"}'
 const ENDED = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_SUCCESS"}'
@@ -43,10 +50,100 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         at: '12m',
       },
       'every slot is busy': { series: { ...waiting('5x30'), ...slots('4x30', '4x30') }, at: '12m' },
+      'the queue is paused': {
+        series: { ...waiting('5x30'), ...slots('0x30', '4x30'), 'bullpen_queue_paused{queue="mail"}': '1x30' },
+        at: '12m',
+      },
+      'workers do not keep up, and producers are slowed down': {
+        series: { ...waiting('90x40'), ...enqueueSeconds('1', '2.5'), ...slots('3x40', '4x40'), [STARTED]: '0+10x40' },
+        at: '12m',
+      },
       'no task is waiting': { series: { ...waiting('0x30'), ...slots('0x30', '4x30') }, at: '12m' },
       'tasks have been waiting for three minutes': {
         series: { ...waiting('0x9 5x20'), ...slots('0x30', '4x30') },
         at: '12m',
+      },
+    },
+  },
+  // The backlog grows and enqueueing is slow: backpressure. If only the backlog grows, the queue is stuck.
+  BullpenBackpressure: {
+    fires: {
+      series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5'), [STARTED]: '0+10x40' },
+      at: '12m',
+      labels: MAIL,
+    },
+    quiet: {
+      'only the backlog grows': {
+        series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('0.001', '0.005'), [STARTED]: '0+10x40' },
+        at: '12m',
+      },
+      'enqueueing is slow, but the queue is not full': {
+        series: { ...waiting('5x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5'), [STARTED]: '0+10x40' },
+        at: '12m',
+      },
+      'the queue is stuck': {
+        series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5'), [STARTED]: '7x40' },
+        at: '12m',
+      },
+      'an API key has reached its rate': {
+        series: {
+          'bullpen_tasks_refused_total{queue="mail", task="receipt.send", limit="enqueueRate", action="rejected"}':
+            '0+9x40',
+          [STARTED]: '0+10x40',
+        },
+        at: '12m',
+      },
+    },
+  },
+  BullpenQueueNearlyFull: {
+    fires: {
+      series: {
+        ...waiting('10x10'),
+        ...limit('100x10'),
+        'bullpen_queue_bytes{queue="mail"}': '81x10',
+        'bullpen_queue_limit_bytes{queue="mail"}': '100x10',
+      },
+      at: '6m',
+      labels: MAIL,
+    },
+    quiet: { 'three quarters are used': { series: { ...waiting('75x10'), ...limit('100x10') }, at: '6m' } },
+  },
+  BullpenEnqueueSlow: {
+    fires: { series: { ...waiting('5x40'), ...enqueueSeconds('1', '2.5') }, at: '12m', labels: MAIL },
+    quiet: {
+      'the queue is full': {
+        series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5') },
+        at: '12m',
+      },
+      'enqueueing takes milliseconds': { series: enqueueSeconds('0.001', '0.005'), at: '12m' },
+    },
+  },
+  BullpenOldestTaskWaits: {
+    fires: { series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10' }, at: '6m', labels: MAIL },
+    quiet: {
+      'each task waits for four minutes': {
+        series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '240x10' },
+        at: '6m',
+      },
+      'the queue is paused': {
+        series: {
+          'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10',
+          'bullpen_queue_paused{queue="mail"}': '1x10',
+        },
+        at: '6m',
+      },
+    },
+  },
+  BullpenQueuePaused: {
+    fires: {
+      series: { ...waiting('5x70'), 'bullpen_queue_paused{queue="mail"}': '1x70' },
+      at: '61m',
+      labels: MAIL,
+    },
+    quiet: {
+      'no task is waiting': {
+        series: { ...waiting('0x70'), 'bullpen_queue_paused{queue="mail"}': '1x70' },
+        at: '61m',
       },
     },
   },

@@ -68,7 +68,10 @@ describe('the runbooks', () => {
     expect(linked.toSorted()).toEqual(pages.toSorted())
     for (const page of pages) {
       for (const [name] of committed(`${RUNBOOKS}/${page}`).matchAll(/(?<=`)Bullpen[A-Z]\w+(?=`)/g)) {
-        expect(ALERTS, `${page} names ${name}`).toContainEqual(expect.objectContaining({ name, runbook: page }))
+        expect(
+          ALERTS.map((rule) => rule.name),
+          `${page} names ${name}`,
+        ).toContain(name)
       }
     }
   })

@@ -10,6 +10,7 @@ const RATE = '$__rate_interval'
 /** Both ends of the scale need attention, because a saturated pool delays tasks and an idle one costs money. */
 const IDLE_BELOW = 0.1
 const SATURATED_ABOVE = 0.9
+const NEARLY_FULL_ABOVE = 0.8
 
 export const overview = dashboard({
   uid: 'bullpen-overview',
@@ -51,6 +52,57 @@ export const overview = dashboard({
               '{{queue}} {{status}}',
             ),
           ],
+        },
+        {
+          title: 'Oldest waiting task',
+          description:
+            'How long the task that starts next has been waiting, by queue. If this time grows, the queue is stuck or its workers do not keep up. Runbook: docs/runbook/backlog-grows.md.',
+          unit: 's',
+          queries: [query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
+        },
+        {
+          title: 'Limits used',
+          description:
+            "The share of the queue's maxTasks and maxBytes that is used. At 100%, new tasks are blocked, rejected or dropped. Runbook: docs/runbook/producers-slowed.md.",
+          unit: 'percentunit',
+          thresholds: [
+            { from: 0, colour: 'green' },
+            { from: NEARLY_FULL_ABOVE, colour: 'red' },
+          ],
+          queries: [
+            query(
+              `max by (queue) (sum without (status) (bullpen_queue_tasks{${OF_QUEUE}, status=~"waiting|scheduled|retrying"})) / max by (queue) (bullpen_queue_limit_tasks{${OF_QUEUE}})`,
+              '{{queue}} tasks',
+            ),
+            query(
+              `max by (queue) (bullpen_queue_bytes{${OF_QUEUE}}) / max by (queue) (bullpen_queue_limit_bytes{${OF_QUEUE}})`,
+              '{{queue}} bytes',
+            ),
+          ],
+        },
+        {
+          title: 'Time to enqueue, p99',
+          description:
+            'Time until Redis has accepted the task of a request, by queue. If the backlog grows as well, producers are slowed down (docs/runbook/producers-slowed.md). If it does not, the API or Redis is slow (docs/runbook/enqueue-slow.md).',
+          unit: 's',
+          queries: [
+            query(
+              `histogram_quantile(0.99, sum by (le, queue) (rate(bullpen_enqueue_duration_seconds_bucket{${OF_QUEUE}}[${RATE}])))`,
+              '{{queue}}',
+            ),
+          ],
+        },
+        {
+          title: 'Blocked requests',
+          description: 'Requests that are waiting for room in a full queue.',
+          unit: 'short',
+          queries: [query(`sum by (queue) (bullpen_blocked_requests{${OF_QUEUE}})`, '{{queue}}')],
+        },
+        {
+          title: 'Paused queues',
+          description: 'Queues that a command has paused. Their tasks wait until "bullpen resume --queue Q".',
+          unit: 'short',
+          queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
         },
         {
           title: 'Bytes of unfinished tasks',

@@ -51,6 +51,13 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Tasks that Redis has accepted from this process.',
   },
+  bullpen_enqueue_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: 'Time from the arrival of a request at this process until Redis has accepted its task, including the time that the request waited for room in the queue. Only new tasks that requests have stored are counted.',
+    buckets: REQUEST_SECONDS,
+  },
   bullpen_tasks_refused_total: {
     type: 'counter',
     unit: 'tasks',
@@ -190,6 +197,30 @@ export const METRICS = {
     unit: 'bytes',
     labels: ['queue'],
     help: "Bytes that the queue's unfinished tasks take: the stored string of each task, plus 512. The queue's maxBytes limits this number. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
+  bullpen_queue_limit_tasks: {
+    type: 'gauge',
+    unit: 'tasks',
+    labels: ['queue'],
+    help: "The queue's maxTasks: new tasks are refused if this number of tasks are waiting, scheduled or retrying. Missing if there is no such limit. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
+  bullpen_queue_limit_bytes: {
+    type: 'gauge',
+    unit: 'bytes',
+    labels: ['queue'],
+    help: "The queue's maxBytes, which limits bullpen_queue_bytes. Missing if there is no such limit. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
+  bullpen_queue_oldest_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: 'How long the waiting task that starts next has been ready, or 0 if no task is waiting. Without priorities, this task is the oldest. A task that has been started before counts from its last start. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_queue_paused: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['queue'],
+    help: '1 if a command has paused the queue, otherwise 0. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_outbox_entries: {
     type: 'gauge',

@@ -26,7 +26,7 @@ import type { Call } from '../../http/routes/route.ts'
 import { listedTaskError } from '../../http/schemas.ts'
 import { countRefused, keepToRate } from './enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
-import { refuse, storeTask } from './store-task.ts'
+import { refuse, reportStored, storeTask } from './store-task.ts'
 
 /** A task that can be stored. */
 interface Valid {
@@ -57,10 +57,9 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
   }
 
   function accepted(planned: PlannedTask, enqueued: Enqueued): BulkResult {
-    const { queue, task } = planned
     const { id, action, replayed } = enqueued
     const isNew = isStored(action) && replayed === undefined
-    if (isNew) emit({ event: 'task.enqueued', queue, task, id })
+    if (isNew) reportStored(context, planned, id)
     const status = isNew ? planned.status() : (replayed ?? enqueued).status
     const result = { id, action, status, ...optionalTime('expectedStartAt', enqueued.expectedStartAt) }
     return replayed === undefined ? result : { ...result, replayed: true }

@@ -13,7 +13,7 @@ const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902
 
 describe('an accepted task', () => {
   test('is answered with its id, the action, its status and links', async () => {
-    const { post, broker, events } = await testApi()
+    const { post, broker, events, timed } = await testApi()
     const answer = await post(SQUARE)
     expect(answer.statusCode).toBe(202)
     const { id, action, status, links } = answer.json<Accepted>()
@@ -43,6 +43,7 @@ describe('an accepted task', () => {
       },
     ])
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
+    expect(timed).toEqual([{ queue: 'cpu', seconds: expect.any(Number) }])
   })
 
   test('passes its API key on to its child tasks if any queue counts the tasks of API keys', async () => {

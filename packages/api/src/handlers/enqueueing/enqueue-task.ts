@@ -16,7 +16,7 @@ import { secondsToWait, type WaitQuery, waitForEnd } from '../../http/wait.ts'
 import { linkedTaskView } from '../../views/linked-task-view.ts'
 import { keepToRate } from './enqueue-rate.ts'
 import { originOf, taskPlanner } from './planned-task.ts'
-import { storeTask } from './store-task.ts'
+import { reportStored, storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {
   /** What happens to the task if the caller disconnects during the wait. */
@@ -61,7 +61,7 @@ export function enqueueTask(context: ApiContext) {
     }
     const { id, action, replayed } = stored
     const isNew = isStored(action) && replayed === undefined
-    if (isNew) emit({ event: 'task.enqueued', queue, task, id })
+    if (isNew) reportStored(context, planned, id)
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')

@@ -28,6 +28,8 @@ export interface PlannedTask {
   readonly id: TaskId
   readonly queue: string
   readonly task: string
+  /** When the request was planned, on the monotonic clock. */
+  readonly plannedAt: number
   /** The name of the request's API key. */
   readonly apiKeyName: string | undefined
   readonly idempotency: Idempotency | undefined
@@ -84,6 +86,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       id,
       queue,
       task,
+      plannedAt: performance.now(),
       apiKeyName: origin.apiKeyName,
       idempotency: record,
       whenFull: wanted.whenFull ?? queueSettings.whenFull,

@@ -1,5 +1,12 @@
 // Stores a request's task. If the queue is full, the request's policy or else the queue's policy decides what happens.
-import { BullpenError, type Enqueued, EnqueueRateError, milliseconds, QueueFullError } from '@bullpen/contract'
+import {
+  BullpenError,
+  type Enqueued,
+  EnqueueRateError,
+  milliseconds,
+  QueueFullError,
+  type TaskId,
+} from '@bullpen/contract'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../../http/abort-on-first.ts'
 import type { ApiContext } from '../../http/context.ts'
@@ -35,6 +42,13 @@ export async function storeTask(
     refuse(context, planned, error)
     return undefined
   }
+}
+
+/** Counts a new task that has been stored, and how long that took. `id` differs from the planned one for members of groups. */
+export function reportStored({ emit, enqueueTimed }: ApiContext, planned: PlannedTask, id: TaskId): void {
+  const { queue, task, plannedAt } = planned
+  emit({ event: 'task.enqueued', queue, task, id })
+  enqueueTimed(queue, (performance.now() - plannedAt) / 1_000)
 }
 
 /** Counts a task for which there is no room. Returns if the task is dropped, and throws the error if it is rejected. */

@@ -16,6 +16,7 @@ import type { ApiContext } from '../../http/context.ts'
 import { listedTaskError } from '../../http/schemas.ts'
 import { countRefused, keepToRate } from '../enqueueing/enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from '../enqueueing/planned-task.ts'
+import { reportStored } from '../enqueueing/store-task.ts'
 
 export interface MembersOfRequest {
   readonly id: GroupId
@@ -68,8 +69,7 @@ export function memberAdder(context: ApiContext, taskSchema: z.ZodType) {
       throw isOfMember ? errorAt(error, '/tasks') : error
     })
     added.ids.forEach((taskId, i) => {
-      const { queue, task } = planned[i] as PlannedTask
-      emit({ event: 'task.enqueued', queue, task, id: taskId })
+      reportStored(context, planned[i] as PlannedTask, taskId)
     })
     return added
   }

@@ -1,22 +1,84 @@
-// Defines the alerts about queues: their backlog, their schedules, their outbox and their counts.
+// Defines the alerts about queues: their backlog, their limits, their schedules, their outbox and their counts.
+//
+// A backlog alone does not say what is wrong. If producers are slowed down as well, the workers do not keep up (backpressure). If tasks
+// wait and none starts although producers are not slowed down, the workers are stalled (stuck).
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, on, sum } from '../expressions.ts'
+import { growth, largest, on, rate, sum } from '../expressions.ts'
 
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', 'queue')
 const BUSY = sum('bullpen_pool_slots_busy', 'queue')
 const SLOTS = sum('bullpen_pool_slots', 'queue')
+const STARTED = growth('bullpen_attempts_started_total', '5m', 'queue')
+const PAUSED = `${largest('bullpen_queue_paused', 'queue')} == 1`
+
+const UNSTARTED = largest('sum without (status) (bullpen_queue_tasks{status=~"waiting|scheduled|retrying"})', 'queue')
+const NEARLY_FULL = `${UNSTARTED} / ${largest('bullpen_queue_limit_tasks', 'queue')} > 0.8
+or ${largest('bullpen_queue_bytes', 'queue')} / ${largest('bullpen_queue_limit_bytes', 'queue')} > 0.8`
+
+const ENQUEUE_SLOW = `histogram_quantile(0.99, ${rate('bullpen_enqueue_duration_seconds_bucket', '5m', 'queue', 'le')}) > 1`
+const REFUSED = `${growth('bullpen_tasks_refused_total{limit=~"maxTasks|maxBytes|maxAge"}', '5m', 'queue')} > 0`
 
 export const QUEUE_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenQueueStuck',
     // If every slot is busy, the queue is not stuck but saturated, for example with tasks that take an hour.
     expr: `${WAITING} > 0
-unless ${on('queue')} ${growth('bullpen_attempts_started_total', '5m', 'queue')} > 0
+unless ${on('queue')} ${STARTED} > 0
+unless ${on('queue')} ${PAUSED}
 unless ${on('queue')} ${BUSY} == ${SLOTS} > 0`,
     for: '5m',
     severity: 'critical',
     summary:
       'Tasks of the queue {{ $labels.queue }} are waiting, but none has started for 5 minutes although slots are free',
+    runbook: 'nothing-is-running.md',
+  }),
+  alert({
+    name: 'BullpenBackpressure',
+    // Callers are blocked or refused only while the queue is full.
+    expr: `(
+  ${sum('bullpen_blocked_requests', 'queue')} > 0
+  or ${REFUSED}
+  or (${ENQUEUE_SLOW} and ${on('queue')} (${NEARLY_FULL}))
+)
+and ${on('queue')} ${STARTED} > 0`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Producers of the queue {{ $labels.queue }} are blocked or refused, because workers do not keep up',
+    runbook: 'producers-slowed.md',
+  }),
+  alert({
+    name: 'BullpenQueueNearlyFull',
+    expr: NEARLY_FULL,
+    for: '5m',
+    severity: 'warning',
+    summary: 'The queue {{ $labels.queue }} has used more than 80% of its limit',
+    runbook: 'producers-slowed.md',
+  }),
+  alert({
+    name: 'BullpenEnqueueSlow',
+    expr: `${ENQUEUE_SLOW}
+unless ${on('queue')} (${NEARLY_FULL})`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Enqueueing in {{ $labels.queue }} takes more than a second at p99, although the queue is not full',
+    runbook: 'enqueue-slow.md',
+  }),
+  alert({
+    name: 'BullpenOldestTaskWaits',
+    expr: `${largest('bullpen_queue_oldest_seconds', 'queue')} > 300
+unless ${on('queue')} ${PAUSED}`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'The next task of the queue {{ $labels.queue }} has been waiting for more than 5 minutes',
+    runbook: 'backlog-grows.md',
+  }),
+  alert({
+    name: 'BullpenQueuePaused',
+    expr: `${WAITING} > 0
+and ${on('queue')} ${PAUSED}`,
+    for: '1h',
+    severity: 'info',
+    summary: 'The queue {{ $labels.queue }} has been paused for an hour, and tasks are waiting',
     runbook: 'nothing-is-running.md',
   }),
   alert({

@@ -1,0 +1,43 @@
+// What is read of a queue's head.
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../keys.ts'
+import { setup, short } from '../setup.fixture.ts'
+
+function client(): Redis {
+  const redis = new Redis(inject('redisUrl'))
+  onTestFinished(() => redis.disconnect())
+  return redis
+}
+
+it('the oldest waiting task counts from the moment when it was ready, and a paused queue is seen as paused', async () => {
+  const { broker, enqueue, namespace } = await setup()
+  const redis = client()
+  const keys = queueKeys(namespace, 'rig')
+  expect(await broker.head('rig')).toEqual({ readyAt: undefined, isPaused: false })
+  const first = await enqueue(short)
+  await enqueue(short)
+  const enqueuedAt = Number(await redis.hget(keys.job(first), 'timestamp'))
+  expect(await broker.head('rig')).toEqual({ readyAt: enqueuedAt, isPaused: false })
+  await redis.hset(keys.meta, 'paused', '1')
+  expect(await broker.head('rig')).toEqual({ readyAt: enqueuedAt, isPaused: true })
+  await redis.hset(keys.job(first), 'opts', '{"delay":5000}')
+  expect(await broker.head('rig')).toMatchObject({ readyAt: enqueuedAt + 5_000 })
+  await redis.hset(keys.job(first), 'processedOn', 7)
+  expect(await broker.head('rig')).toMatchObject({ readyAt: 7 })
+})
+
+it('a task with a priority is the head only if no other task is waiting', async () => {
+  const { broker, enqueue, namespace, startPool } = await setup()
+  const redis = client()
+  const keys = queueKeys(namespace, 'rig')
+  const urgent = await enqueue(short, { priority: 1 })
+  await redis.hset(keys.job(urgent), 'timestamp', 5)
+  expect(await broker.head('rig')).toMatchObject({ readyAt: 5 })
+  const plain = await enqueue(short)
+  await redis.hset(keys.job(plain), 'timestamp', 9)
+  expect(await broker.head('rig')).toMatchObject({ readyAt: 9 })
+  await startPool()
+  await eventually(async () => (await broker.head('rig')).readyAt === undefined)
+})

@@ -1,0 +1,77 @@
+// The gauges of queues, which every API process reads at each scrape for the whole fleet.
+import type { QueueLimits, TaskStatus } from '@bullpen/contract'
+import { TASK_STATUSES } from '@bullpen/contract/internal'
+import type { Registry } from 'prom-client'
+import { gauge } from './instruments.ts'
+
+/** The totals of a queue that are published. */
+interface Totals {
+  readonly bytes: number
+  readonly unaccounted: number
+  readonly drift: number
+  /** `oldestAt` is in ms since 1970. */
+  readonly outbox: { readonly entries: number; readonly oldestAt: number | undefined }
+}
+
+/** Call each method from `onScrape` at every scrape, because a gauge that has not been set is omitted instead of shown as it was. */
+export interface QueueGauges {
+  /** Sets the number of tasks in each status. */
+  queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
+  /** Sets the gauges for the bytes, the counts and the outbox from the broker's totals. `now` is the current time in ms since 1970. */
+  queueTotals(queue: string, totals: Totals, now: number): void
+  /**
+   * Sets how long the task that starts next has been ready, and whether the queue is paused. `readyAt` and `now` are in ms since 1970,
+   * by the same clock. `readyAt` is undefined if no task is waiting.
+   */
+  queueHead(
+    queue: string,
+    head: { readonly readyAt: number | undefined; readonly isPaused: boolean },
+    now: number,
+  ): void
+  /** Sets the queue's limits. The gauges of limits that do not apply are omitted. */
+  queueLimits(queue: string, limits: QueueLimits): void
+}
+
+/** Also returns `reset`, which removes all values before a scrape. */
+export function queueGauges(registry: Registry): { readonly set: QueueGauges; reset(): void } {
+  const tasks = gauge(registry, 'bullpen_queue_tasks')
+  const bytes = gauge(registry, 'bullpen_queue_bytes')
+  const maxTasks = gauge(registry, 'bullpen_queue_limit_tasks')
+  const maxBytes = gauge(registry, 'bullpen_queue_limit_bytes')
+  const oldest = gauge(registry, 'bullpen_queue_oldest_seconds')
+  const paused = gauge(registry, 'bullpen_queue_paused')
+  const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
+  const repairs = gauge(registry, 'bullpen_index_repairs')
+  const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
+  const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
+  const all = [tasks, bytes, maxTasks, maxBytes, oldest, paused, unaccounted, repairs, outboxEntries, outboxOldest]
+  return {
+    reset: () => {
+      for (const each of all) each.reset()
+    },
+    set: {
+      queueTasks(queue, counts) {
+        for (const status of TASK_STATUSES) {
+          const count = counts[status]
+          if (count !== undefined) tasks.set({ queue, status }, count)
+        }
+      },
+      queueTotals(queue, totals, now) {
+        bytes.set({ queue }, totals.bytes)
+        unaccounted.set({ queue }, totals.unaccounted)
+        repairs.set({ queue }, totals.drift)
+        const { entries, oldestAt = now } = totals.outbox
+        outboxEntries.set({ queue }, entries)
+        outboxOldest.set({ queue }, Math.max(0, now - oldestAt) / 1_000)
+      },
+      queueHead(queue, { readyAt = Number.POSITIVE_INFINITY, isPaused }, now) {
+        oldest.set({ queue }, Math.max(0, now - readyAt) / 1_000)
+        paused.set({ queue }, isPaused ? 1 : 0)
+      },
+      queueLimits(queue, limits) {
+        if (limits.maxTasks !== undefined) maxTasks.set({ queue }, limits.maxTasks)
+        if (limits.maxBytes !== undefined) maxBytes.set({ queue }, limits.maxBytes)
+      },
+    },
+  }
+}
