@@ -1,5 +1,4 @@
 // A Redis that has used all of its memory: what is running can end, and nothing is added.
-import { once } from 'node:events'
 import { defineCatalogue, followUp } from '@bullpen/contract'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
@@ -16,7 +15,7 @@ import { long, setup, short } from './setup.fixture.ts'
 
 const catalogue = defineCatalogue(short, long)
 
-async function fullRedis() {
+async function fullRedis({ leads = true }: { readonly leads?: boolean } = {}) {
   const server = await privateRedis()
   await server.start()
   const redis = new Redis(server.url)
@@ -25,7 +24,8 @@ async function fullRedis() {
   const stage = await setup({
     redisUrl: server.url,
     concurrency: 2,
-    locks: { lockMs: 2_000, renewalMs: 100 },
+    leads,
+    locks: { lockMs: 30_000, renewalMs: 100 },
     handle: ({ input, signal }) =>
       new Promise((resolve, reject) => {
         running.push(() => resolve(input))
@@ -46,14 +46,16 @@ async function fullRedis() {
 }
 
 it('a task is refused with redis_full, and no part of it is stored', async () => {
-  const { enqueue, fill, redis, keys } = await fullRedis()
+  // A leader would store keys of its own at any time.
+  const { enqueue, fill, redis, keys } = await fullRedis({ leads: false })
   await enqueue(short)
   await fill()
-  const before = [await redis.dbsize(), await redis.hgetall(keys.totals), await redis.llen(keys.wait)]
+  const stored = async () => [(await redis.keys(`${keys.base}*`)).toSorted(), await redis.hgetall(keys.totals)]
+  const before = await stored()
   for (const given of [{}, { delayMs: 60_000 }, { tags: ['a'], expiresAt: Date.now() + 60_000 }]) {
     await expect(enqueue(long, given)).rejects.toMatchObject({ code: 'redis_full' })
   }
-  expect([await redis.dbsize(), await redis.hgetall(keys.totals), await redis.llen(keys.wait)]).toEqual(before)
+  expect(await stored()).toEqual(before)
 })
 
 it('locks are renewed, and a task that was running ends and the next one is fetched', async () => {
@@ -81,9 +83,9 @@ it('a follow-up is enqueued, because its entry takes as much memory', async () =
   await eventually(async () => (await redis.exists(keys.outbox)) === 0)
 })
 
-const LOCK_MS = 400
+const LOCK_MS = 30_000
 
-it('a team’s own Worker that is attached renews its locks, and ends a task that takes longer than a lock lasts', async () => {
+it('a team’s own Worker that is attached renews its locks, and ends its task', async () => {
   const { namespace, broker, enqueue, fill, redisUrl, keys, redis, isIn } = await fullRedis()
   const started = Promise.withResolvers<void>()
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
@@ -98,7 +100,7 @@ it('a team’s own Worker that is attached renews its locks, and ends a task tha
         connection: { url: redisUrl },
         prefix: prefixOf(namespace, 'rig'),
         lockDuration: LOCK_MS,
-        stalledInterval: LOCK_MS,
+        lockRenewTime: 100,
       },
     ),
   )
@@ -108,11 +110,8 @@ it('a team’s own Worker that is attached renews its locks, and ends a task tha
   const id = await enqueue(short)
   await started.promise
   await fill()
-  const startedAt = performance.now()
-  // A renewal that is later than the end of the lock that the fetch has set.
-  do await once(worker, 'locksRenewed')
-  while (performance.now() - startedAt <= LOCK_MS)
-  expect(await redis.exists(keys.lock(id))).toBe(1)
+  await redis.pexpire(keys.lock(id), LOCK_MS / 2)
+  await eventually(async () => (await redis.pttl(keys.lock(id))) > LOCK_MS / 2)
   end()
   await isIn('completed', id)
   expect(errors).toEqual([])

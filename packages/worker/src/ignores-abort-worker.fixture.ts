@@ -1,5 +1,6 @@
-// A worker process with slow handlers: one obeys its signal, one ignores it, and some throw outside their promise.
-import { EventEmitter } from 'node:events'
+// A worker process with slow handlers: one obeys its signal, one ignores it, one ends when the test says so, and some throw outside
+// their promise.
+import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
@@ -9,6 +10,7 @@ import openers, { inProcess, inThread, processHandler, threadHandler } from './i
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
 const deaf = defineTask({ name: 'slow.deaf', queue: 'slow', timeout: '1m', ...schemas })
+const gated = defineTask({ name: 'slow.gated', queue: 'slow', timeout: '1m', ...schemas })
 const short = defineTask({ name: 'slow.short', queue: 'slow', kind: 'short', ...schemas })
 
 const escapeTimer = defineTask({ name: 'slow.escape-timer', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
@@ -26,6 +28,7 @@ const escapeAbort = defineTask({ name: 'slow.escape-abort', queue: 'slow', timeo
 export const slowTasks = defineCatalogue(
   listening,
   deaf,
+  gated,
   short,
   escapeTimer,
   escapePromise,
@@ -40,20 +43,28 @@ const throwElsewhere = (): never => {
 }
 
 if (process.argv[1] === import.meta.filename) {
+  const released = once(process, 'SIGHUP')
   const handlers = {
     'slow.listening': defineHandler(listening, import.meta.url, async ({ input, log, fencingToken, signal }) => {
       log.info('begun')
       await sleep(input.ms, undefined, { signal })
       return { fencingToken }
     }),
+    // These two are slow at their first start only.
     'slow.short': defineHandler(short, import.meta.url, async ({ input, log, fencingToken }) => {
       log.info('begun')
-      await sleep(input.ms)
+      if (fencingToken === 1) await sleep(input.ms)
       return { fencingToken }
     }),
     'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, log, fencingToken }) => {
       log.info('begun')
-      await sleep(input.ms)
+      if (fencingToken === 1) await sleep(input.ms)
+      return { fencingToken }
+    }),
+    // Ends once the process receives SIGHUP.
+    'slow.gated': defineHandler(gated, import.meta.url, async ({ log, fencingToken }) => {
+      log.info('begun')
+      await released
       return { fencingToken }
     }),
   }

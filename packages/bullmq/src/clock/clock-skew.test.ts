@@ -7,8 +7,8 @@ import { silent } from '../setup.fixture.ts'
 import { openSkewMonitor } from './clock-skew.ts'
 
 const HOUR = 3_600_000
-/** Redis is on this machine: what it says is by the same clock, some milliseconds ago at most. */
-const CLOSE_MS = 100
+/** Redis goes by the same clock as this machine. What it says may be some seconds old if the machine is busy. */
+const CLOSE_MS = 60_000
 
 const machineNow = Date.now
 const setMachine = (aheadMs: number): void =>

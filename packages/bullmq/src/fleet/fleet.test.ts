@@ -24,7 +24,7 @@ describe('the registry', () => {
       expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', slots), pool('io')])]),
     )
     const [seconds] = await redis.time()
-    expect(Math.abs(now - Number(seconds) * 1_000)).toBeLessThan(2_000)
+    expect(Math.abs(now - Number(seconds) * 1_000)).toBeLessThan(60_000)
     for (const { seenAt } of workers) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
   })
 

@@ -158,7 +158,7 @@ describe('a global concurrency of 3 over two pools of 10', () => {
       signal.throwIfAborted()
       return input
     }
-    const locks = { lockMs: 1_000, renewalMs: 200 }
+    const locks = { lockMs: 30_000, renewalMs: 200 }
     const { enqueue, startPool, settled, command, kill } = await worked({
       handle,
       concurrency: 10,
@@ -185,42 +185,49 @@ describe('a global concurrency of 3 over two pools of 10', () => {
     // The worker that runs the task in quarantine fetches no other task.
     await startPool()
     await command({ action: 'limit', queue: 'rig', concurrency: 2 })
-    await eventually(() => gates.size === 2, 1_500)
+    await eventually(() => gates.size === 2)
     for (const gate of gates.values()) gate.resolve()
     for (const id of [one, two]) expect((await settled(id))?.status).toBe('completed')
   })
 })
 
-describe('a rate limit of 20 per second over two pools', () => {
+describe('a rate limit of 20 per hour over two pools', () => {
   it('is obeyed, however many tasks wait', async () => {
-    const starts: number[] = []
+    let started = 0
     const handle = ({ input }: { input: { n: number } }) => {
-      starts.push(performance.now())
+      started++
       return input
     }
-    const { enqueue, startPool, settled, command } = await worked({ handle: handle as never, concurrency: 10 })
-    await command({ action: 'limit', queue: 'rig', rate: { max: 20, per: '1s' } })
+    const { broker, enqueue, startPool, command, redis, keys } = await worked({
+      handle: handle as never,
+      concurrency: 10,
+    })
+    await command({ action: 'limit', queue: 'rig', rate: { max: 20, per: '1h' } })
     await startPool()
     await startPool()
-    const ids = await Promise.all(Array.from({ length: 50 }, () => enqueue(short)))
-    for (const id of ids) expect((await settled(id))?.status).toBe('completed')
-    // A window begins with its first start, so the 21st start is in the second one and the 41st in the third.
-    expect((starts[20] ?? 0) - (starts[0] ?? 0)).toBeGreaterThan(900)
-    expect((starts[40] ?? 0) - (starts[20] ?? 0)).toBeGreaterThan(900)
+    await Promise.all(Array.from({ length: 50 }, () => enqueue(short)))
+    for (const [completed, waiting] of [
+      [20, 30],
+      [40, 10],
+      [50, 0],
+    ]) {
+      await eventually(async () => (await broker.counts('rig')).completed === completed)
+      expect([started, (await broker.counts('rig')).waiting]).toEqual([completed, waiting])
+      // The window ends.
+      await redis.del(`${keys.base}limiter`)
+    }
   })
 })
 
 describe('a rate limit that is removed', () => {
-  it('delays no task any more a second later', async () => {
+  it('delays no task any more', async () => {
     const { broker, enqueue, startPool, settled, command } = await worked()
     await command({ action: 'limit', queue: 'rig', rate: { max: 1, per: '1h' } })
     await startPool()
     const ids = [await enqueue(short), await enqueue(short)]
     await eventually(async () => (await broker.counts('rig')).completed === 1)
     await command({ action: 'limit', queue: 'rig', rate: 'none' })
-    const lifted = performance.now()
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
-    expect(performance.now() - lifted).toBeLessThan(2_500)
   })
 })
 

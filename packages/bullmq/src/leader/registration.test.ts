@@ -14,7 +14,8 @@ import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { openRegistration } from './registration.ts'
 
-const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
+/** The lease is long, so that a busy machine does not end it. */
+const QUICK = { leaseMs: 60_000, renewMs: 200, roundMs: 50 }
 const RETENTION_MS = 10_000
 
 /** A Redis of its own with a leader, a producer of the queue `produced` and a consumer of the queue `consumed`. */

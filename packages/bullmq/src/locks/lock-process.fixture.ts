@@ -71,7 +71,7 @@ if (process.argv[1] === import.meta.filename) {
           retention: { completed: { ageMs: 60_000 } },
           log,
           eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
-          locks: { lockMs: 1_000, renewalMs: 200 },
+          locks: { lockMs: 2_000, renewalMs: 200 },
         },
         runTask,
         host,

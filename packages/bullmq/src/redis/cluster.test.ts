@@ -67,7 +67,7 @@ describe('queues on three nodes', () => {
   it('are served by one broker, which stores, finds, lists, counts and cancels tasks in each', async () => {
     const { broker, skew, enqueue } = await openSystem()
     await skew.measured
-    expect(Math.abs(skew.skewMs() ?? Number.NaN)).toBeLessThan(1_000)
+    expect(Math.abs(skew.skewMs() ?? Number.NaN)).toBeLessThan(60_000)
     const ids = await Promise.all(QUEUES.map(enqueue))
     for (const [i, queue] of QUEUES.entries()) {
       const id = ids[i] as TaskId

@@ -1,6 +1,7 @@
 // Tests worker processes that are controlled by remote commands over a real Redis.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker } from '@bullpen/bullmq'
 import { openFleet } from '@bullpen/bullmq/internal'
 import type { Log, TaskId } from '@bullpen/contract'
@@ -64,7 +65,7 @@ async function slowFleet() {
       if (record === undefined) throw new Error('the command was not found')
       return record
     },
-    async enqueue(task: string, ms: number): Promise<TaskId> {
+    async enqueue(task: string, ms = 0): Promise<TaskId> {
       const id = createTaskId('slow', Date.now(), randomBytes(10))
       await broker.enqueue(
         newTask(slowTasks.get(task), { ms }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }),
@@ -89,7 +90,7 @@ describe('a remote command', () => {
       return found?.pools.some(({ busy }) => busy === 1) && found
     })
     expect(status).toMatchObject({ pid: worker.child.pid, draining: false, drainTimeoutMs: 500, graceMs: 500 })
-    expect(Math.abs(status.skewMs)).toBeLessThan(1_000)
+    expect(Math.abs(status.skewMs)).toBeLessThan(60_000)
     expect(status.pools).toMatchObject([{ queue: 'slow', state: 'BG_RUNNING', concurrency: 4, paused: false }])
     const task = status.pools[0]?.slots.find((each) => each.task !== undefined)?.task
     expect(task).toMatchObject({ id, task: 'slow.listening', fencingToken: 1 })
@@ -124,10 +125,11 @@ describe('a remote command', () => {
   it('drains one pool; resuming it starts another in its place', async () => {
     const { start, enqueue, send, settled, active } = await slowFleet()
     const worker = await start()
-    const running = await enqueue('slow.deaf', 400)
+    const running = await enqueue('slow.gated')
     await active(running)
     await send(of({ action: 'drain', worker: worker.id, queue: 'slow', mode: 'soft' }))
     expect(await worker.pool()).toMatchObject({ notReady: 'drained by command' })
+    worker.child.kill('SIGHUP')
     await eventually(async () => (await worker.pool())?.state === 'SHUTDOWN')
     expect(await settled(running)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(worker.child.exitCode).toBeNull()
@@ -139,12 +141,14 @@ describe('a remote command', () => {
   it('drains a worker softly without a deadline, and a signal sets one', async () => {
     const { start, enqueue, send, active, broker } = await slowFleet()
     const worker = await start()
-    const [short, long] = [await enqueue('slow.deaf', 1_500), await enqueue('slow.listening', 60_000)]
+    const [short, long] = [await enqueue('slow.gated'), await enqueue('slow.listening', 60_000)]
     await Promise.all([active(short), active(long)])
     expect((await send(of({ action: 'drain', worker: worker.id, mode: 'soft' }))).responses).toMatchObject([
       { outcome: 'done', detail: 'the worker is draining' },
     ])
     // Longer than the worker's own drain timeout of 500 ms.
+    await sleep(600)
+    worker.child.kill('SIGHUP')
     await eventually(async () => (await broker.find(short))?.status === 'completed')
     expect(await worker.status()).toMatchObject({ draining: true })
     expect((await broker.find(long))?.status).toBe('active')

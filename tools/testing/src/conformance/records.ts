@@ -58,7 +58,7 @@ export function records(open: OpenBackend): void {
     expect(record?.status).toBe('completed')
     expect((record?.startedAt ?? 0) - (record?.enqueuedAt ?? 0)).toBeGreaterThanOrEqual(29)
     const waited = events.flatMap((event) => (event.event === 'attempt.started' ? [event.waitedMs ?? -1] : []))
-    expect(waited).toEqual([expect.closeTo(0, -4)])
+    expect(waited).toEqual([expect.closeTo(0, -5)])
   })
 
   it('a task with a start time is scheduled for it, and one whose start time has passed is waiting', async () => {

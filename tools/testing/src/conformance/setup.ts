@@ -299,13 +299,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   }
 }
 
-/**
- * Expects a wait to be about as long as intended, in ms. A wait counts from the end of the attempt, which is stored a little
- * later.
- */
+/** How much later than its end an attempt may be stored on a busy machine, in ms. */
+const STORED_WITHIN_MS = 30_000
+
+/** Expects a wait to be as long as intended, in ms. A wait counts from the time at which the end of the attempt is stored. */
 export function expectAbout(waitMs: number, meantMs: number): void {
   expect(waitMs).toBeGreaterThanOrEqual(meantMs - 1)
-  expect(waitMs).toBeLessThan(2 * meantMs)
+  expect(waitMs).toBeLessThan(meantMs + STORED_WITHIN_MS)
 }
 
 /** Creates a handler that runs until the gate opens or its attempt is signalled. */

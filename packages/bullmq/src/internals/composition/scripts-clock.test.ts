@@ -14,7 +14,7 @@ import { TIME_AT } from './scripts-clock.ts'
 
 const HOUR = 3_600_000
 /** What a busy machine may take between two readings of the clock. */
-const CLOSE_MS = 5_000
+const CLOSE_MS = 60_000
 /** BullMQ's scores: the time, with room for 4,096 jobs of the same millisecond. */
 const SCORE = 0x1000
 /** At least as many arguments as any script takes. */
