@@ -47,7 +47,7 @@ async function platform() {
         })
       const env = { BULLPEN_API: url, BULLPEN_KEY: key, BULLPEN_BY: 'ann' }
       const streams = { stdin: Readable.from([]), stdout: write(), stderr: write() }
-      const code = await bullpen({ argv, env, now: Date.now, ...streams })
+      const code = await bullpen({ argv, env, events: process, now: Date.now, ...streams })
       return { code, out }
     },
   }

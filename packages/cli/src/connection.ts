@@ -1,5 +1,6 @@
 // Reads the API's address and key from the options and the environment.
 import { type Client, createClient, type HttpOptions, http } from '@bullpen/client'
+import type { Duration } from '@bullpen/contract'
 import { UsageError } from './arguments/usage-error.ts'
 
 const DEFAULT_API = 'http://127.0.0.1:8080'
@@ -8,6 +9,11 @@ const DEFAULT_API = 'http://127.0.0.1:8080'
  * How long to retry a request. It is long enough for an API to restart, and short enough for a user who is waiting at a terminal.
  */
 export const RETRY_FOR = '2s'
+
+export interface ConnectOptions extends HttpOptions {
+  /** Defaults to {@link RETRY_FOR}. */
+  readonly retryFor?: Duration
+}
 
 interface Connection {
   readonly api: string
@@ -32,6 +38,7 @@ export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessE
   return { api, key }
 }
 
-export function connect({ api, key }: Connection, options: HttpOptions = {}): Client {
-  return createClient({ transport: http(api, key, options), retryFor: RETRY_FOR })
+export function connect({ api, key }: Connection, options: ConnectOptions = {}): Client {
+  const { retryFor = RETRY_FOR, ...httpOptions } = options
+  return createClient({ transport: http(api, key, httpOptions), retryFor })
 }

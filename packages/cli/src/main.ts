@@ -9,4 +9,4 @@ const { bullpen } = await import('./program.ts')
 const { argv, env, stdin, stdout, stderr } = process
 // The functions that write to standard output handle its errors. An error that standard error cannot show has nowhere else to go.
 for (const stream of [stdout, stderr]) stream.on('error', () => {})
-process.exitCode = await bullpen({ argv: argv.slice(2), env, stdin, stdout, stderr, now: Date.now })
+process.exitCode = await bullpen({ argv: argv.slice(2), env, stdin, stdout, stderr, events: process, now: Date.now })

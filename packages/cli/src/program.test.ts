@@ -409,6 +409,7 @@ const FLEET = {
   'GET /v1/queues': [200, QUEUES],
   'GET /v1/queues?queue=cpu': [200, QUEUES],
   'GET /v1/slots': [200, { slots: [] }],
+  'GET /v1/slots?queue=cpu': [200, { slots: [] }],
   [`GET /v1/slots?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
   'POST /v1/commands?wait=5': [200, commanded],
   'GET /v1/commands?limit=10': [200, { commands: [commanded] }],
@@ -592,6 +593,8 @@ describe('help', () => {
       ...FLEET,
     })
     const shell = line
+      // Without --once, the command runs until the user leaves.
+      .replace(/^(bullpen top(?: --queue cpu)?)(?: --interval 5s)?$/, '$1 --once')
       .replace(/<receipts?\.(nd)?json/, '<<<"{}"')
       .replace(/<(tasks|more)\.ndjson/, `<<<'{"task":"math.factorial","input":{"n":5}}'`)
     const ended = shell.includes('|') ? await runShell(api, shell) : await run(api, ...(await commandOfLine(shell)))

@@ -18,6 +18,7 @@ import { queues } from './commands/queues.ts'
 import { runs } from './commands/runs/runs.ts'
 import { schedules } from './commands/schedules/schedules.ts'
 import { show } from './commands/show.ts'
+import { top } from './commands/top/top.ts'
 import { watch } from './commands/watch.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
@@ -25,6 +26,7 @@ import { commandHelp, generalHelp } from './help.ts'
 import { invokerName } from './invoker.ts'
 import { errorReport } from './output/error-report.ts'
 import { createOutput } from './output/output.ts'
+import { type ProcessEvents, screenOpener } from './output/screen.ts'
 import { writeText } from './output/writing.ts'
 import { confirm, isInteractive } from './terminal-prompt.ts'
 
@@ -35,6 +37,7 @@ export interface ProcessIO {
   readonly stdin: Readable
   readonly stdout: Writable
   readonly stderr: Writable
+  readonly events: ProcessEvents
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -51,6 +54,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   schedules,
   fleet,
   queues,
+  top,
   pause,
   resume,
   drain,
@@ -83,7 +87,7 @@ export async function bullpen(io: ProcessIO): Promise<ExitCode> {
 
 async function run(
   { command, positionals, values }: CommandLine,
-  { env, stdin, stdout, stderr, now }: ProcessIO,
+  { env, stdin, stdout, stderr, events, now }: ProcessIO,
   reportError: CommandContext['reportError'],
 ): Promise<ExitCode> {
   if (values.version) {
@@ -100,6 +104,7 @@ async function run(
     values,
     connect: (options) => connect(readConnection(values, env), options),
     out: createOutput({ stdout, stderr, json: values.json ?? false, now }),
+    openScreen: screenOpener({ stdin, stdout, events, term: env['TERM'] }),
     by: invokerName(values.by, env),
     stdin,
     isInteractive: isInteractive(stdin),

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BulkEnqueued, type Client, ProblemError } from '@bullpen/client'
 import type { Duration } from '@bullpen/contract'
 import { MAX_BULK_TASKS } from '@bullpen/contract/internal'
+import { isTemporary } from '../temporary-error.ts'
 import { blockOf, firstPart, indexOf, tasksOf } from './blocks.ts'
 import type { TaskLine } from './task-lines.ts'
 
@@ -125,11 +126,6 @@ async function sendOnce({ client, key, keyLife, onResult }: SenderOptions, part:
     await onResult(line, result)
   }
   return { accepted, unsettled, error: temporary }
-}
-
-/** Returns whether the same task may be accepted later. */
-function isTemporary({ code, status = 0 }: ProblemError): boolean {
-  return code === 'unreachable' || status === 408 || status === 429 || status >= 500
 }
 
 /** Returns whether the request has too many bytes, or more tasks than the API key's rate ever permits at once. */

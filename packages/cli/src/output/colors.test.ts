@@ -16,7 +16,7 @@ async function shown(stream: Capture, ...args: string[]): Promise<string> {
   await using api = await fakeApi({ [`GET /v1/tasks/${ID}`]: [200, view()] })
   const env = { BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY }
   const streams = { stdin: process.stdin, stdout: stream, stderr: new Capture() }
-  await bullpen({ argv: ['show', ID, ...args], env, ...streams, now: Date.now })
+  await bullpen({ argv: ['show', ID, ...args], env, ...streams, events: process, now: Date.now })
   return stream.text
 }
 

@@ -37,10 +37,11 @@ function queueRow(view: QueueView, now: number): Cell[] {
   return [plain(queue), `${busy}/${slots}`, String(pools), queueStateCell(view, now)]
 }
 
-/** Returns what is unusual about a queue, or `open`, followed by the limits that commands have set. */
-export function queueStateCell(view: QueueView, now: number): Cell {
+/** Returns what is unusual about a queue, or `open`, followed by its limits. `obstacles` are unusual, too. */
+export function queueStateCell(view: QueueView, now: number, obstacles: readonly string[] = []): Cell {
   const { paused, outboxFull, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
   const unusual = [
+    ...obstacles,
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
     ...(outboxFull ? ['outbox full'] : []),
@@ -88,32 +89,40 @@ function workerText(shown: WorkerView, now: number): string {
     alive ? `up ${formatLength(now - Date.parse(startedAt))}` : '',
     worker.startsWith(host) ? '' : `on ${plain(host)}`,
     `version ${plain(version)}`,
-    Math.abs(skewMs) < MIN_SKEW_MS
-      ? ''
-      : `clock ${formatLength(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} Redis`,
+    skewText(skewMs),
   ]
     .filter(Boolean)
     .join(', ')
 }
 
+/** Returns an empty string if the difference is small. */
+export function skewText(skewMs: number): string {
+  if (Math.abs(skewMs) < MIN_SKEW_MS) return ''
+  return `clock ${formatLength(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} Redis`
+}
+
 type Pool = WorkerView['pools'][number]
 
-const RUNNING: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
+export const RUNNING_POOL_STATES: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
 
 function poolRow(pool: Pool, queueIsPaused: boolean): Cell[] {
-  const { queue, state, busy, concurrency, paused, stuckHandlers, notReady } = pool
-  const isRunning = RUNNING.includes(state)
+  const { queue, state, busy, concurrency, paused } = pool
+  const isRunning = RUNNING_POOL_STATES.includes(state)
   const isPaused = isRunning && (paused || queueIsPaused)
   const label = isPaused ? 'paused' : plain(pool.label)
-  const unusual = [
-    stuckHandlers === 0 ? '' : count(stuckHandlers, 'stuck handler'),
-    notReady === undefined ? '' : `not accepting tasks: ${plain(notReady)}`,
-  ]
   return [
     plain(queue),
     isRunning && !isPaused ? label : ['yellow', label],
     `${busy}/${concurrency}`,
-    unusual.filter(Boolean).join(', '),
+    poolRemarks(pool).join(', '),
+  ]
+}
+
+/** Returns what is unusual about a pool, apart from its state. */
+export function poolRemarks({ stuckHandlers, notReady }: Pool): readonly string[] {
+  return [
+    ...(stuckHandlers === 0 ? [] : [count(stuckHandlers, 'stuck handler')]),
+    ...(notReady === undefined ? [] : [`not accepting tasks: ${plain(notReady)}`]),
   ]
 }
 
