@@ -264,7 +264,12 @@ function standForLeader(
     }
   const shared = { redis, namespace, now }
   const visitGroup = groupVisit({ ...shared, registry: registries.groups, forwarder, onEnded: onGroupEnded })
-  const visitRun = runVisit({ ...shared, registry: registries.runs, deliveries: runs })
+  const visitRun = runVisit({
+    ...{ ...shared, registry: registries.runs, deliveries: runs },
+    onMissing(run, { stage, position, task, queue }) {
+      log.warn({ run, stage, position, task, queue }, 'task of a run no longer exists: the run counts it as removed')
+    },
+  })
   const housekeeping = createHousekeeping({
     redis,
     namespace,

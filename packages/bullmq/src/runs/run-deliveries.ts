@@ -24,6 +24,7 @@ import type { VisitRegistry } from '../leader/visit-registry.ts'
 import type { Deliveries } from '../outbox/deliveries.ts'
 import { parseRunEntry, type RunTaskEndEntry, type RunTaskEntry } from '../outbox/outbox-entry.ts'
 import type { TargetQueues } from '../outbox/target-queues.ts'
+import { END_LETTERS } from '../scripts/includes/group-steps.ts'
 import type { RunChange } from '../scripts/includes/run-steps.ts'
 import { deleteRunEntriesScript } from '../scripts/runs/delete-run-entries.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
@@ -54,6 +55,10 @@ export interface RunDeliveries {
   readonly runTaskEnd: Deliveries['runTaskEnd']
   /** Delivers what a script has returned. Never rejects: what cannot be delivered stays in the run's outbox. */
   deliver(id: RunId, change: Delivered): Promise<void>
+  /** Reports tasks that no longer exist as removed. Those that the run does not await change nothing. */
+  reportRemoved(run: RunRef, tasks: readonly Pick<Ended, 'stage' | 'position'>[]): Promise<void>
+  /** Resolves with what this process needs of a run, or with undefined if there is no such run. */
+  templatesOf(run: RunRef): Promise<RunTemplates | undefined>
 }
 
 type Delivered = Omit<RunChange, 'more'>
@@ -157,7 +162,12 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     try {
       // The outbox may have entries of an earlier run with this id.
       for (const [run, ofRun] of byRun(refused, (entry) => entry.run)) {
-        const ends = ofRun.map(({ stage, position }) => ({ stage, position, letter: 'x' as const, result: '' }))
+        const ends = ofRun.map(({ stage, position }) => ({
+          stage,
+          position,
+          letter: END_LETTERS.cancelled,
+          result: '',
+        }))
         await report(run, ends)
       }
       if (done.length > 0) await runScript(redis, deleteRunEntriesScript, runKeys(namespace, id), {}, done)
@@ -168,6 +178,13 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
 
   return {
     deliver,
+
+    templatesOf: knownRun,
+
+    async reportRemoved(run, tasks) {
+      const ends = tasks.map(({ stage, position }) => ({ stage, position, letter: END_LETTERS.removed, result: '' }))
+      await report(run, ends)
+    },
 
     async runTaskEnd(claimed) {
       const delivered = byRun(claimed, ({ entry }) => entry.run).map(async ([run, ofRun]) => {

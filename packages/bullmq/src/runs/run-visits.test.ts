@@ -1,5 +1,5 @@
-// Tests what the leader does for a pipeline's run: it delivers what a process has left that died between a script and its deliveries, and
-// lets what a cancel has stored expire after the end.
+// Tests what the leader does for a pipeline's run: it delivers what a process has left that died between a script and its deliveries, finds
+// tasks that no longer exist, and lets what a cancel has stored expire after the end.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { defineTask, type RunId } from '@bullpen/contract'
 import { createRunId, createTaskId } from '@bullpen/contract/internal'
@@ -16,6 +16,7 @@ import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { startRunScript } from '../scripts/runs/start-run.ts'
 import { runScript } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
+import type { MissingTask } from './missing-tasks.ts'
 import { runDeliveries } from './run-deliveries.ts'
 import { settingsFields } from './run-record.ts'
 import { runVisit } from './run-visits.ts'
@@ -47,7 +48,12 @@ async function openRun() {
   const registry = visitRegistry<RunId>(redis, runsKey(namespace))
   const options = { redis, namespace, registry, now: Date.now }
   const deliveries = runDeliveries({ ...options, targets, onRefused() {}, onChanged() {} })
-  const visit = runVisit({ ...options, deliveries })
+  let aheadMs = 0
+  const missing: MissingTask[] = []
+  const visit = runVisit({
+    ...{ ...options, deliveries, now: () => Date.now() + aheadMs },
+    onMissing: (_, each) => void missing.push(each),
+  })
   return {
     namespace,
     redis,
@@ -57,7 +63,15 @@ async function openRun() {
     tasks,
     keys: runKeys(namespace, id),
     registry,
+    missing,
     visit: () => visit(id),
+    /** Visits the run four times, each time after all that is due within ten seconds. */
+    async visitLater() {
+      for (let i = 0; i < 4; i++) {
+        aheadMs += 10_001
+        await visit(id)
+      }
+    },
   }
 }
 
@@ -75,6 +89,31 @@ it('the task of a run that a dead process has not enqueued is enqueued once, by 
   await visit()
   expect((await broker.totals('work')).accepted).toBe(1)
   expect(await redis.exists(keys.outbox)).toBe(0)
+})
+
+it('a task that is on its way is not missing, and a run learns of one that no longer exists', async () => {
+  const { namespace, redis, broker, id, settings, tasks, keys, missing, visit, visitLater } = await openRun()
+  const stored = storedRunDefinition({ settings, tasks }, undefined)
+  const args = { id, channels: runChannels(namespace), settings: stored, totalMs: 60_000, spareMs: 60_000 }
+  const { entries } = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
+  const { wait, job, outbox } = queueKeys(namespace, 'work')
+  const stateLater = async () => {
+    await visitLater()
+    return [(await broker.runs.find(id))?.state, missing]
+  }
+  // In the outbox of the run, in the queue, and in the outbox of the queue.
+  expect(await stateLater()).toEqual(['running', []])
+  await redis.xclaim(keys.outbox, 'forwarders', 'forwarder', 0, entries[0]?.[0] ?? '', 'IDLE', 60_000, 'JUSTID')
+  await visit()
+  expect(await stateLater()).toEqual(['running', []])
+  const [source = ''] = await redis.lrange(wait, 0, -1)
+  await redis.del(job(source))
+  const entry = await redis.xadd(outbox, '*', 'e', `g ${id}.one 0.1 c`)
+  expect(await stateLater()).toEqual(['running', []])
+  // Nowhere.
+  await redis.xdel(outbox, entry ?? '')
+  expect(await stateLater()).toEqual(['ended', [{ stage: 0, position: 1, task: task.name, queue: 'work' }]])
+  expect(await broker.runs.find(id)).toMatchObject({ source: { state: 'failed' }, ended: { result: 'failed' } })
 })
 
 it('the leader forgets a run that has ended, and what its cancel has stored in its queues then expires within seconds', async () => {

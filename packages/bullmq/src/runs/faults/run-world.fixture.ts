@@ -100,7 +100,7 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
       withCommandTimeout: (promise) => promise,
       admit: async () => {},
     })
-    const visit = runVisit({ ...common, deliveries })
+    const visit = runVisit({ ...common, deliveries, onMissing() {} })
 
     /** Emits as many items as the run has room for, as an attempt of the source does. Resolves when the attempt has ended. */
     async function emitItems(segment: number): Promise<void> {
