@@ -1,13 +1,13 @@
 // Records from outside which handlers of a run are called, by which process.
 
 export interface Ledger {
-  /** The stages and positions of all handlers that were called, such as `1.17`. */
+  /** The stages of all handlers that were called, with the first item of the source that each of them got, such as `1.17`. */
   readonly calls: ReadonlySet<string>
   /**
    * Called when a handler begins. Returns what to call when it has returned. The process is undefined if it is lost, so that its task may
    * have ended.
    */
-  enter(process: string | undefined, stage: number, position: number): () => void
+  enter(process: string | undefined, stage: number, item: number): () => void
   /** Forgets which handlers of a process have not returned, because their tasks are given to other processes. */
   lost(process: string): void
   /** Resolves once this many further handlers were called. */
@@ -19,7 +19,7 @@ export interface Ledger {
 export function createLedger(concurrency: readonly number[]): Ledger {
   const calls = new Set<string>()
   const violations: string[] = []
-  /** By stage and position, the processes whose handlers have not returned. A task may be running in two processes. */
+  /** By stage and item, the processes whose handlers have not returned. A task may be running in two processes. */
   const open = new Map<string, Set<string>>()
   const waiting: { readonly at: number; readonly resolve: () => void }[] = []
   let entered = 0
@@ -33,8 +33,8 @@ export function createLedger(concurrency: readonly number[]): Ledger {
   return {
     calls,
     violations,
-    enter(process, stage, position) {
-      const name = `${stage}.${position}`
+    enter(process, stage, item) {
+      const name = `${stage}.${item}`
       calls.add(name)
       entered++
       for (const each of waiting) if (each.at <= entered) each.resolve()

@@ -15,21 +15,35 @@ import {
   TaskError,
 } from '@bullpen/contract'
 import { z } from 'zod'
+import { faultOf, type Item, joined, transform, yieldedAt } from './items.fixture.ts'
 import type { Ledger } from './ledger.fixture.ts'
-import { type Item, transform, yieldedAt } from './outcome.fixture.ts'
 import type { PlannedRun } from './program.fixture.ts'
 
 export const QUEUES = ['first', 'second'] as const
 
 const input = z.object({ run: z.int() })
-const item = z.object({ run: z.int(), at: z.int(), value: z.int(), passed: z.int(), padding: z.string() })
+const item = z.object({
+  run: z.int(),
+  ats: z.array(z.int()).readonly(),
+  value: z.int(),
+  passed: z.int(),
+  padding: z.string(),
+})
+const itemOrBatch = z.union([item, z.array(item)])
 /** Calls that time out on a busy machine must not exhaust the attempts. */
 const retry = { maxAttempts: 20, backoff: { initialDelay: '5ms', maxDelay: '50ms', jitter: 0 } } as const
-const ofStage = { input: item, output: item.optional(), timeout: '10s', retry } as const
+const ofStage = { input: itemOrBatch, output: item.optional(), timeout: '10s', retry } as const
 const first = defineTask({ name: 'property.first', queue: QUEUES[0], ...ofStage })
 const second = defineTask({ name: 'property.second', queue: QUEUES[1], ...ofStage })
 const source = defineSource({ name: 'property.source', queue: QUEUES[0], input, item, retry })
-const gather = defineReducer({ name: 'property.gather', queue: QUEUES[1], input, item, output: z.array(item), retry })
+const gather = defineReducer({
+  name: 'property.gather',
+  queue: QUEUES[1],
+  input,
+  item: itemOrBatch,
+  output: z.array(item),
+  retry,
+})
 export const catalogue = defineCatalogue(source, first, second, gather)
 
 export function pipelineOf({
@@ -37,15 +51,20 @@ export function pipelineOf({
   maxErrors,
   ordered,
   stages,
+  resultBatch,
   take,
   reduces,
 }: PlannedRun): FleetPipelineDefinition {
-  let pipeline: FleetPipeline<z.input<typeof input>, Item> = definePipeline('property', {
+  let pipeline: FleetPipeline<z.input<typeof input>, Item | Item[]> = definePipeline('property', {
     onError,
     maxErrors,
     ordered,
   }).source(source)
-  for (const { queue, ...bounds } of stages) pipeline = pipeline.map([first, second][queue] ?? first, bounds)
+  for (const { queue, batch, ...bounds } of stages) {
+    if (batch !== undefined) pipeline = pipeline.batch(batch)
+    pipeline = queue === 0 ? pipeline.map(first, bounds) : pipeline.map(second, bounds)
+  }
+  if (resultBatch !== undefined) pipeline = pipeline.batch(resultBatch)
   if (take !== undefined) pipeline = pipeline.take(take)
   return reduces ? pipeline.reduce(gather) : pipeline
 }
@@ -65,15 +84,16 @@ export function handlersOf(runs: readonly { readonly planned: PlannedRun; readon
     throw new TaskError('unlucky', `${name} fails as planned`, { retryable: fault === 'once' })
   }
   return (process: { readonly name: string; isLost(): boolean }) => {
-    const handle = async ({ input: given }: { readonly input: Item }): Promise<Item | undefined> => {
+    const handle = async ({ input }: { readonly input: Item | Item[] }): Promise<Item | undefined> => {
+      const given = joined(input)
       const { planned, ledger } = of(given.run)
-      const [stage, position] = [given.passed + 1, given.at]
-      const leave = ledger.enter(process.isLost() ? undefined : process.name, stage, position)
+      const [stage, [at = 0]] = [given.passed + 1, given.ats]
+      const leave = ledger.enter(process.isLost() ? undefined : process.name, stage, at)
       try {
-        await sleep((7 * position + 3 * stage) % 5)
-        const fault = planned.faults.get(`${stage}.${position}`)
+        await sleep((7 * at + 3 * stage) % 5)
+        const fault = faultOf(planned, stage, given)
         if (fault === 'drop') return undefined
-        if (fault !== undefined) failIf(`${given.run} ${stage}.${position}`, fault)
+        if (fault !== undefined) failIf(`${given.run} ${stage}.${at}`, fault)
         return transform(given)
       } finally {
         leave()
@@ -91,7 +111,7 @@ export function handlersOf(runs: readonly { readonly planned: PlannedRun; readon
         }
       }),
       [gather.name]: defineReduceHandler(gather, import.meta.url, (items) =>
-        items.map((each) => ({ ...each, padding: '' })),
+        items.map((each) => ({ ...joined(each), padding: '' })),
       ),
     }
   }
