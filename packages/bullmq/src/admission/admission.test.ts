@@ -34,7 +34,7 @@ describe('the admission of a queue', () => {
     const { command, isRefused, enqueue, namespace, redisUrl, broker } = await drained()
     await enqueue(short)
     await command(DRAIN)
-    await eventually(isRefused, 1_000)
+    await eventually(isRefused)
     await expect(enqueue(short)).rejects.toMatchObject({
       code: 'queue_draining',
       message: expect.stringMatching(
@@ -46,7 +46,7 @@ describe('the admission of a queue', () => {
     await expect(other.enqueue(aTask())).rejects.toMatchObject({ code: 'queue_draining' })
     expect((await broker.counts('rig')).waiting).toBe(waiting)
     await command(RESUME)
-    await eventually(async () => !(await isRefused()), 1_000)
+    await eventually(async () => !(await isRefused()))
   })
 
   it('is read from Redis by a broker that does not know it', async () => {
@@ -168,11 +168,11 @@ describe('a limit that a command has set', () => {
         () => undefined,
         ({ reached }) => `${reached.limit} ${reached.max}`,
       )
-    await eventually(async () => (await reached()) === 'maxAge 10000', 1_000)
+    await eventually(async () => (await reached()) === 'maxAge 10000')
     await command({ action: 'limit', queue: 'rig', maxAge: 'none', maxBytes: 1_000 })
-    await eventually(async () => (await reached()) === 'maxBytes 1000', 1_000)
+    await eventually(async () => (await reached()) === 'maxBytes 1000')
     await command({ action: 'limit', queue: 'rig', maxBytes: 'none', maxTasks: 1 })
-    await eventually(async () => (await reached()) === 'maxTasks 1', 1_000)
+    await eventually(async () => (await reached()) === 'maxTasks 1')
   })
 
   it('applies to a queue whose definition has none, but not to child tasks', async () => {
@@ -195,15 +195,15 @@ describe('a limit that a command has set', () => {
     expect([await enqueueAs('shop'), await enqueueAs('shop')]).toEqual(['created', 'enqueue_rate_exceeded'])
     const enqueueRate = { max: 1_000, per: '1s' }
     await command({ action: 'limit', queue: 'rig', apiKeyName: 'shop', enqueueRate })
-    await eventually(async () => (await enqueueAs('shop')) === 'created', 1_000)
+    await eventually(async () => (await enqueueAs('shop')) === 'created')
     const other = await rigBroker({ redisUrl, namespace })
     expect([await enqueueAs('other', other), await enqueueAs('other', other)]).toEqual([
       'created',
       'enqueue_rate_exceeded',
     ])
-    await eventually(async () => (await enqueueAs('shop', other)) === 'created', 1_000)
+    await eventually(async () => (await enqueueAs('shop', other)) === 'created')
     await command({ action: 'limit', queue: 'rig', apiKeyName: 'shop', enqueueRate: 'none' })
-    await eventually(async () => (await enqueueAs('shop')) === 'enqueue_rate_exceeded', 2_000)
+    await eventually(async () => (await enqueueAs('shop')) === 'enqueue_rate_exceeded')
   })
 
   it('limits an API key in a queue whose definition has no limits', async () => {

@@ -173,7 +173,7 @@ describe('producers', () => {
     await limitTo(0.9)
     await eventually(() => isFull(broker))
     await limitTo(0.5)
-    await eventually(async () => !(await isFull(broker)), 1_000)
+    await eventually(async () => !(await isFull(broker)))
   })
 
   it('have the watermark that they were opened with', async () => {
@@ -240,9 +240,9 @@ describe('a server that evicts', () => {
     const broker = await open()
     await enqueue(broker)
     await redis.config('SET', 'maxmemory-policy', 'volatile-ttl')
-    await eventually(() => isRefused('unsafe_redis')(broker), 1_000)
+    await eventually(() => isRefused('unsafe_redis')(broker))
     await redis.config('SET', 'maxmemory-policy', 'noeviction')
-    await eventually(async () => !(await isRefused('unsafe_redis')(broker)), 1_000)
+    await eventually(async () => !(await isRefused('unsafe_redis')(broker)))
   })
 })
 

@@ -143,7 +143,7 @@ describe('a global concurrency of 3 over two pools of 10', () => {
     first.pause()
     gates[0]?.resolve()
     // BullMQ by itself checks again after 5 s.
-    await eventually(() => gates.length === 2, 3_500)
+    await eventually(() => gates.length === 2)
     gates[1]?.resolve()
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
   })
