@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
 import { createPlatform, root } from './platform/platform.mjs'
 import { runningPlatform } from './platform/platform-record.mjs'
-import { stopWithThisProcess } from './redis/temporary.mjs'
 import { foreground } from './system/foreground.mjs'
 import { readOptions } from './system/options.mjs'
+import { stopWithThisProcess } from './system/stop-with-this-process.mjs'
 import { explain, explainAndExit, UserError } from './system/user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is reserved for the list

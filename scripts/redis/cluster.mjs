@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePorts } from '../system/ports.mjs'
+import { stopWithThisProcess } from '../system/stop-with-this-process.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { askRedis } from './probe.mjs'
 import { startRedisServer } from './server.mjs'
-import { stopWithThisProcess } from './temporary.mjs'
 
 const HOST = '127.0.0.1'
 const SLOTS = 16_384

@@ -9,6 +9,7 @@ export { type ClusterNode, type PrivateCluster, privateCluster } from './private
 export { privateRedis } from './private-redis.ts'
 export { programEnv } from './program-env.ts'
 export { promtool } from './prometheus/programs.ts'
+export { startPrometheus } from './prometheus/server.ts'
 export { amount, type Scale, seeds } from './scale.ts'
 export { spawnProgram } from './spawn-program.ts'
 export { storedKeys } from './stored-keys.ts'

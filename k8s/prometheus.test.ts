@@ -1,0 +1,210 @@
+// Runs a real Prometheus against an API and a worker under a mixed load: every panel and every alert reads metrics that exist, and the
+// counters agree with what the test has done.
+import { randomUUID } from 'node:crypto'
+import { createApi } from '@bullpen/api'
+import { createClient, http } from '@bullpen/client'
+import {
+  defineCatalogue,
+  defineHandler,
+  definePipeline,
+  defineQueue,
+  defineSource,
+  defineSourceHandler,
+  defineTask,
+  TaskError,
+} from '@bullpen/contract'
+import { ALERTS } from '@bullpen/telemetry/alerts'
+import { DASHBOARDS, metricsIn } from '@bullpen/telemetry/dashboards'
+import { freePort, promtool, startPrometheus } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { createWorker } from '@bullpen/worker'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { z } from 'zod'
+
+/** The metrics of which there is no series, or none that a panel shows, because what they count does not happen in this test. */
+const EMPTY = [
+  'bullpen_commits_refused_total', // no attempt loses its task
+  'bullpen_event_loop_stalls_total', // no handler blocks the event loop
+  'bullpen_housekeeping_failures_total', // no housekeeping fails
+  'bullpen_troubled_schedules', // no schedule is in trouble
+]
+
+const SENT = 20
+const RETRIED = 3
+const DECLINED = 12
+
+const input = z.object({ n: z.int() })
+const once = { retry: { maxAttempts: 1 } } as const
+const small = defineQueue({ name: 'small', limits: { maxTasks: 2 } })
+const send = defineTask({ name: 'mail.send', queue: 'mail', input, kind: 'short' })
+const retried = defineTask({
+  ...{ name: 'mail.retried', queue: 'mail', input },
+  retry: { maxAttempts: 2, backoff: { initialDelay: '1ms' } },
+})
+const declined = defineTask({ name: 'mail.declined', queue: 'mail', input, ...once })
+const slow = defineTask({ name: 'mail.slow', queue: 'mail', input, timeout: '50ms', ...once })
+const parked = defineTask({ name: 'small.parked', queue: small, input })
+const closed = defineTask({ name: 'closed.any', queue: 'closed', input })
+const gen = defineSource({ name: 'numbers.gen', queue: 'numbers', input, item: input })
+const square = defineTask({ name: 'numbers.square', queue: 'numbers', input, output: input })
+const squares = definePipeline('squares').source(gen).map(square, { concurrency: 2 })
+const catalogue = defineCatalogue(send, retried, declined, slow, parked, closed, gen, square, squares)
+
+interface Ports {
+  readonly api: number
+  readonly worker: number
+}
+
+/**
+ * Starts an API and a worker, whose metrics are at these ports. `returnLate` lets the handler of `mail.slow` return after its attempt has
+ * timed out.
+ */
+async function startPlatform(ports: Ports) {
+  const late = Promise.withResolvers<void>()
+  const handlers = {
+    'mail.send': defineHandler(send, import.meta.url, () => {}),
+    'mail.retried': defineHandler(retried, import.meta.url, ({ attempt }) => {
+      if (attempt === 1) throw new TaskError('busy', 'the server is busy')
+    }),
+    'mail.declined': defineHandler(declined, import.meta.url, () => {
+      throw new TaskError('declined', 'the card was declined', { retryable: false })
+    }),
+    'mail.slow': defineHandler(slow, import.meta.url, () => late.promise),
+    'small.parked': defineHandler(parked, import.meta.url, () => {}),
+    'closed.any': defineHandler(closed, import.meta.url, () => {}),
+    'numbers.gen': defineSourceHandler(gen, import.meta.url, function* ({ n }) {
+      for (let i = 1; i <= n; i++) yield { n: i }
+    }),
+    'numbers.square': defineHandler(square, import.meta.url, ({ input: { n } }) => ({ n: n * n })),
+  }
+  const key = randomUUID()
+  const config = { redisUrl: inject('redisUrl'), namespace: `t-${randomUUID().slice(0, 12)}`, port: 0 } as const
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const api = await createApi({ catalogue, log, config: { ...config, keys: [key], metricsPort: ports.api } })
+  onTestFinished(() => api.close())
+  const { url } = await api.listen()
+  const client = createClient({ transport: http(url, key) })
+  onTestFinished(() => client.close())
+  const worker = createWorker({
+    catalogue,
+    handlers,
+    config: {
+      ...config,
+      logLevel: 'silent',
+      grace: '10ms',
+      pools: { mail: 4, numbers: 4, closed: 1 },
+      port: ports.worker,
+    },
+  })
+  onTestFinished(async () => void (await worker.drain()))
+  await worker.start()
+  const command = async (body: object): Promise<void> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const { status } = await fetch(`${url}/v1/commands`, { method: 'POST', headers, body: JSON.stringify(body) })
+    expect(status).toBe(200)
+  }
+  return { client, command, returnLate: late.resolve }
+}
+
+test('every panel and every alert reads metrics that exist, and the counters agree with a ledger', async () => {
+  const ports = { api: await freePort(), worker: await freePort() }
+  const metricsUrls = [ports.api, ports.worker].map((port) => `http://127.0.0.1:${port}/metrics`)
+  // Prometheus begins to scrape up to five seconds after its start, so it starts together with the platform.
+  const [{ query, alerts }, { client, command, returnLate }] = await Promise.all([
+    startPrometheus(metricsUrls),
+    startPlatform(ports),
+  ])
+
+  await command({ action: 'pause', queue: 'small' })
+  await command({ action: 'drain', queue: 'closed', mode: 'soft' })
+  const run = await client.startPipeline(squares, { n: 5 })
+  const tasks = [
+    ...Array.from({ length: SENT }, (_, n) => client.enqueue(send, { n })),
+    ...Array.from({ length: RETRIED }, (_, n) => client.enqueue(retried, { n })),
+    ...Array.from({ length: DECLINED }, (_, n) => client.enqueue(declined, { n })),
+    client.enqueue(slow, { n: 0 }),
+  ]
+  for (const task of tasks) await (await task).result({ timeout: '30s' }).catch(() => {})
+  returnLate()
+  await client.enqueue(parked, { n: 1 })
+  await client.enqueue(parked, { n: 2 })
+  await expect(client.enqueue(parked, { n: 3 })).rejects.toMatchObject({ code: 'queue_full' })
+  // The API learns of the drain shortly after it has accepted the command.
+  await eventually(() =>
+    client.enqueue(closed, { n: 1 }).then(
+      () => false,
+      ({ code }) => code === 'queue_draining',
+    ),
+  )
+  await run.waitUntilEnded({ timeout: '30s' })
+
+  const ledger = {
+    'bullpen_tasks_enqueued_total{queue="mail"}': SENT + RETRIED + DECLINED + 1,
+    'bullpen_tasks_enqueued_total{queue="small"}': 2,
+    'bullpen_enqueue_duration_seconds_count{queue="mail"}': SENT + RETRIED + DECLINED + 1,
+    'bullpen_tasks_refused_total{queue="small", limit="maxTasks", action="rejected"}': 1,
+    'bullpen_attempts_started_total{queue="mail"}': SENT + 2 * RETRIED + DECLINED + 1,
+    'bullpen_attempts_ended_total{queue="mail", verdict="completed"}': SENT + RETRIED,
+    'bullpen_attempts_ended_total{queue="mail", verdict="retrying"}': RETRIED,
+    'bullpen_attempt_duration_seconds_count{queue="mail"}': SENT + 2 * RETRIED + DECLINED + 1,
+    'bullpen_attempt_failures_total{queue="mail", reason="declared"}': RETRIED + DECLINED,
+    'bullpen_attempt_failures_total{queue="mail", reason="run_timeout"}': 1,
+    'bullpen_tasks_dead_total{queue="mail"}': DECLINED + 1,
+    'bullpen_tasks_dead_by_code_total{queue="mail", code="declined"}': DECLINED,
+    'bullpen_late_results_total{queue="mail"}': 1,
+    'bullpen_run_items_total{pipeline="squares"}': 5,
+    'bullpen_runs_ended_total{pipeline="squares", result="completed"}': 1,
+  }
+  for (const [selector, value] of Object.entries(ledger)) {
+    await scraped(async () => expect(await query(`sum(${selector})`), selector).toEqual([{ labels: {}, value }]))
+  }
+  const gauges = {
+    'max(bullpen_queue_tasks{queue="mail", status="completed"})': SENT + RETRIED,
+    'max(bullpen_queue_tasks{queue="mail", status="dead"})': DECLINED + 1,
+    'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
+    'max(bullpen_queue_limit_tasks{queue="small"})': 2,
+    'max(bullpen_queue_paused{queue="small"})': 1,
+    'sum(bullpen_pool_slots{queue!="closed"})': 8,
+    'sum(bullpen_leader)': 1,
+    'sum(bullpen_unaccounted_tasks)': 0,
+  }
+  for (const [expression, value] of Object.entries(gauges)) {
+    await scraped(async () => expect(await query(expression), expression).toEqual([{ labels: {}, value }]))
+  }
+
+  const panels = Object.values(DASHBOARDS).flatMap((each) => each.panels as readonly Panel[])
+  const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => chosen(expr)))
+  expect(expressions.length).toBeGreaterThan(40)
+  await scraped(async () => {
+    const answers = await Promise.all(expressions.map(query))
+    const empty = expressions.filter((_, i) => answers[i]?.length === 0)
+    expect(empty.flatMap(metricsIn).toSorted()).toEqual(EMPTY)
+  })
+
+  // Healthy queues do not let an alert return anything, so each of its metrics is read instead.
+  const read = new Set(ALERTS.flatMap(({ expr }) => metricsIn(expr)))
+  for (const metric of read) {
+    if (!EMPTY.includes(metric)) await scraped(async () => expect(await query(metric), metric).not.toEqual([]))
+  }
+  await scraped(async () => {
+    const all = await alerts()
+    expect(all.map(({ name, health }) => [name, health])).toEqual(ALERTS.map(({ name }) => [name, 'ok']))
+    const firing = all.filter(({ state }) => state === 'firing')
+    expect(firing.map(({ name }) => name)).toEqual(['BullpenDeadTasksGrow'])
+  })
+
+  for (const url of metricsUrls) {
+    expect(await promtool(['check', 'metrics'], await (await fetch(url)).text())).toEqual({ code: 0, output: '' })
+  }
+})
+
+/** Waits until Prometheus has scraped what the test has done. */
+const scraped = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 50 })
+
+interface Panel {
+  readonly targets?: readonly { readonly expr: string }[]
+}
+
+/** Returns an expression with a value in place of each of the dashboard's variables. */
+const chosen = (expression: string): string =>
+  expression.replaceAll('$__rate_interval', '1m').replaceAll(/\$(queue|task)/g, '.*')
