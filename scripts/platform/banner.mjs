@@ -25,8 +25,8 @@ const commandLine = ({ task, pipeline, input, wait }) =>
   `npx --no -- bullpen ${pipeline ? `runs start ${pipeline}` : `enqueue ${task}`} ${quoted(JSON.stringify(input))} --wait ${wait}s`
 
 /** @param {{ apiUrl: string, key: string, redisUrl: string, api: { metrics: string }, redis: { origin: string },
- *   workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
-export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots, root, logs }) {
+ *   prometheus?: { url: string }, workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
+export function banner({ apiUrl, key, redisUrl, api, redis, prometheus, workers, filesRoots, root, logs }) {
   const origin = { env: 'REDIS_URL', binary: 'private, data in .bullpen/redis', docker: 'private, in a container' }[
     redis.origin
   ]
@@ -37,6 +37,7 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
     ['Bull Board', `${apiUrl}/board/login?key=${key}`],
     ['Metrics', api.metrics],
     ...workers.map(({ name, url }) => ['', `${url}/metrics  ${faint(name)}`]),
+    ...(prometheus === undefined ? [] : [['Prometheus', `${prometheus.url}/alerts`]]),
     ['Redis', `${new URL(redisUrl).host}  ${faint(origin)}`],
     ['Logs', logs],
   ]

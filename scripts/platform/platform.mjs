@@ -1,8 +1,10 @@
-// Starts and stops the platform on this machine: Redis, a mail stub, the API and two workers.
+// Starts and stops the platform on this machine: Redis, a mail stub, the API and two workers, and Prometheus if it is asked for.
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { resolvePrometheus } from '../prometheus/programs.mjs'
+import { startPrometheus } from '../prometheus/server.mjs'
 import { restartOnExit } from '../redis/auto-restart.mjs'
 import { deleteNamespace } from '../redis/delete-namespace.mjs'
 import { resolveRedis } from '../redis/resolve.mjs'
@@ -28,6 +30,7 @@ const STOPPED = 'stopped before it was ready'
  * @property {string} home where data, key, logs and the record are kept
  * @property {string[]} filesRoots what the workers may read
  * @property {boolean} [fresh] delete all data first
+ * @property {boolean} [observe] start Prometheus with Bullpen's alerts
  * @property {boolean} [installRedis] install Redis if there is none
  * @property {boolean} [handlerLogs] show what handlers log, in addition to problems
  * @property {boolean} [anyPorts] use any free ports instead of the well-known ones
@@ -46,6 +49,7 @@ export function createPlatform({
   filesRoots,
   namespace,
   fresh = false,
+  observe = false,
   installRedis = false,
   handlerLogs = false,
   anyPorts = false,
@@ -68,6 +72,7 @@ export function createPlatform({
   async function start() {
     const other = await runningPlatform(home)
     if (other !== undefined) throw new UserError(`the platform is already running, at ${other.apiUrl}`)
+    if (observe) await resolvePrometheus() // so that nothing is started if it is missing
     const dataDir = join(home, 'redis')
     if (fresh) await deleteData(dataDir)
     mkdirSync(join(home, 'logs'), { recursive: true })
@@ -78,7 +83,7 @@ export function createPlatform({
     // A server that was started here ends with its data.
     if (namespace && redis.origin === 'env') closers.defer(() => deleteOwnKeys(redis.url))
     if (shutdown) throw new UserError(STOPPED)
-    const ports = await pickPorts({ env, anyPorts, say })
+    const ports = await pickPorts({ env, anyPorts, observe, say })
     const mail = await startMailStub({ port: 0, host: HOST })
     closers.defer(mail.close)
 
@@ -119,10 +124,19 @@ export function createPlatform({
     }
     for (const { name, url } of [api, ...workers]) urls.set(name, url)
     await Promise.all([...urls.keys()].map(untilReady))
+    const prometheus = observe ? await scrape([ports.apiMetrics, ...ports.workers], ports.prometheus) : undefined
     record.workers = workers.map(({ name, url }) => ({ name, pid: children.get(name).pid, url }))
     writePlatform(home, record)
     closers.defer(() => removePlatform(home))
-    return { ...record, api, redis }
+    return { ...record, api, redis, prometheus }
+  }
+
+  /** Starts a Prometheus that scrapes these ports. */
+  async function scrape(targets, port) {
+    const dir = join(home, 'prometheus')
+    const server = await startPrometheus({ dir, port, targets: targets.map((target) => `${HOST}:${target}`) })
+    closers.defer(server.stop)
+    return server
   }
 
   function launch(name, main, childEnv) {
@@ -229,10 +243,10 @@ async function deleteData(dataDir) {
   rmSync(dataDir, { recursive: true, force: true })
 }
 
-async function pickPorts({ env, anyPorts, say }) {
+async function pickPorts({ env, anyPorts, observe, say }) {
   if (anyPorts) {
-    const [api, apiMetrics, ...workers] = await freePorts(4)
-    return { api, apiMetrics, workers }
+    const [api, apiMetrics, prometheus, ...workers] = await freePorts(5)
+    return { api, apiMetrics, prometheus, workers }
   }
   const taken = []
   const pick = async (what, wanted) => {
@@ -248,6 +262,7 @@ async function pickPorts({ env, anyPorts, say }) {
     api: await pick('the API', Number(env.BULLPEN_API_PORT || 8080)),
     apiMetrics: await pick("the API's metrics", Number(env.BULLPEN_API_METRICS_PORT || 9464)),
     workers: [await pick('worker-1', 9465), await pick('worker-2', 9466)],
+    ...(observe && { prometheus: await pick('Prometheus', 9090) }),
   }
 }
 

@@ -44,7 +44,7 @@ describe('a platform', () => {
   const home = temporary('platform')
   const messages = []
   const make = () =>
-    createPlatform({ home, filesRoots: [root], anyPorts: true, env, say: (line) => messages.push(line) })
+    createPlatform({ home, filesRoots: [root], observe: true, anyPorts: true, env, say: (line) => messages.push(line) })
   const platform = make()
   let where
   beforeAll(async () => {
@@ -115,12 +115,19 @@ describe('a platform', () => {
     expect(messages).toContain('Redis exited unexpectedly; restarting it.')
   })
 
+  it('is scraped by its Prometheus, which evaluates the alerts', async () => {
+    const ask = async (path) => (await (await fetch(`${where.prometheus.url}/api/v1/${path}`)).json()).data
+    await until(async () => (await ask('query?query=sum(bullpen_build_info)')).result[0]?.value[1] === '3')
+    const { groups } = await ask('rules')
+    expect(groups.flatMap(({ rules }) => rules).map(({ name }) => name)).toContain('BullpenQueueStuck')
+  })
+
   it('refuses a second platform in the same place', async () => {
     await expect(make().up()).rejects.toThrow(`the platform is already running, at ${where.apiUrl}`)
   })
 
   it('stops without leaving a process or a record behind', async () => {
-    const pids = [...platform.children.values()].map(({ pid }) => pid)
+    const pids = [where.prometheus, ...platform.children.values()].map(({ pid }) => pid)
     await platform.down()
     expect(pids.filter((pid) => !isGone(pid))).toEqual([])
     expect(await pingRedis(where.redisUrl, { within: 0 })).toMatchObject({ ok: false })

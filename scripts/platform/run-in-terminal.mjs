@@ -12,6 +12,7 @@ const SAME_KEY_PRESS = 500 // in ms, because npm, the shell and the terminal may
  * @typedef {object} Options
  * @property {string} [home] where data, key and logs are kept
  * @property {boolean} [fresh] delete all data first
+ * @property {boolean} [observe] start Prometheus
  * @property {boolean} [installRedis] install Redis if there is none
  * @property {boolean} [handlerLogs] show what handlers log
  * @property {boolean} [anyPorts] use any free ports instead of the well-known ones

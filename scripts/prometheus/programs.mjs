@@ -87,7 +87,7 @@ function nothingFound(manager) {
       ? ['  install Prometheus']
       : [
           `  install Prometheus:             ${manager.line}`,
-          '  let the tests download it:      set INSTALL_PROMETHEUS=1',
+          '  let this script download it:    set INSTALL_PROMETHEUS=1',
         ]
   return new UserError(
     ['Prometheus is needed, but prometheus and promtool are not both on PATH. Do one of these:', ...lines].join('\n'),

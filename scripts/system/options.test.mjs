@@ -26,6 +26,8 @@ it.each([
 
 it('an unknown option is answered with the usage', async () => {
   const { code, stderr } = await script('scripts/start.mjs', '--fersh')
-  expect(stderr).toBe("bullpen: Unknown option '--fersh'\nusage: npm start -- [--fresh] [--install-redis]\n")
+  expect(stderr).toBe(
+    "bullpen: Unknown option '--fersh'\nusage: npm start -- [--fresh] [--observe] [--install-redis]\n",
+  )
   expect(code).toBe(1)
 })
