@@ -287,8 +287,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Fix the source, and start the pipeline again. The items that it had yielded before have been processed.',
   },
   source_changed: {
-    meaning: 'The source of a pipeline was run again and did not yield the same items as before.',
-    action: 'Let the source yield the same items for the same input, or let it yield its items with cursors.',
+    meaning:
+      'The source of a pipeline was run again and did not yield the same items as before, or it has yielded an item again that it should have skipped because of its cursor.',
+    action:
+      'Let the source yield the same items for the same input, or let it yield its items with cursors and skip all items up to and including the one at the cursor that it receives.',
   },
   source_replaced: {
     meaning:

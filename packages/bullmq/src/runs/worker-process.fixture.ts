@@ -10,6 +10,7 @@ import { openBroker } from '../broker/broker.ts'
 import { openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
+import { repeated } from './repeated.fixture.ts'
 
 export interface WorkerProcessOptions<C extends Catalogue> {
   readonly name: string
@@ -29,6 +30,8 @@ export interface WorkerProcess {
   /** Whether the process is dead or frozen, so that others may run its tasks. */
   isLost(): boolean
   isLeading(): boolean
+  /** Resolves when the broker of the process has received the replies to all that it has sent. */
+  replied(): Promise<void>
   /** Ends the process without a word. */
   kill(): Promise<void>
   /** Cuts the process off from Redis for so long that its locks have expired. */
@@ -110,6 +113,8 @@ export async function openWorkerProcess<C extends Catalogue>(options: WorkerProc
     name,
     isLost: () => isLost,
     isLeading: broker.isLeading,
+    // Redis replies in the order in which the commands were sent.
+    replied: () => repeated(broker.ping),
     async kill() {
       // The operating system closes the connections of a dead process. Whatever the handlers do from now on does not arrive.
       proxy.reset()

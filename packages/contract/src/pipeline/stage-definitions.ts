@@ -82,8 +82,9 @@ type Yielded<D extends SourceDefinition> = z.input<D['item']> | At<z.input<D['it
 
 /**
  * Returns the items for an input. `cursor` is undefined at the first call. The source runs again if its process has died or if it has
- * waited for too long. If it yields items with {@link at}, `cursor` is then the cursor of the last item that Bullpen has received. Without
- * cursors, Bullpen skips the items that it has already received, so the source has to yield the same items again.
+ * waited for too long. If it yields items with {@link at}, `cursor` is then the cursor of the last item that Bullpen has received, and the
+ * source has to skip all items up to and including that one. Without cursors, Bullpen skips the items that it has already received, so the
+ * source has to yield the same items again. In both cases, the run fails with `source_changed` if the source does not.
  */
 export type SourceFunction<D extends SourceDefinition, R extends Resources = object> = (
   input: ParsedInputOf<D>,

@@ -17,7 +17,7 @@ import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import { startedEvent } from '../events/event-bodies.ts'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
-import { declaredFailure, describeOutcome, outcomeOfThrow } from '../verdict/outcome.ts'
+import { declaredFailure, describeOutcome, outcomeOfError } from '../verdict/outcome.ts'
 import { decide, endEvent, finish, toRecord } from '../verdict/verdict.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { type DecodedTask, decodeTask, type RunnableTask } from './decode.ts'
@@ -95,7 +95,7 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
     const returned = host.context.run(attempt, handle)
     outcome = isThenable(returned) ? settle(returned, attempt, host) : outcomeOfReturn(returned, attempt, host)
   } catch (thrown) {
-    outcome = outcomeOfError(thrown, decoded)
+    outcome = outcomeOf(thrown, decoded)
   }
   if (!(outcome instanceof Promise)) return finish(attempt, outcome, host)
   if (definition.kind === 'short') {
@@ -109,7 +109,7 @@ async function settle(returned: PromiseLike<unknown>, attempt: Attempt, host: Ru
   try {
     return outcomeOfReturn(await returned, attempt, host)
   } catch (thrown) {
-    return outcomeOfError(thrown, attempt.decoded)
+    return outcomeOf(thrown, attempt.decoded)
   }
 }
 
@@ -133,14 +133,8 @@ function outcomeOfReturn(returned: unknown, attempt: Attempt, { maxOutputBytes }
  * Returns the outcome for an error that the handler threw. If the definition's classifier itself throws, the classifier's error
  * is reported instead, because it is a bug that must be fixed.
  */
-function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
-  if (thrown instanceof IsolateEnded) return thrown.outcome
-  try {
-    return outcomeOfThrow(thrown, definition.classify)
-  } catch (cause) {
-    const error = new Error(`the classifier of ${definition.name} threw: ${String(cause)}`, { cause })
-    return { kind: 'panicked', reason: 'unexpected_error', error }
-  }
+function outcomeOf(thrown: unknown, { definition }: DecodedTask): Outcome {
+  return thrown instanceof IsolateEnded ? thrown.outcome : outcomeOfError(thrown, definition)
 }
 
 /**

@@ -2,9 +2,13 @@
 // put into batches here, so that the run never holds them one by one.
 //
 // A source may be run again at any time: because its process has died, because a deploy has interrupted it, or because it was ended here
-// to free its slot. It then continues after the last emitted item. A batch that was not full is not emitted, so its items come again. If that item had a cursor, the source resumes there itself. Otherwise, the
-// source yields all its items again, and the driver skips those that were emitted before. A digest shows whether they are the same items,
-// so that items are never silently left out or repeated.
+// to free its slot. It then continues after the last emitted item. If that item had a cursor, the source resumes there itself. Otherwise,
+// the source yields all its items again, and the driver skips those that were emitted before. In both cases, the driver looks whether the
+// source goes on where it was (./source-trace.ts), so that items are never silently left out or repeated.
+//
+// A batch that is not full is not emitted, because the source may yield further items when it runs again. If an error of the source ends its
+// task, the items of this batch are emitted, like all others that the source has yielded before the error. If the process dies between
+// this and the end of the task, the source runs again, and this batch stays shorter than those that may follow.
 //
 // A source that has to wait would keep a slot from the stages that it waits for. It therefore waits only about as long as running it
 // again would take, so that waiting and repeating together at most double its work. A run that is within one process has no slots, and its
@@ -13,11 +17,14 @@ import { TaskError } from '@bullpen/contract'
 import { unmarked } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'
+import type { DecodedTask } from '../attempt/decode.ts'
 import type { Emission, RunAccess, SourcePosition } from '../ports/broker/runs.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Sha256 } from '../task/child-task.ts'
+import { endsTask } from '../verdict/verdict.ts'
 import { repeatCall } from './repeat-call.ts'
 import { runOfToken } from './run-task.ts'
+import { createSourceTrace, invalidItem } from './source-trace.ts'
 
 export type Source = (input: unknown, attempt: Attempt, cursor: unknown) => Iterable<unknown> | AsyncIterable<unknown>
 
@@ -26,6 +33,7 @@ export type SourceAttempt = Pick<
   Attempt,
   'input' | 'name' | 'fencingToken' | 'signal' | 'heartbeat' | 'checkpoint' | 'fetched'
 > & {
+  readonly decoded: Pick<DecodedTask, 'definition' | 'retry' | 'totalTimeoutAt'>
   readonly clock: Clock
   readonly sha256: Sha256
 }
@@ -40,8 +48,6 @@ const MIN_WAIT_MS = 1_000
 const SEGMENT_MS = 60_000
 /** The same in quarantine, where no other task runs in the worker. The next task of the source is not quarantined any more. */
 const ALONE_MS = 1_000
-const DIGEST_DIGITS = 32
-const MAX_CURSOR_CHARACTERS = 4_096
 
 /** What is emitted together next. */
 interface EmissionPage {
@@ -61,8 +67,8 @@ interface EmissionPage {
  * Runs a source until it has yielded its last item, until its run does not need it any more, or until another task of the source should
  * go on later.
  *
- * @throws TaskError `source_changed` if the source does not yield the same items again, `invalid_item` if an item does not match its
- * schema or lacks a cursor, or what the source throws.
+ * @throws TaskError `source_changed` if the source does not yield the same items again, or does not go on after its cursor, `invalid_item`
+ * if an item does not match its schema or lacks a cursor, or what the source throws.
  */
 export async function driveSource(
   attempt: SourceAttempt,
@@ -84,25 +90,18 @@ export async function driveSource(
 
   const opened = await emit({ from: 0, values: [], count: 0, digest: '', cursor: '', isLast: false })
   if (opened === undefined) return undefined
-  let { emitted, free, cursor } = opened
-  let digest = ''
+  let { emitted, free } = opened
+  const { cursor: resumesAt } = opened
+  const trace = createSourceTrace({ name, access, sha256, opened })
   const newPage = (): EmissionPage => ({ values: [], count: 0, bytes: 0, digest: '', cursor: '', due: undefined })
   let page = newPage()
   /** The items of a batch that is not full. If the source runs again, it yields them again. */
   let batch: unknown[] = []
 
-  const fold = (json: string): void => {
-    digest = Buffer.from(sha256(digest + json))
-      .toString('hex')
-      .slice(0, DIGEST_DIGITS)
-  }
-
   const add = (yielded: unknown): void => {
     const marked = unmarked(yielded)
     const item = itemOf(marked.item, schema, name, emitted + page.count + batch.length)
-    if (marked.cursor !== undefined) cursor = cursorOf(marked.cursor, access, name)
-    else if (cursor !== '') throw invalidItem(`${name} has yielded an item without a cursor after one with a cursor`)
-    fold(JSON.stringify(item))
+    trace.add(item, marked.cursor)
     if (opened.batch === 0) addValue(item, 1)
     else if (batch.push(item) === opened.batch) addBatch()
   }
@@ -112,14 +111,23 @@ export async function driveSource(
     batch = []
   }
 
+  /** Adds the batch that is not full, unless its last item is what cannot be encoded. */
+  const addRest = (): void => {
+    try {
+      addBatch()
+    } catch {
+      // The source's own error is thrown.
+    }
+  }
+
   /** Adds an item or a batch to the page. If it cannot be encoded, the page stays as it is, because it is still emitted. */
   const addValue = (item: unknown, count: number): void => {
     const value = access.encode(item)
     page.values.push(value)
     page.count += count
     page.bytes += value.length
-    page.digest = digest
-    page.cursor = cursor
+    page.digest = trace.digest
+    page.cursor = trace.cursor
   }
 
   /** Emits the page. Resolves with false if the source should end. */
@@ -158,15 +166,16 @@ export async function driveSource(
     return true
   }
 
-  const items = iterate(source(attempt.input, attempt as Attempt, cursor === '' ? undefined : access.decode(cursor)))
+  const cursor = resumesAt === '' ? undefined : access.decode(resumesAt)
+  const items = iterate(source(attempt.input, attempt as Attempt, cursor))
   try {
-    if (cursor === '') {
+    if (resumesAt === '') {
       for (let i = 0; i < emitted; i++) {
         const { done, value } = await items.next()
-        if (done !== true) fold(JSON.stringify(itemOf(unmarked(value).item, schema, name, i)))
+        if (done !== true) trace.add(itemOf(unmarked(value).item, schema, name, i), undefined)
         attempt.checkpoint()
       }
-      if (digest !== opened.digest) throw sourceChanged(name, emitted)
+      if (trace.digest !== opened.digest) throw sourceChanged(name, emitted)
     }
     const restartMs = clock.monotonic() - begunAt
     const limitMs =
@@ -190,8 +199,8 @@ export async function driveSource(
         found = await next
         if (found.done !== true) add(found.value)
       } catch (error) {
-        // The items that the source has yielded before its error pass through all stages. Those of a batch that is not full do not, because
-        // the source may yield further items when it is run again.
+        // The items that the source has yielded before its error pass through all stages.
+        if (batch.length > 0 && endsTask(attempt, error)) addRest()
         if (page.values.length > 0) await flush(false)
         throw error
       }
@@ -232,18 +241,6 @@ function itemOf(yielded: unknown, schema: z.ZodType, name: string, position: num
   throw invalidItem(
     `item ${position} of ${name} does not match the schema in its definition: ${places.join('; ') || 'it is undefined'}`,
   )
-}
-
-function cursorOf(cursor: unknown, access: RunAccess, name: string): string {
-  const text = access.encode(cursor)
-  if (text.length <= MAX_CURSOR_CHARACTERS) return text
-  throw invalidItem(
-    `a cursor of ${name} takes ${text.length} characters as JSON; expected at most ${MAX_CURSOR_CHARACTERS}`,
-  )
-}
-
-function invalidItem(message: string): TaskError {
-  return new TaskError('invalid_item', message, { retryable: false })
 }
 
 function sourceChanged(name: string, emitted: number): TaskError {

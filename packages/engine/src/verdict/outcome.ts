@@ -7,6 +7,7 @@ import {
   type EndReason,
   formatDuration,
   milliseconds,
+  type TaskDefinition,
   TaskError,
 } from '@bullpen/contract'
 import { declareFailure, RateLimited } from '@bullpen/contract/internal'
@@ -133,6 +134,19 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
     return { kind: 'declared', failure: declareFailure(failure), error: asError(thrown) }
   }
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
+}
+
+/** The same for the handler of a definition, whose classifier may throw as well. */
+export function outcomeOfError(
+  thrown: unknown,
+  { name, classify }: Pick<TaskDefinition, 'name' | 'classify'>,
+): Outcome {
+  try {
+    return outcomeOfThrow(thrown, classify)
+  } catch (cause) {
+    const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })
+    return { kind: 'panicked', reason: 'unexpected_error', error }
+  }
 }
 
 /** Returns the outcome for an uncaught error, which was thrown in a timer, an event listener or a promise that is not awaited. */

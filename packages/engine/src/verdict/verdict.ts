@@ -15,7 +15,7 @@ import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
 import { type Survival, survivalOf } from '../quarantine/decision.ts'
 import { backoffMs } from './backoff.ts'
-import { describeOutcome, type OutcomeDetails } from './outcome.ts'
+import { describeOutcome, type OutcomeDetails, outcomeOfError } from './outcome.ts'
 
 export interface RetryContext {
   /** The number of this attempt among the attempts that count, starting from 1. */
@@ -66,6 +66,30 @@ export function decide(
       // The pool decides whether the task has died too often when it fetches the task again.
       return context.survival === 'died' ? REQUEUED : retry(context, policy, now, random)
   }
+}
+
+/**
+ * Returns whether the task is dead if its handler throws this now. If the delay of a retry is random, the shortest one counts. The attempt of
+ * a handler whose signal has aborted has already ended.
+ */
+export function endsTask(
+  {
+    fetched,
+    decoded,
+    signal,
+    clock,
+  }: Pick<Attempt, 'signal' | 'clock'> & {
+    readonly fetched: Pick<FetchedTask, 'attempt' | 'maxAttempts'>
+    readonly decoded: Pick<DecodedTask, 'definition' | 'retry' | 'totalTimeoutAt'>
+  },
+  thrown: unknown,
+): boolean {
+  if (signal.aborted) return false
+  const { attempt, maxAttempts } = fetched
+  const { definition, retry, totalTimeoutAt } = decoded
+  const { onInterrupt } = definition
+  const context = { attempt, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
+  return decide(context, outcomeOfError(thrown, definition), retry, clock.now(), () => 0).kind === 'dead'
 }
 
 /** Returns whether an attempt with this verdict uses up one of the attempts that the retry policy allows. */

@@ -61,6 +61,7 @@ describe('a pipeline of tasks in one process', () => {
     ['a run that takes results', oddSquares.take(2).reduce(sum), 1_000],
     ['a run whose item fails', oddSquares.reduce(sum), 30],
     ['a run whose source fails', oddSquares.reduce(sum), 13],
+    ['a run whose source fails within a batch', definePipeline('b').source(count).batch(5).map(total).reduce(sum), 13],
     ['a run that collects errors', collected.reduce(sum), 30],
     ['a run with batches', oddSquares.batch(2).map(total).batch(2).reduce(gather), 14],
     ['a run with batches of its source', definePipeline('b').source(count).batch(4).map(total).reduce(sum), 10],
@@ -422,6 +423,15 @@ describe('a source in one process', () => {
     const error = await failure(runPipeline(squares, { upTo: 5 }, { handlers: withHandlers({ source, stage }) }))
     expect(error).toMatchObject({ code: 'source_failed', stage: count.name, cause: { code: 'source_changed' } })
     expect(passed).toEqual([0])
+  })
+
+  test('that ignores its cursor when it is run again fails the run', async () => {
+    const source = function* () {
+      yield cursorItem(0)
+      throw new Error('lost connection')
+    }
+    const error = await failure(runPipeline(squares, { upTo: 5 }, { handlers: withHandlers({ source }) }))
+    expect(error).toMatchObject({ code: 'source_failed', cause: { code: 'source_changed' } })
   })
 
   test('is closed when enough results were taken, and its signal aborts', async () => {

@@ -68,8 +68,10 @@ it('a frozen source that goes on after another process has taken over emits noth
   const random = randomBytes(ID_RANDOM_BYTES)
   const plan = planRun(pipeline, { id, by: 'ann', input: {}, random, now: Date.now(), correlationId: undefined })
   await repeated(() => broker.runs.start(plan))
-  await eventually(async () => (await emitted()) === 2)
+  await eventually(async () => (await broker.runs.find(id))?.results === 2)
   onTestFinished(keepHurrying({ redis, namespace, queues: ['work'], ids: [id] }))
+  // Otherwise, the source would wait for the reply to its first items, and yield no others.
+  await first.replied()
   await first.freeze()
   // What the source emits from now on reaches Redis only after the thaw.
   goesOn.resolve()

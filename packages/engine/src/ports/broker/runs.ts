@@ -106,7 +106,10 @@ export interface RunSource {
   readonly fencingToken: number
   /** How many items the source has emitted. */
   readonly emitted: number
-  /** Identifies the emitted items, so that a source that is run again can be compared. Empty at first. */
+  /**
+   * Identifies the emitted items, so that a source that is run again can be compared. With cursors, identifies the first cursor. Empty at
+   * first.
+   */
   readonly digest: string
   /** The cursor of the last emitted item, as JSON. Empty if that item has none. */
   readonly cursor: string

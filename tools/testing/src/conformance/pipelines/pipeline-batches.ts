@@ -149,6 +149,22 @@ export function pipelineBatches(open: OpenBackend): void {
     expect(seen).toEqual([upTo(5), upTo(2, 5)])
   })
 
+  it('a batch of the source that is not full is passed on when the source has failed for good, and not before', async () => {
+    const { handle, inOrder } = summing()
+    let attempts = 0
+    const { startRun, start, ended } = await openRuns(open, {
+      handle,
+      *source() {
+        for (const n of upTo(7)) yield { n }
+        throw new TaskError('walk_failed', 'no permission', { retryable: ++attempts === 1 })
+      },
+    })
+    await start()
+    const run = await ended(await startRun({ count: 0, stages: [batches(5, 2)] }))
+    expect(run).toMatchObject({ source: { state: 'failed', emitted: 7 }, results: 2, ended: { result: 'failed' } })
+    expect([attempts, inOrder()]).toEqual([2, [upTo(5), upTo(2, 5)]])
+  })
+
   it('values that a codec has encoded are put into batches of the source, of a stage and of results', async () => {
     const { handle, seen } = summing()
     const { startRun, start, ended, runs } = await openRuns(open, { handle, codec: reversing() })

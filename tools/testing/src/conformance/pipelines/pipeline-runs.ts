@@ -89,6 +89,21 @@ export function pipelineRuns(open: OpenBackend): void {
     expect(begun).toEqual([undefined, 2, 4])
   })
 
+  it.each([
+    ['ignores its cursor', () => 0],
+    ['yields the item at its cursor again', (cursor: unknown) => Number(cursor)],
+  ])('a source that %s fails the run', async (_, first) => {
+    const { startRun, start, ended } = await openRuns(open, {
+      concurrency: 1,
+      *source({ count }, _context, cursor) {
+        for (let n = cursor === undefined ? 0 : first(cursor); n < count; n++) yield at(n, { n })
+      },
+    })
+    await start()
+    const run = await ended(await startRun({ count: 5, stages: [stage(1, 1)] }))
+    expect(run).toMatchObject({ source: { state: 'failed', emitted: 2 }, results: 2, ended: { result: 'failed' } })
+  })
+
   it('a source that does not yield the same items again fails the run', async () => {
     let runsOfSource = 0
     const { startRun, start, ended } = await openRuns(open, {
