@@ -73,7 +73,7 @@ const site = createServer((request, response) => {
     open--
     response.statusCode = n > 0 ? 200 : 404
     response.end(n > 0 ? [2 * n, 2 * n + 1, 1, 'missing'].map((link) => `<a href="/${link}">`).join('\n') : '')
-  }, 5)
+  }, 20)
 })
 await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
 const first = `http://127.0.0.1:${(site.address() as AddressInfo).port}/1`

@@ -21,6 +21,7 @@ let started = 0
 
 const handleEncode = defineHandler(encode, import.meta.url, async ({ input, signal, attempt, fencingToken }) => {
   if (++started === 2) running()
+  await bothRun
   // The first run of the long task does not finish within the drain. Its second run is short.
   await sleep((fencingToken > 1 ? 0.1 : input.seconds) * 1_000, undefined, { signal })
   return { attempt, run: fencingToken }
@@ -28,7 +29,7 @@ const handleEncode = defineHandler(encode, import.meta.url, async ({ input, sign
 
 const config = { redisUrl: process.env['REDIS_URL'], namespace: 'how-to-drain', logLevel: 'silent' } as const
 const key = randomUUID()
-const workerConfig = { ...config, port: 0, drainTimeout: '1s', grace: '500ms', terminationGrace: '5s' } as const
+const workerConfig = { ...config, port: 0, drainTimeout: '2s', grace: '500ms', terminationGrace: '5s' } as const
 const handlers = { 'video.encode': handleEncode }
 const oldWorker = createWorker({ catalogue, handlers, config: workerConfig })
 const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })

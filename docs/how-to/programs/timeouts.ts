@@ -47,7 +47,7 @@ const patient = await client.enqueue(report, { pages: 30 }, { timeout: '10s' })
 console.log(await patient.result({ timeout: '20s' }))
 
 const unwanted = await client.enqueue(report, { pages: 1_000 }, { timeout: '10m', tags: ['order:17'] })
-const { outcome } = await unwanted.cancel({ wait: '5s' })
+const { outcome } = await unwanted.cancel({ wait: '20s' })
 console.log(outcome)
 
 const scheduled = await client.enqueue(report, { pages: 1 }, { delay: '30m', tags: ['order:17'] })
