@@ -8,7 +8,7 @@ import {
   HTTP_STATUS,
   ORPHAN_REASONS,
 } from '@bullpen/contract/internal'
-import { METRICS } from '@bullpen/telemetry'
+import { METRICS, PROCESS_METRICS } from '@bullpen/telemetry'
 import type { SimulationErrorCode, SimulationFault } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { COMMAND_NAMES, type CommandName } from '../packages/cli/src/commands/command-table.ts'
@@ -29,8 +29,8 @@ const FOREIGN_NAMES = {
   mongo_network: "the default classifier's code for MongoDB",
   http_503: 'a code that the default classifier makes of a status',
   sqlstate_40001: 'a code that the default classifier makes of an SQLSTATE',
-  nodejs_eventloop_lag_p99_seconds: 'a metric of prom-client',
   used_memory: "a field of Redis's INFO",
+  aof_delayed_fsync: "a field of Redis's INFO",
   stop_grace_period: 'a setting of Docker Compose',
   grafana_dashboard: 'a label of a config map',
   rule_files: 'a setting of Prometheus',
@@ -126,6 +126,7 @@ const CODES = new Set<string>([
   ...ORPHAN_REASONS,
   ...DISCONNECT_REASONS,
   ...Object.keys(METRICS),
+  ...PROCESS_METRICS,
   ...Object.values(METRICS).flatMap(({ labels }) => labels),
   ...Object.keys(SIMULATION_CODES),
   ...Object.keys(FOREIGN_NAMES),

@@ -7,7 +7,7 @@ const { values } = readOptions(
 
 Starts Redis, the API and two workers, and prints where they are. Ctrl-C drains the workers and stops everything.
 
-  --fresh          delete all stored tasks first
+  --fresh          delete all stored tasks and metrics first
   --observe        also start Prometheus, which must be installed, with Bullpen's alerts
   --install-redis  install Redis with the system's package manager if this machine has none`,
   {

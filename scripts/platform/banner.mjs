@@ -37,7 +37,7 @@ export function banner({ apiUrl, key, redisUrl, api, redis, prometheus, workers,
     ['Bull Board', `${apiUrl}/board/login?key=${key}`],
     ['Metrics', api.metrics],
     ...workers.map(({ name, url }) => ['', `${url}/metrics  ${faint(name)}`]),
-    ...(prometheus === undefined ? [] : [['Prometheus', `${prometheus.url}/alerts`]]),
+    ...(prometheus === undefined ? [] : [['Prometheus', prometheus.url]]),
     ['Redis', `${new URL(redisUrl).host}  ${faint(origin)}`],
     ['Logs', logs],
   ]

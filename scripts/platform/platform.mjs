@@ -74,7 +74,10 @@ export function createPlatform({
     if (other !== undefined) throw new UserError(`the platform is already running, at ${other.apiUrl}`)
     if (observe) await resolvePrometheus() // so that nothing is started if it is missing
     const dataDir = join(home, 'redis')
-    if (fresh) await deleteData(dataDir)
+    if (fresh) {
+      await deleteData(dataDir)
+      rmSync(join(home, 'prometheus'), { recursive: true, force: true })
+    }
     mkdirSync(join(home, 'logs'), { recursive: true })
 
     const redis = await resolveRedis({ env, dataDir, say, ...(installRedis && { mayInstall: true }) })
