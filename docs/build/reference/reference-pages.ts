@@ -1,6 +1,7 @@
 // Builds the reference pages from the tables in the code. `npm run docs` writes them, and a test fails if one is stale.
 
 import { cliPage } from './cli-page.ts'
+import { diagnosisPage } from './diagnosis-page.ts'
 import { errorsPage } from './errors-page.ts'
 import { httpApiPage } from './http-api-page.ts'
 import { redisKeysPage } from './redis-keys-page.ts'
@@ -20,5 +21,6 @@ export function referencePages(): Readonly<Record<string, string>> {
     'cli.md': cliPage(),
     'http-api.md': httpApiPage(),
     'redis-keys.md': redisKeysPage(),
+    'diagnosis.md': diagnosisPage(),
   }
 }

@@ -70,6 +70,13 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     streams,
     rates: { take: () => undefined },
     apiKeyNames: ['shop'],
+    platform: {
+      isDevelopment: false,
+      memoryWatermark: 80,
+      clockSkewMs: () => 0,
+      servers: async () => [],
+      readyAt: async () => undefined,
+    },
     emit: (event) => events.push(event),
     enqueueTimed: (queue, seconds) => timed.push({ queue, seconds }),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },

@@ -129,6 +129,13 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     streams,
     rates: broker.rates,
     apiKeyNames: keyring.names,
+    platform: {
+      isDevelopment,
+      memoryWatermark: settings.memoryWatermark,
+      clockSkewMs: skew.skewMs,
+      servers: broker.servers,
+      readyAt: async (queue) => (await broker.head(queue)).readyAt,
+    },
     emit: telemetry.sink,
     enqueueTimed: telemetry.enqueueTimed,
     log: logger,

@@ -587,6 +587,7 @@ describe('help', () => {
         200,
         { results: [{ member: 0, id: ID, status: 'completed', output: 120 }] },
       ],
+      'GET /v1/diagnosis': [200, { now: pending.requestedAt, findings: [], passed: ['clocks'], skipped: [] }],
       'GET /v1/orphans': [200, { orphans: [], examined: 7 }],
       [`GET /v1/tasks/${ID}/events`]: eventStream({ type: 'snapshot', id: '1-0', task: view() }),
       'GET /v1/queues/cpu/events': eventStream({ type: 'snapshot', id: '1-0', queues: { cpu: { waiting: 1 } } }),

@@ -4,6 +4,7 @@ import { type Duration, milliseconds } from '@bullpen/contract'
 import type { TaskTransport } from '@bullpen/contract/internal'
 import { type BulkCalls, bulkCalls } from './calls/bulk-calls.ts'
 import { type DeadTaskCalls, deadTaskCalls } from './calls/dead-task-calls.ts'
+import { type DiagnosisCalls, diagnosisCalls } from './calls/diagnosis-calls.ts'
 import { type EventCalls, eventCalls } from './calls/event-calls.ts'
 import { type FleetCalls, fleetCalls } from './calls/fleet-calls.ts'
 import { type GroupCalls, groupCalls } from './calls/group-calls.ts'
@@ -39,7 +40,14 @@ export interface TaskClient extends TaskCalls, BulkCalls, GroupCalls, RunCalls {
  * A client over HTTP, which can also list tasks, cancel them by filter, retry and delete dead ones, and control the fleet and the
  * schedules.
  */
-export interface Client extends TaskClient, QueueCalls, EventCalls, DeadTaskCalls, FleetCalls, OrphanCalls {
+export interface Client
+  extends TaskClient,
+    QueueCalls,
+    EventCalls,
+    DeadTaskCalls,
+    FleetCalls,
+    DiagnosisCalls,
+    OrphanCalls {
   readonly schedules: ScheduleCalls
   /** Returns the groups that have not ended, the oldest first. `limit` is a number from 1 to 200, and defaults to 50. */
   readonly listGroups: ListGroups
@@ -81,6 +89,7 @@ export function createClient(options: ClientOptions<TaskTransport | HttpTranspor
     ...eventCalls(transport, retryForMs),
     ...deadTaskCalls(send),
     ...fleetCalls(send),
+    ...diagnosisCalls(send),
     ...orphanCalls(send),
     schedules: scheduleCalls(send),
     listGroups: listGroups(send),

@@ -147,6 +147,8 @@ export type {
   Retried,
   RetryOneRequest,
 } from './http/dead-tasks.ts'
+// A diagnosis over HTTP:
+export type { Diagnosis, DiagnosisCheck, Finding } from './http/diagnosis.ts'
 export type { Problem } from './http/problem.ts'
 export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/tasks/cancel.ts'
 export type {
@@ -170,7 +172,6 @@ export type {
 } from './http/tasks/streamed-events.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/tasks/task-view.ts'
 export type { OnConflict, UniqueOptions } from './http/tasks/unique.ts'
-
 // Orphaned keys over HTTP:
 
 export type {

@@ -92,6 +92,7 @@ export {
   retryOneSchema,
   stopDeadSchema,
 } from './http/dead-tasks.ts'
+export { DIAGNOSIS_CHECKS, diagnosisSchema } from './http/diagnosis.ts'
 export {
   addToGroupBodySchema,
   cancelGroupSchema,

@@ -80,6 +80,7 @@ describe('the document', () => {
       'sendCommand',
       'listCommands',
       'showCommand',
+      'diagnose',
       'findOrphans',
       'deleteOrphans',
       'livez',

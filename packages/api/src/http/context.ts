@@ -1,8 +1,20 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type { BlockedCallers, EnqueueRates, EventFeeds, Fleet } from '@bullpen/engine/internal'
+import type { BlockedCallers, EnqueueRates, EventFeeds, Fleet, ServerFacts } from '@bullpen/engine/internal'
 import type { EventStreams } from './event-stream.ts'
+
+/** What this process knows of Redis and of its own settings, for a diagnosis. */
+export interface Platform {
+  readonly isDevelopment: boolean
+  /** The percentage of Redis's memory at which the API stops accepting tasks. */
+  readonly memoryWatermark: number
+  /** How far the clock of this machine is ahead of Redis's, in ms. Undefined if it could not be measured. */
+  clockSkewMs(): number | undefined
+  servers(): Promise<readonly ServerFacts[]>
+  /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no task is waiting. */
+  readyAt(queue: string): Promise<number | undefined>
+}
 
 export interface ApiContext {
   readonly catalogue: Catalogue
@@ -17,6 +29,7 @@ export interface ApiContext {
   readonly rates: EnqueueRates
   /** The names of the API's keys, which commands may limit. */
   readonly apiKeyNames: readonly string[]
+  readonly platform: Platform
   readonly emit: EventSink
   /** Reports how long a request took to store a new task in this queue. */
   readonly enqueueTimed: (queue: string, seconds: number) => void

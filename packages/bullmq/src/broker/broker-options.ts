@@ -1,7 +1,7 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
 import type { GroupResult, Log, QueueLimits, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { DefinedEnqueueRate, EnqueueRates } from '@bullpen/engine/internal'
+import type { DefinedEnqueueRate, EnqueueRates, ServerFacts } from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
@@ -162,6 +162,11 @@ export interface BullmqBroker extends Broker {
    * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
+  /**
+   * Returns what the servers report about themselves, and how long a round trip takes. In a cluster, only servers that hold data are
+   * described. Takes six round trips.
+   */
+  servers(): Promise<readonly ServerFacts[]>
   /**
    * Limits how fast each API key may enqueue tasks. `enqueue` does not check this limit, because it does not know whose request
    * it serves.

@@ -31,6 +31,7 @@ import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
+import { readServerFacts } from '../redis/server/server-facts.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { type RunDeliveries, runDeliveries } from '../runs/run-deliveries.ts'
@@ -123,6 +124,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
     memory: () => memory?.latest(),
     idempotencyBytes: () => records?.usedBytes(),
+    servers: () => call(() => readServerFacts(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
       await call(() => redis.ping())

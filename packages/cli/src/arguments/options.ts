@@ -247,8 +247,8 @@ export const OPTIONS = {
     help: 'the drain mode: light, soft, soft_timeout or hard (default: soft_timeout)',
   },
   'dry-run': { type: 'boolean', help: 'show what would happen, and do not change anything' },
-  orphans: { type: 'boolean', help: 'find keys in Redis that belong to nothing (required)' },
-  delete: { type: 'boolean', help: 'delete those of the keys that have no owner' },
+  orphans: { type: 'boolean', help: 'find keys in Redis that belong to nothing' },
+  delete: { type: 'boolean', help: 'with --orphans, delete those of the keys that have no owner' },
   yes: { type: 'boolean', help: 'do not ask for confirmation (required if standard input is not a terminal)' },
   hard: { type: 'boolean', help: 'interrupt the task that the slot is running' },
   concurrency: {

@@ -14,7 +14,9 @@ import type {
   DeadTaskRequest,
   DeadTaskRequestPage,
   Deleted,
+  Diagnosis,
   Dropped,
+  Finding,
   FingerprintCounts,
   FleetView,
   Orphan,
@@ -226,6 +228,22 @@ export const isOrphanPage = shape<OrphanPage>({
 })
 const orphanRefs = listOf(shape<OrphansDeleted['deleted'][number]>({ key: text, entry: optional(text) }))
 export const isOrphansDeleted = shape<OrphansDeleted>({ deleted: orphanRefs, kept: orphanRefs })
+
+export const isDiagnosis = shape<Diagnosis>({
+  now: time,
+  findings: listOf(
+    someOf<Finding>({
+      check: word(),
+      severity: word(),
+      problem: text,
+      reason: text,
+      advice: text,
+      queue: optional(text),
+    }),
+  ),
+  passed: listOf(word()),
+  skipped: listOf(word()),
+})
 
 export const isQueuePage = shape<QueuePage>({
   now: time,

@@ -1,6 +1,7 @@
 // Defines the table of all routes that programs use. The server registers the routes, and the OpenAPI document describes them.
 import type { ApiContext } from '../context.ts'
 import { deadTaskRoutes } from './dead-task-routes.ts'
+import { diagnosisRoutes } from './diagnosis-routes.ts'
 import { eventRoutes } from './event-routes.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { groupRoutes } from './group-routes.ts'
@@ -20,6 +21,7 @@ export function routeTable(context: ApiContext): readonly Route[] {
     ...runRoutes(context),
     ...scheduleRoutes(context),
     ...fleetRoutes(context),
+    ...diagnosisRoutes(context),
     ...orphanRoutes(context),
     ...probeRoutes(context),
   ]

@@ -1,10 +1,9 @@
 // Checks the server's settings when a connection is established and every 5 min, and logs settings that put tasks at risk.
 import type { Log } from '@bullpen/contract'
-import { ReplyError } from 'ioredis'
 import type { Commander } from '../../scripts/script.ts'
 import { addressOf } from '../outage-reporter.ts'
-import { isCluster, keyOfNode } from '../redis-client.ts'
-import { type CheckResult, checkServer, type ServerCheck, type ServerDescription } from './server-checks.ts'
+import { type CheckResult, checkServer, type ServerCheck } from './server-checks.ts'
+import { describeServer, serversOf } from './server-description.ts'
 
 const CHECK_EVERY_MS = 300_000
 
@@ -60,7 +59,7 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
 
   const checkAll = async (): Promise<void> => {
     const descriptions = await Promise.all(
-      serversOf(redis).map(async ([node, server]) => [node, await describe(server)] as const),
+      serversOf(redis).map(async ([node, server]) => [node, await describeServer(server)] as const),
     )
     const isReadable = descriptions.every(
       ([, { info, listpackValue }]) => info !== undefined && listpackValue !== undefined,
@@ -99,26 +98,4 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
       redis.off('ready', check)
     },
   }
-}
-
-function serversOf(redis: Commander) {
-  if (!isCluster(redis)) return [['', redis] as const]
-  return redis.nodes('master').map((node) => [keyOfNode(node.options), node] as const)
-}
-
-async function describe(server: ReturnType<typeof serversOf>[number][1]): Promise<ServerDescription> {
-  const [info, values] = await Promise.all([
-    unlessRefused(server.info()),
-    unlessRefused(server.config('GET', 'hash-max-listpack-value')),
-  ])
-  const [, listpackValue] = Array.isArray(values) ? (values as readonly string[]) : []
-  return { info, listpackValue }
-}
-
-/** Returns undefined if the server does not permit the command, or does not know it. */
-function unlessRefused<T>(reply: Promise<T>): Promise<T | undefined> {
-  return reply.catch((error: unknown) => {
-    if (error instanceof ReplyError) return undefined
-    throw error
-  })
 }

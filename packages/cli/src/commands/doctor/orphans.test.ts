@@ -2,8 +2,8 @@
 import { PassThrough } from 'node:stream'
 import type { Orphan } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
-import { run } from './capture.fixture.ts'
-import { type Answer, fakeApi } from './fake-api.fixture.ts'
+import { run } from '../../capture.fixture.ts'
+import { type Answer, fakeApi } from '../../fake-api.fixture.ts'
 
 const FIND = 'GET /v1/orphans'
 const DELETE = 'POST /v1/orphans/delete'
@@ -123,7 +123,6 @@ describe('doctor --orphans', () => {
 })
 
 test.each([
-  [['doctor'], 'specify what to examine: --orphans'],
   [['doctor', '--orphans', '--yes'], '--yes requires --delete'],
   [['doctor', '--orphans', '--delete'], 'add --yes to confirm'],
 ])('the arguments %j are refused before anything is sent', async (args, message) => {

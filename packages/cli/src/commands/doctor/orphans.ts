@@ -2,15 +2,14 @@
 import type { Client } from '@bullpen/client'
 import type { Orphan, OrphansDeleted } from '@bullpen/contract'
 import { MAX_DELETED_ORPHANS } from '@bullpen/contract/internal'
-import { UsageError } from '../arguments/usage-error.ts'
-import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { count } from '../output/format.ts'
-import { orphanLine, refLine, summaryLine } from '../output/orphan-text.ts'
-import type { CommandContext } from './command-context.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import { EXIT, type ExitCode } from '../../exit-codes.ts'
+import { count } from '../../output/format.ts'
+import { orphanLine, refLine, summaryLine } from '../../output/orphan-text.ts'
+import type { CommandContext } from '../command-context.ts'
 
-export async function doctor(context: CommandContext): Promise<ExitCode> {
+export async function examineOrphans(context: CommandContext): Promise<ExitCode> {
   const { values, out, connect } = context
-  if (!values.orphans) throw new UsageError('specify what to examine: --orphans')
   if (values.yes && !values.delete) throw new UsageError('--yes requires --delete')
   if (values.delete && !values.yes && (!context.isInteractive || out.json)) {
     throw new UsageError(

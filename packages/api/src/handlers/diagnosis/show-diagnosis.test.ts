@@ -1,0 +1,68 @@
+// Tests the diagnosis over HTTP: the facts that it is made from.
+import { type Diagnosis, VERSION } from '@bullpen/contract'
+import { createTaskId, DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
+import { expect, it } from 'vitest'
+import { NOW, problemIn, testApi } from '../../api.fixture.ts'
+import { P1 } from '../../fake-fleet.fixture.ts'
+
+const PLATFORM = {
+  ...{ isDevelopment: false, memoryWatermark: 80, clockSkewMs: () => 0 },
+  servers: async () => [],
+  readyAt: async () => undefined,
+}
+const SERVER = {
+  ...{ node: '', settings: new Map(), memory: undefined, failedWrites: ['a snapshot'], connections: undefined },
+  ...{ latencyMs: 0.1, refused: ['CONFIG GET'] },
+}
+const id = (n: number) => createTaskId('cpu', NOW, new Uint8Array(10).fill(n))
+
+it('a healthy platform passes every check that could be carried out', async () => {
+  const { get, fleet } = await testApi({ platform: PLATFORM })
+  fleet.put({ version: VERSION })
+  const { findings, passed } = (await get('/v1/diagnosis')).json<Diagnosis>()
+  expect({ findings, passed }).toEqual({ findings: [], passed: DIAGNOSIS_CHECKS })
+})
+
+it('the findings come from Redis, the fleet, the queues and the schedules', async () => {
+  const platform = {
+    ...PLATFORM,
+    clockSkewMs: () => 2_000,
+    servers: async () => [SERVER],
+    readyAt: async (queue: string) => (queue === 'cpu' ? NOW - 120_000 : undefined),
+  }
+  const { get, fleet, broker } = await testApi({ platform })
+  fleet.put({ version: '0.0.1' })
+  fleet.set('mail', { paused: true, maxTasks: 1 })
+  broker.put({ id: id(1), status: 'waiting' })
+  broker.put({ id: id(2), status: 'active', startedAt: NOW - 90_000 })
+  broker.put({ id: createTaskId('mail', NOW, new Uint8Array(10)), queue: 'mail', status: 'waiting' })
+  const kind = { fingerprint: 'f', state: 'DONE_ERROR', code: 'unknown_task', message: '', count: 3 } as const
+  broker.fingerprints.set('cpu', [{ ...kind, oldestAt: 1, newestAt: 2, newestId: id(3) }])
+  const { findings, skipped } = (await get('/v1/diagnosis')).json<Diagnosis>()
+  const found = findings.map(({ check, queue }) => [check, queue].filter(Boolean).join(' '))
+  expect(found.sort()).toEqual(
+    [
+      ...['redis_writes', 'redis_permissions', 'clocks', 'versions', 'catalogues cpu', 'unserved_queues mail'],
+      ...['stalled_queues cpu', 'full_queues mail', 'paused_queues mail', 'lost_tasks cpu'],
+    ].sort(),
+  )
+  expect(skipped).toContain('redis_eviction')
+})
+
+it('a task in the slot of a live worker is not lost', async () => {
+  const { get, fleet, broker } = await testApi({ platform: PLATFORM })
+  const [pool] = fleet.put({ worker: P1, version: VERSION }).pools
+  if (pool === undefined) throw new Error('the worker has no pool')
+  const task = { id: id(2), task: 'math.square', fencingToken: 1 }
+  const slots = [{ slot: 1, state: 'WORKING' as const, since: NOW - 90_000, task }]
+  fleet.put({ worker: P1, version: VERSION, pools: [{ ...pool, slots }] })
+  broker.put({ id: id(2), status: 'active', startedAt: NOW - 90_000 })
+  expect((await get('/v1/diagnosis')).json<Diagnosis>().findings).toEqual([])
+})
+
+it('without Redis, there is no diagnosis', async () => {
+  const { get, broker, app } = await testApi({ platform: PLATFORM })
+  broker.trouble = 'down'
+  expect(problemIn(await get('/v1/diagnosis'))).toMatchObject({ status: 503, code: 'redis_unavailable' })
+  expect(problemIn(await app.inject({ url: '/v1/diagnosis' }))).toMatchObject({ status: 401 })
+})

@@ -1,0 +1,63 @@
+// GET /v1/diagnosis examines the platform, and returns what is wrong with it.
+import { type Diagnosis, VERSION } from '@bullpen/contract'
+import { diagnose, type QueueFacts, troublesOf } from '@bullpen/engine/internal'
+import type { ApiContext } from '../../http/context.ts'
+
+/** How many active tasks of each queue are compared with the workers' slots, those that started first. */
+const ACTIVE_EXAMINED = 200
+
+export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext) {
+  const { queues, definitions } = catalogue
+
+  return async (): Promise<Diagnosis> => {
+    const [{ now, workers }, servers, schedules, ...queueFacts] = await Promise.all([
+      fleet.workers(),
+      platform.servers(),
+      broker.schedules.list(),
+      ...queues.map(factsOf),
+    ])
+    return diagnose({
+      now,
+      api: {
+        version: VERSION,
+        isDevelopment: platform.isDevelopment,
+        clockSkewMs: platform.clockSkewMs(),
+        memoryWatermark: platform.memoryWatermark,
+        queues,
+        tasks: definitions.map(({ name }) => name),
+      },
+      servers,
+      workers,
+      queues: queueFacts,
+      schedules: schedules.map((state) => {
+        const { name, queue } = state.record
+        return { name, queue, troubles: troublesOf(state) }
+      }),
+    })
+  }
+
+  async function factsOf(queue: string): Promise<QueueFacts> {
+    const [settings, tasks, totals, kinds, readyAt, active] = await Promise.all([
+      fleet.queueSettings(queue),
+      broker.counts(queue),
+      broker.totals(queue),
+      broker.countDead(queue),
+      platform.readyAt(queue),
+      broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
+    ])
+    const limits = catalogue.queue(queue).limits
+    return {
+      queue,
+      tasks,
+      settings,
+      // A limit that a command has set replaces the definition's.
+      maxTasks: settings.maxTasks ?? limits?.maxTasks,
+      maxBytes: settings.maxBytes ?? limits?.maxBytes,
+      bytes: totals.bytes,
+      outbox: totals.outbox,
+      readyAt,
+      active: active.tasks.map(({ id, startedAt }) => ({ id, startedAt })),
+      unknownTasks: kinds.filter(({ code }) => code === 'unknown_task').reduce((sum, { count }) => sum + count, 0),
+    }
+  }
+}

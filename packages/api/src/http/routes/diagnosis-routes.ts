@@ -1,0 +1,26 @@
+// Defines the route that examines the platform.
+import { diagnosisSchema } from '@bullpen/contract/internal'
+import { showDiagnosis } from '../../handlers/diagnosis/show-diagnosis.ts'
+import type { ApiContext } from '../context.ts'
+import { type Route, route } from './route.ts'
+
+export function diagnosisRoutes(context: ApiContext): readonly Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/diagnosis',
+      access: 'key',
+      tag: 'Fleet',
+      operationId: 'diagnose',
+      summary: 'Find what is wrong with the platform',
+      description:
+        'Examines Redis, the configuration, the versions and the workers of the fleet, the queues and the schedules. Returns what is wrong, ' +
+        'why it matters, and what to do about it. Nothing is changed. The request takes about ten round trips to Redis, whatever the number of tasks.',
+      responses: {
+        200: { description: 'The findings, and the checks that have found nothing.', schema: diagnosisSchema },
+      },
+      problems: ['unauthorized', 'redis_unavailable'],
+      handle: showDiagnosis(context),
+    }),
+  ]
+}

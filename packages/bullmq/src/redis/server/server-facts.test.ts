@@ -1,0 +1,49 @@
+// Tests the facts about servers from which a diagnosis is made.
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { factsOf, readServerFacts } from './server-facts.ts'
+
+const INFO = [
+  ...['redis_version:7.2.4', 'connected_clients:7', 'maxclients:10000', 'used_memory:500', 'maxmemory:1000'],
+  ...['maxmemory_policy:noeviction', 'aof_enabled:1', 'aof_last_write_status:ok', 'rdb_last_bgsave_status:ok'],
+]
+
+it('a server describes itself, and is asked how long a round trip takes', async () => {
+  const redis = new Redis(inject('redisUrl'))
+  onTestFinished(() => redis.disconnect())
+  const [server, ...others] = await readServerFacts(redis)
+  expect(others).toEqual([])
+  expect(server).toMatchObject({
+    node: '',
+    failedWrites: [],
+    connections: { open: expect.any(Number), max: expect.any(Number) },
+    memory: { usedBytes: expect.any(Number), limitBytes: expect.any(Number) },
+    refused: [],
+  })
+  expect(server?.settings.get('version')).toMatchObject({ isOk: true })
+  expect(server?.latencyMs).toBeGreaterThan(0)
+})
+
+it.each([
+  ['aof_last_write_status', 'the append-only file'],
+  ['aof_last_bgrewrite_status', 'a rewrite of the append-only file'],
+  ['rdb_last_bgsave_status', 'a snapshot'],
+])('a failed write is reported by %s', (field, what) => {
+  const lines = INFO.filter((line) => !line.startsWith(field))
+  const info = [...lines, `${field}:err`].join('\r\n')
+  expect(factsOf({ info, listpackValue: '1024' })).toMatchObject({
+    failedWrites: [what],
+    connections: { open: 7, max: 10_000 },
+    memory: { usedBytes: 500, limitBytes: 1_000 },
+    refused: [],
+  })
+})
+
+it('what a server does not permit is named, and its facts are missing', () => {
+  expect(factsOf({ info: undefined, listpackValue: undefined })).toEqual({
+    settings: new Map(),
+    ...{ memory: undefined, failedWrites: undefined, connections: undefined },
+    refused: ['INFO', 'CONFIG GET'],
+  })
+  expect(factsOf({ info: INFO.join('\r\n'), listpackValue: undefined }).refused).toEqual(['CONFIG GET'])
+})

@@ -1,0 +1,80 @@
+// Tests bullpen doctor, which examines the platform.
+import type { Diagnosis } from '@bullpen/contract'
+import { expect, test } from 'vitest'
+import { run, terminal } from '../../capture.fixture.ts'
+import { fakeApi, problem } from '../../fake-api.fixture.ts'
+
+const PATH = 'GET /v1/diagnosis'
+const HEALTHY: Diagnosis = {
+  ...{ now: '2026-01-01T00:00:00.000Z', findings: [] },
+  ...{ passed: ['clocks', 'workers'], skipped: [] },
+}
+const ILL: Diagnosis = {
+  ...HEALTHY,
+  findings: [
+    {
+      ...{ check: 'redis_eviction', severity: 'error', node: 'a:7001' },
+      problem: 'Redis has maxmemory-policy allkeys-lru; expected noeviction',
+      reason: 'when its memory is full, Redis deletes tasks',
+      advice: 'set maxmemory-policy noeviction',
+    },
+    {
+      ...{ check: 'paused_queues', severity: 'warning', queue: 'cpu', problem: 'cpu is paused, and 1 task waits' },
+      ...{ reason: 'tasks do not start', advice: "run 'bullpen resume --queue cpu'" },
+    },
+  ],
+  passed: ['clocks'],
+  skipped: ['redis_encoding', 'redis_memory'],
+}
+
+test('ends with exit code 0 if nothing was found', async () => {
+  await using api = await fakeApi({ [PATH]: [200, HEALTHY] })
+  expect(await run(api, ['doctor'])).toEqual({ code: 0, out: 'nothing found; 2 checks passed\n', err: '' })
+})
+
+test('prints what is wrong, why it matters and what to do, and ends with exit code 1', async () => {
+  await using api = await fakeApi({ [PATH]: [200, ILL] })
+  const { code, out, err } = await run(api, ['doctor'])
+  expect({ code, err }).toEqual({ code: 1, err: '' })
+  expect(out.split('\n')).toEqual([
+    'ERROR  redis_eviction  Redis has maxmemory-policy allkeys-lru; expected noeviction (node a:7001)',
+    '  why  when its memory is full, Redis deletes tasks',
+    '  do   set maxmemory-policy noeviction',
+    '',
+    'WARNING  paused_queues  cpu is paused, and 1 task waits',
+    '  why  tasks do not start',
+    "  do   run 'bullpen resume --queue cpu'",
+    '',
+    '2 findings: 1 error, 1 warning; 1 check passed; not examined: redis_encoding, redis_memory',
+    '',
+  ])
+})
+
+test('wraps lines on a narrow terminal', async () => {
+  await using api = await fakeApi({ [PATH]: [200, ILL] })
+  const stdout = Object.assign(terminal(50), { getColorDepth: () => 1 })
+  const { out } = await run(api, ['doctor'], { stdout })
+  expect(out.split('\n').slice(0, 3)).toEqual([
+    'ERROR  redis_eviction',
+    '    Redis has maxmemory-policy allkeys-lru;',
+    '    expected noeviction (node a:7001)',
+  ])
+})
+
+test('with --json prints the diagnosis, with the same exit codes', async () => {
+  await using api = await fakeApi({ [PATH]: [200, ILL] })
+  const { code, out } = await run(api, ['doctor', '--json'])
+  expect({ code, diagnosis: JSON.parse(out) }).toEqual({ code: 1, diagnosis: ILL })
+})
+
+test('ends with exit code 3 if Redis is away, because nothing was examined', async () => {
+  await using api = await fakeApi({ [PATH]: problem('internal_error', 500) })
+  expect(await run(api, ['doctor'])).toMatchObject({ code: 3, out: '' })
+})
+
+test.each(['--delete', '--yes'])('%s requires --orphans', async (option) => {
+  await using api = await fakeApi()
+  const { code, err } = await run(api, ['doctor', option])
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${option} requires --orphans`) })
+  expect(api.seen).toEqual([])
+})

@@ -1,0 +1,35 @@
+// Formats a diagnosis as text: for each finding, what is wrong, why it matters, and what to do.
+import type { Diagnosis, Finding } from '@bullpen/contract'
+import { type Layout, tableLines } from './columns.ts'
+import { count, plain } from './format.ts'
+
+export function diagnosisLines(diagnosis: Diagnosis, layout: Layout): readonly string[] {
+  return [...diagnosis.findings.flatMap((finding) => [...findingLines(finding, layout), '']), summaryLine(diagnosis)]
+}
+
+function findingLines(finding: Finding, layout: Layout): readonly string[] {
+  const { severity, check, node, problem, reason, advice } = finding
+  const where = node === undefined ? '' : ` (node ${plain(node)})`
+  const title = [severity === 'error' ? 'red' : 'yellow', severity.toUpperCase()] as const
+  return [
+    ...tableLines([[title, plain(check), `${plain(problem)}${where}`]], { ...layout, indent: 0 }),
+    ...tableLines(
+      [
+        ['why', plain(reason)],
+        ['do', plain(advice)],
+      ],
+      { ...layout, indent: 2 },
+    ),
+  ]
+}
+
+/** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed; not examined: redis_encoding`. */
+function summaryLine({ findings, passed, skipped }: Diagnosis): string {
+  const errors = findings.filter(({ severity }) => severity === 'error').length
+  const found =
+    findings.length === 0
+      ? 'nothing found'
+      : `${count(findings.length, 'finding')}: ${count(errors, 'error')}, ${count(findings.length - errors, 'warning')}`
+  const notExamined = skipped.length === 0 ? '' : `; not examined: ${skipped.map((check) => plain(check)).join(', ')}`
+  return `${found}; ${count(passed.length, 'check')} passed${notExamined}`
+}

@@ -1,0 +1,166 @@
+// Lists the checks of a diagnosis: what each one finds, why its findings matter, and what to do about them.
+import type { DiagnosisCheck } from '@bullpen/contract'
+import type { Examine } from './facts.ts'
+import { catalogues, clocks, configuration, versions, workers } from './fleet-checks.ts'
+import {
+  fullQueues,
+  lostTasks,
+  outboxes,
+  pausedQueues,
+  schedules,
+  stalledQueues,
+  unservedQueues,
+} from './queue-checks.ts'
+import { connections, failedWrites, latency, memory, permissions, setting } from './server-checks.ts'
+
+interface Check {
+  readonly examine: Examine
+  /** When the check finds something. */
+  readonly finds: string
+  /** Why that matters. */
+  readonly reason: string
+  /** What to do, unless a finding says it more precisely. */
+  readonly advice: string
+}
+
+export const CHECKS = {
+  redis_version: {
+    finds: 'Redis is older than version 7',
+    examine: setting('version', 'version', 'error'),
+    reason: "older versions do not support the flags of Bullpen's scripts",
+    advice: 'upgrade the server',
+  },
+  redis_persistence: {
+    finds: 'Redis has no append-only file',
+    examine: setting('persistence', 'appendonly', 'error'),
+    reason: 'if Redis restarts, it loses every task, or every task since the last snapshot',
+    advice: 'set appendonly yes; if the service persists data in another way, ignore this',
+  },
+  redis_writes: {
+    finds: 'the last write of the append-only file, its last rewrite or the last snapshot has failed',
+    examine: failedWrites,
+    reason: 'tasks are lost if Redis restarts, and Redis may refuse to store new ones',
+    advice: "look at the log of Redis, and at its disk's free space",
+  },
+  redis_eviction: {
+    finds: 'Redis may evict keys',
+    examine: setting('eviction', 'maxmemory-policy', 'error'),
+    reason: 'when its memory is full, Redis deletes tasks, locks and records',
+    advice: 'set maxmemory-policy noeviction',
+  },
+  redis_memory_limit: {
+    finds: 'Redis has no limit of its memory',
+    examine: setting('maxmemory', 'maxmemory', 'warning'),
+    reason: 'the operating system may kill Redis before Redis or the watermark limits itself',
+    advice: "set maxmemory to at most three quarters of the machine's memory",
+  },
+  redis_memory: {
+    finds: 'the memory is above nine tenths of the watermark (a warning), or above the watermark (an error)',
+    examine: memory,
+    reason: 'above the watermark, the API refuses new tasks, and at 100% running ones may fail to end',
+    advice: 'see the runbook "Redis is full"',
+  },
+  redis_encoding: {
+    finds: 'Redis does not store most tasks in the compact encoding of small hashes',
+    examine: setting('listpack', 'hash-max-listpack-value', 'warning'),
+    reason: 'a waiting task takes about twice the memory',
+    advice: 'set hash-max-listpack-value 1024',
+  },
+  redis_permissions: {
+    finds: 'Redis does not permit INFO or CONFIG GET',
+    examine: permissions,
+    reason: 'without INFO, the watermark has no effect, and without INFO or CONFIG GET, settings are not checked',
+    advice: 'permit the command to the user, as in "Configure Redis"',
+  },
+  redis_connections: {
+    finds: 'nine tenths of the connections that Redis permits are open',
+    examine: connections,
+    reason: 'at the limit, Redis refuses new connections, so that workers and APIs cannot start',
+    advice: 'raise maxclients, or look in CLIENT LIST for a program that does not close its connections',
+  },
+  redis_latency: {
+    finds: 'the fastest of five round trips from the API to Redis takes at least 10 ms',
+    examine: latency,
+    reason: 'every task needs several round trips, one after another',
+    advice: 'run the API and the workers near Redis; look at the load of Redis and at SLOWLOG',
+  },
+  clocks: {
+    finds: "the clock of the API's machine, or of a worker's, is 0.5 s from that of Redis",
+    examine: clocks,
+    reason: "Bullpen uses the clock of Redis, but the times of this machine's logs cannot be compared with it",
+    advice: 'synchronise the clocks, with NTP for example',
+  },
+  configuration: {
+    finds:
+      'workers of one queue have different drain timeouts or grace periods, or the API runs in development mode although workers run on several machines',
+    examine: configuration,
+    reason: 'what happens depends on which process does it',
+    advice: 'give all processes the same settings',
+  },
+  versions: {
+    finds: 'a worker has another version of Bullpen than the API',
+    examine: versions,
+    reason: 'during a deploy this is normal; otherwise, some processes lack the fixes of the others',
+    advice: 'finish the deploy: all processes should have the same version',
+  },
+  catalogues: {
+    finds:
+      'workers serve queues or run tasks that the API does not know, or tasks are dead because workers did not know them',
+    examine: catalogues,
+    reason: 'tasks that a process does not know are not shown, or do not run there',
+    advice: 'deploy the API and the workers with the same catalogue',
+  },
+  workers: {
+    finds: 'a worker sends no heartbeats, has stuck handlers, or does not accept tasks',
+    examine: workers,
+    reason: 'the fleet has fewer slots than it seems',
+    advice: 'look at the log of the worker',
+  },
+  unserved_queues: {
+    finds: 'tasks wait in a queue that no live worker serves',
+    examine: unservedQueues,
+    reason: 'these tasks never start',
+    advice:
+      'start workers for the queue, and look at BULLPEN_WORKER_POOLS; see the runbook "Nothing is running". If your own BullMQ Workers serve it, ignore this',
+  },
+  stalled_queues: {
+    finds:
+      'a task has been ready for a minute although slots are free. A queue is not examined if it is paused or draining, or if a command limits its starts',
+    examine: stalledQueues,
+    reason:
+      'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, or a blocked worker',
+    advice: 'look for rate_limited and event-loop stalls in the logs of the workers',
+  },
+  full_queues: {
+    finds: 'a queue has reached the limit of its length or of its bytes',
+    examine: fullQueues,
+    reason: 'new tasks are refused',
+    advice: "add workers, or raise the limit with 'bullpen limit'",
+  },
+  paused_queues: {
+    finds: 'a queue is paused or draining, or each of its pools is paused',
+    examine: pausedQueues,
+    reason: 'tasks of the queue do not start',
+    advice: "to continue, run 'bullpen resume'",
+  },
+  lost_tasks: {
+    finds:
+      'a task has been active for a minute, but no live worker runs it. The first 200 active tasks of each queue are examined',
+    examine: lostTasks,
+    reason: 'tasks of a lost worker should run again within seconds',
+    advice:
+      'if your own BullMQ Workers serve the queue, ignore this; otherwise, start a worker, which recovers the tasks',
+  },
+  outboxes: {
+    finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is older than a minute',
+    examine: outboxes,
+    reason: 'follow-up tasks, groups and pipelines are late; at 10,000 entries, the workers of the queue stop',
+    advice: 'see the runbook "An outbox grows"',
+  },
+  schedules: {
+    finds: 'a schedule is failing, overlapping, missing ticks or unreadable',
+    examine: schedules,
+    reason: 'work that should be done regularly is not done',
+    advice: "'bullpen schedules list --trouble' shows them",
+  },
+} as const satisfies Readonly<Record<DiagnosisCheck, Check>>

@@ -1,0 +1,238 @@
+// Tests each check of a diagnosis: what it finds, and that it finds nothing on a healthy platform.
+import type { DiagnosisCheck } from '@bullpen/contract'
+import { DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
+import { describe, expect, it } from 'vitest'
+import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
+import type { PoolStatus } from '../ports/pool-status.ts'
+import { diagnose } from './diagnose.ts'
+import type { DiagnosisFacts, QueueFacts, ServerFacts } from './facts.ts'
+
+const NOW = 1_700_000_000_000
+const MiB = 2 ** 20
+
+const pool: PoolStatus = {
+  ...{
+    queue: 'cpu',
+    state: 'BG_RUNNING',
+    paused: false,
+    concurrency: 4,
+    busy: 1,
+    stuckHandlers: 0,
+    notReady: undefined,
+  },
+  slots: [
+    {
+      ...{ slot: 1, state: 'WORKING', since: NOW - 90_000 },
+      task: { id: 'cpu-1', task: 'math.square', fencingToken: 1 },
+    },
+  ],
+}
+const worker: RegisteredWorker = {
+  ...{ worker: 'w1', host: 'h1', pid: 1, version: '1.0.0', startedAt: NOW - 600_000, seenAt: NOW - 1_000 },
+  ...{ draining: false, skewMs: 3, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool] },
+}
+const settings: QueueSettings = {
+  ...{ paused: false, drain: undefined, concurrency: undefined, rate: undefined },
+  ...{ maxTasks: undefined, maxBytes: undefined, maxAgeMs: undefined },
+}
+const queue: QueueFacts = {
+  queue: 'cpu',
+  tasks: { scheduled: 3, waiting: 5, active: 1, retrying: 2, completed: 7, dead: 1, cancelled: 0, expired: 0 },
+  settings,
+  ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0 },
+  outbox: { entries: 1, oldestAt: NOW - 1_000 },
+  readyAt: NOW - 59_000,
+  active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
+}
+const ok = { isOk: true, found: 'x', expected: 'x' }
+const server: ServerFacts = {
+  node: '',
+  settings: new Map(['version', 'persistence', 'eviction', 'maxmemory', 'listpack'].map((name) => [name, ok])),
+  memory: { usedBytes: 71 * MiB, limitBytes: 100 * MiB },
+  failedWrites: [],
+  connections: { open: 10, max: 100 },
+  latencyMs: 0.2,
+  refused: [],
+}
+const HEALTHY: DiagnosisFacts = {
+  now: NOW,
+  api: {
+    ...{ version: '1.0.0', isDevelopment: false, clockSkewMs: -2, memoryWatermark: 80 },
+    ...{ queues: ['cpu'], tasks: ['math.square'] },
+  },
+  servers: [server],
+  workers: [worker],
+  queues: [queue],
+  schedules: [{ name: 'nightly', queue: 'cpu', troubles: [] }],
+}
+
+const onServer = (more: Partial<ServerFacts>): DiagnosisFacts => ({ ...HEALTHY, servers: [{ ...server, ...more }] })
+const ofApi = (more: Partial<DiagnosisFacts['api']>): DiagnosisFacts => ({
+  ...HEALTHY,
+  api: { ...HEALTHY.api, ...more },
+})
+const onQueue = (more: Partial<QueueFacts>): DiagnosisFacts => ({ ...HEALTHY, queues: [{ ...queue, ...more }] })
+const withSettings = (more: Partial<QueueSettings>): DiagnosisFacts => onQueue({ settings: { ...settings, ...more } })
+const withPool = (more: Partial<PoolStatus>, alsoWorker: Partial<RegisteredWorker> = {}): DiagnosisFacts => ({
+  ...HEALTHY,
+  workers: [{ ...worker, pools: [{ ...pool, ...more }], ...alsoWorker }],
+})
+const withWorkers = (...workers: readonly Partial<RegisteredWorker>[]): DiagnosisFacts => ({
+  ...HEALTHY,
+  workers: workers.map((more) => ({ ...worker, ...more })),
+})
+const withSetting = (name: string, found: string, expected: string): DiagnosisFacts =>
+  onServer({ settings: new Map([...server.settings, [name, { isOk: false, found, expected }]]) })
+const drain = { mode: 'soft', timeoutMs: undefined, since: NOW, command: 'c' } as const
+
+type Case = readonly [facts: DiagnosisFacts, severity: 'error' | 'warning', problem: string]
+
+/** For each check, platforms on which it finds something, and what it says. */
+const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
+  redis_version: [[withSetting('version', '6.2.1', 'Redis 7'), 'error', 'version 6.2.1; expected Redis 7']],
+  redis_persistence: [[withSetting('persistence', 'no', 'yes'), 'error', 'appendonly no; expected yes']],
+  redis_eviction: [[withSetting('eviction', 'allkeys-lru', 'noeviction'), 'error', 'maxmemory-policy allkeys-lru']],
+  redis_memory_limit: [[withSetting('maxmemory', '0', 'a limit'), 'warning', 'maxmemory 0; expected a limit']],
+  redis_encoding: [[withSetting('listpack', '64', '1024'), 'warning', 'hash-max-listpack-value 64; expected 1024']],
+  redis_writes: [[onServer({ failedWrites: ['a snapshot'] }), 'error', 'could not write a snapshot']],
+  redis_memory: [
+    [
+      onServer({ memory: { usedBytes: 72 * MiB, limitBytes: 100 * MiB } }),
+      'warning',
+      '72% of its memory (72 of 100 MiB)',
+    ],
+    [onServer({ memory: { usedBytes: 80 * MiB, limitBytes: 100 * MiB } }), 'error', 'stops accepting tasks at 80%'],
+  ],
+  redis_permissions: [[onServer({ refused: ['CONFIG GET'] }), 'warning', 'does not permit CONFIG GET']],
+  redis_connections: [[onServer({ connections: { open: 90, max: 100 } }), 'warning', '90 of the 100 connections']],
+  redis_latency: [[onServer({ latencyMs: 10 }), 'warning', 'took 10.0 ms']],
+  clocks: [
+    [ofApi({ clockSkewMs: 1_500 }), 'warning', 'the clock of the API is 1.5 s ahead of the clock of Redis'],
+    [withWorkers({ skewMs: -500 }), 'warning', 'the clock of h1 is 0.5 s behind'],
+  ],
+  configuration: [
+    [
+      { ...withWorkers({}, { worker: 'w2', host: 'h2' }), api: { ...HEALTHY.api, isDevelopment: true } },
+      'warning',
+      'development mode, although workers run on 2 machines',
+    ],
+    [
+      withWorkers({}, {}, { worker: 'w2', drainTimeoutMs: 60_000 }),
+      'warning',
+      '20000 ms and 5000 ms (2), 60000 ms and 5000 ms (1)',
+    ],
+  ],
+  versions: [
+    [
+      withWorkers({}, { version: '0.9.0' }),
+      'warning',
+      'the API has version 1.0.0 of Bullpen, and the workers have 1.0.0 (1), 0.9.0 (1)',
+    ],
+    [withWorkers({ version: '1.1.0' }), 'warning', 'have 1.1.0 (1)'],
+  ],
+  catalogues: [
+    [ofApi({ queues: [] }), 'warning', "the queue cpu, which the API's catalogue does not have"],
+    [ofApi({ tasks: [] }), 'warning', "run math.square, which the API's catalogue does not have"],
+    [onQueue({ unknownTasks: 2 }), 'error', '2 tasks of cpu are dead because'],
+  ],
+  workers: [
+    [withWorkers({}, { worker: 'w2', seenAt: NOW - 20_000 }), 'error', 'w2 has sent no heartbeat for 20 s'],
+    [withPool({ stuckHandlers: 1 }), 'warning', 'w1 has 1 stuck handler,'],
+    [withPool({ notReady: 'Redis is away' }), 'warning', 'w1 does not accept tasks of cpu: Redis is away'],
+  ],
+  unserved_queues: [
+    [{ ...HEALTHY, workers: [] }, 'error', '5 tasks of cpu wait, and no worker serves the queue'],
+    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no worker serves'],
+    [withPool({ state: 'SHUTDOWN' }), 'error', 'no worker serves'],
+  ],
+  stalled_queues: [[onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although 3 slots are free']],
+  full_queues: [
+    [onQueue({ maxTasks: 10 }), 'error', 'cpu is full: it has 10 of at most 10 tasks'],
+    [onQueue({ bytes: 1_000 }), 'error', 'it has 1000 of at most 1000 bytes'],
+  ],
+  paused_queues: [
+    [withSettings({ paused: true }), 'warning', 'cpu is paused, and 5 tasks wait'],
+    [withSettings({ drain }), 'warning', 'cpu is draining (soft), and 5 tasks wait'],
+    [withPool({ paused: true }), 'warning', 'every pool of cpu is paused, and 5 tasks wait'],
+  ],
+  lost_tasks: [
+    [onQueue({ active: [{ id: 'cpu-2', startedAt: NOW - 60_000 }] }), 'error', 'such as cpu-2, active for 60 s'],
+    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'cpu-1, active for 90 s'],
+  ],
+  outboxes: [
+    [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'the oldest of which is 60 s old'],
+    [onQueue({ outbox: { entries: 5_000, oldestAt: NOW } }), 'warning', 'has 5000 entries'],
+    [withSettings({ outboxFull: true }), 'error', 'the outbox of cpu is full'],
+  ],
+  schedules: [
+    [
+      {
+        ...HEALTHY,
+        schedules: [
+          { name: 'nightly', queue: 'cpu', troubles: [{ kind: 'missed', since: 1, detail: 'a tick was missed' }] },
+        ],
+      },
+      'warning',
+      'the schedule nightly is in trouble (missed): a tick was missed',
+    ],
+  ],
+}
+
+it('a healthy platform passes every check', () => {
+  expect(diagnose(HEALTHY)).toEqual({
+    now: new Date(NOW).toISOString(),
+    findings: [],
+    passed: DIAGNOSIS_CHECKS,
+    skipped: [],
+  })
+})
+
+describe.each(DIAGNOSIS_CHECKS)('%s', (check) => {
+  it.each(FOUND[check])('finds it (%#)', (facts, severity, problem) => {
+    const { findings, passed, skipped } = diagnose(facts)
+    const own = findings.filter((finding) => finding.check === check)
+    expect(own).toEqual([expect.objectContaining({ severity, problem: expect.stringContaining(problem) })])
+    expect(own[0]?.reason).not.toBe('')
+    expect(own[0]?.advice).not.toBe('')
+    expect([...passed, ...skipped]).not.toContain(check)
+  })
+})
+
+describe('nothing is found', () => {
+  it.each([
+    ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { readyAt: 0 }],
+    ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { readyAt: 0 }],
+    ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0 }],
+    ['stalled_queues', 'if no task waits', HEALTHY, { readyAt: undefined }],
+    ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],
+    ['lost_tasks', 'if the task has just started', HEALTHY, { active: [{ id: 'cpu-2', startedAt: NOW - 59_999 }] }],
+    ['full_queues', 'without limits', HEALTHY, { maxTasks: undefined, maxBytes: undefined }],
+  ] as const)('by %s %s', (check, _when, facts, more) => {
+    const [only = queue] = facts.queues
+    expect(diagnose({ ...facts, queues: [{ ...only, ...more }] }).passed).toContain(check)
+  })
+
+  it('by configuration in development with one machine, and by clocks if the clock could not be measured', () => {
+    const { passed } = diagnose(ofApi({ isDevelopment: true, clockSkewMs: undefined }))
+    expect(passed).toEqual(expect.arrayContaining(['configuration', 'clocks']))
+  })
+})
+
+it('a check whose facts are missing is skipped', () => {
+  const silent = { settings: new Map(), memory: undefined, failedWrites: undefined, connections: undefined } as const
+  const { skipped, passed } = diagnose(onServer(silent))
+  expect(skipped).toEqual(
+    DIAGNOSIS_CHECKS.filter((check) => /^redis_/.test(check) && !/permissions|latency/.test(check)),
+  )
+  expect(passed).toHaveLength(DIAGNOSIS_CHECKS.length - skipped.length)
+})
+
+it('findings name the node of a cluster, and errors come before warnings', () => {
+  const nodes = [server, { ...server, node: 'a:7001', latencyMs: 12 }]
+  const { findings } = diagnose({ ...HEALTHY, servers: nodes, workers: [] })
+  expect(findings.map(({ check, severity, node }) => [check, severity, node])).toEqual([
+    ['unserved_queues', 'error', undefined],
+    ['lost_tasks', 'error', undefined],
+    ['redis_latency', 'warning', 'a:7001'],
+  ])
+})

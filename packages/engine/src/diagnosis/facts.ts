@@ -1,0 +1,80 @@
+// Defines what a diagnosis is made from, and what one check returns.
+import type { Finding, TaskStatus } from '@bullpen/contract'
+import type { OutboxState } from '../ports/broker/broker.ts'
+import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
+import type { Trouble } from '../schedule/trouble.ts'
+
+/** A setting of a server: what was found, and what is expected. */
+export interface SettingFact {
+  readonly isOk: boolean
+  readonly found: string
+  readonly expected: string
+}
+
+/** What a server of the store reports about itself. A fact is undefined if the server does not permit the command that reads it. */
+export interface ServerFacts {
+  /** The node of a cluster. A single server's node is ''. */
+  readonly node: string
+  readonly settings: ReadonlyMap<string, SettingFact>
+  readonly memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined
+  /** What the server could not write to its disk when it last tried, such as `the append-only file`. */
+  readonly failedWrites: readonly string[] | undefined
+  readonly connections: { readonly open: number; readonly max: number } | undefined
+  /** The fastest of some round trips from this process, in ms. */
+  readonly latencyMs: number
+  /** The commands that the server does not permit, such as `CONFIG GET`. */
+  readonly refused: readonly string[]
+}
+
+export interface QueueFacts {
+  readonly queue: string
+  readonly tasks: Readonly<Record<TaskStatus, number>>
+  readonly settings: QueueSettings
+  /** The limits of the definition and of commands. Undefined if there is none. */
+  readonly maxTasks: number | undefined
+  readonly maxBytes: number | undefined
+  readonly bytes: number
+  readonly outbox: OutboxState
+  /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no task is waiting. */
+  readonly readyAt: number | undefined
+  /** Some of the active tasks, beginning with those that have been active for the longest time. */
+  readonly active: readonly { readonly id: string; readonly startedAt: number | undefined }[]
+  /** How many of the dead tasks no worker's catalogue had. */
+  readonly unknownTasks: number
+}
+
+export interface ScheduleFacts {
+  readonly name: string
+  readonly queue: string
+  readonly troubles: readonly Trouble[]
+}
+
+export interface DiagnosisFacts {
+  /** In ms since 1970, on the store's clock. */
+  readonly now: number
+  readonly api: {
+    readonly version: string
+    readonly isDevelopment: boolean
+    /** How far the clock of the API's machine is ahead of the store's, in ms. Undefined if it could not be measured. */
+    readonly clockSkewMs: number | undefined
+    /** The percentage of the memory at which the API stops accepting tasks. */
+    readonly memoryWatermark: number
+    /** The names in the API's catalogue. */
+    readonly queues: readonly string[]
+    readonly tasks: readonly string[]
+  }
+  readonly servers: readonly ServerFacts[]
+  /** Workers that have been silent for less than a minute are among them. */
+  readonly workers: readonly RegisteredWorker[]
+  readonly queues: readonly QueueFacts[]
+  readonly schedules: readonly ScheduleFacts[]
+}
+
+/** What one check has found. The rest of a {@link Finding} is in the table of checks. */
+export interface Found extends Omit<Finding, 'check' | 'reason' | 'advice'> {
+  /** Replaces the advice of the check. */
+  readonly advice?: string
+}
+
+/** Returns what is wrong, or undefined if the facts that it needs are missing. */
+export type Examine = (facts: DiagnosisFacts) => readonly Found[] | undefined

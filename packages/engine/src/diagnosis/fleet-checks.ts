@@ -1,0 +1,163 @@
+// Examines the clocks, the configuration, the versions and the workers of the fleet.
+import { isAlive } from '../fleet/fleet.ts'
+import type { RegisteredWorker } from '../ports/fleet.ts'
+import type { DiagnosisFacts, Examine, Found } from './facts.ts'
+
+/** The difference of two clocks above which times in logs and in the CLI are misleading, in ms. */
+const FAR_MS = 500
+
+export function liveWorkers({ workers, now }: DiagnosisFacts): readonly RegisteredWorker[] {
+  return workers.filter((worker) => isAlive(worker, now))
+}
+
+/** One process on a machine is enough: the others there have the same clock. */
+export const clocks: Examine = (facts) => {
+  const { clockSkewMs } = facts.api
+  const hosts = new Map(liveWorkers(facts).map(({ host, skewMs }) => [`of ${host}`, skewMs]))
+  if (clockSkewMs !== undefined) hosts.set('of the API', clockSkewMs)
+  return [...hosts].flatMap(([whose, skewMs]): readonly Found[] => {
+    if (Math.abs(skewMs) < FAR_MS) return []
+    const seconds = (Math.abs(skewMs) / 1_000).toFixed(1)
+    const direction = skewMs > 0 ? 'ahead of' : 'behind'
+    return [{ severity: 'warning', problem: `the clock ${whose} is ${seconds} s ${direction} the clock of Redis` }]
+  })
+}
+
+export const configuration: Examine = (facts) => {
+  const workers = liveWorkers(facts)
+  const found: Found[] = []
+  const hosts = new Set(workers.map(({ host }) => host))
+  if (facts.api.isDevelopment && hosts.size > 1) {
+    found.push({
+      severity: 'warning',
+      problem: `the API runs in development mode, although workers run on ${hosts.size} machines`,
+      advice: 'set BULLPEN_ENV=production and BULLPEN_API_KEYS for the API',
+    })
+  }
+  for (const [queue, members] of byQueue(workers)) {
+    const times = countsOf(members, ({ drainTimeoutMs, graceMs }) => `${drainTimeoutMs} ms and ${graceMs} ms`)
+    if (times.size === 1) continue
+    found.push({
+      severity: 'warning',
+      queue,
+      problem: `the workers of ${queue} have different drain timeouts and grace periods: ${listed(times)}`,
+      advice: 'give the workers of a queue the same BULLPEN_WORKER_DRAIN_TIMEOUT and BULLPEN_WORKER_GRACE',
+    })
+  }
+  return found
+}
+
+export const versions: Examine = (facts) => {
+  const { version } = facts.api
+  const counts = countsOf(liveWorkers(facts), (worker) => worker.version)
+  const isSame = [...counts.keys()].every((each) => each === version)
+  return isSame
+    ? []
+    : [
+        {
+          severity: 'warning',
+          problem: `the API has version ${version} of Bullpen, and the workers have ${listed(counts)}`,
+        },
+      ]
+}
+
+/** The catalogues of workers are not known, but their queues are, and the tasks that they run or that they could not run. */
+export const catalogues: Examine = (facts) => {
+  const { queues, tasks } = facts.api
+  const pools = liveWorkers(facts).flatMap((worker) => worker.pools)
+  const running = pools.flatMap(({ slots }) => slots.flatMap(({ task }) => (task === undefined ? [] : [task.task])))
+  const newer = 'deploy the API, whose catalogue is older than that of the workers'
+  return [
+    ...missing(
+      pools.map(({ queue }) => queue),
+      queues,
+    ).map(
+      (queue): Found => ({
+        severity: 'warning',
+        queue,
+        problem: `workers serve the queue ${queue}, which the API's catalogue does not have`,
+        advice: newer,
+      }),
+    ),
+    ...missing(running, tasks).map(
+      (task): Found => ({
+        severity: 'warning',
+        problem: `workers run ${task}, which the API's catalogue does not have`,
+        advice: newer,
+      }),
+    ),
+    ...facts.queues
+      .filter(({ unknownTasks }) => unknownTasks > 0)
+      .map(
+        ({ queue, unknownTasks }): Found => ({
+          severity: 'error',
+          queue,
+          problem: `${unknownTasks} tasks of ${queue} are dead because the worker that ran them had no such task (unknown_task)`,
+          advice: `deploy the workers, whose catalogue is older than that of the API; then run 'bullpen dead retry --queue ${queue} --code unknown_task'`,
+        }),
+      ),
+  ]
+}
+
+export const workers: Examine = ({ workers: all, now }) =>
+  all.flatMap((worker): readonly Found[] => {
+    const { worker: name, seenAt, draining, pools } = worker
+    if (!isAlive(worker, now)) {
+      const seconds = Math.round((now - seenAt) / 1_000)
+      return [
+        {
+          severity: 'error',
+          worker: name,
+          problem: `${name} has sent no heartbeat for ${seconds} s`,
+          advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers',
+        },
+      ]
+    }
+    const stuck = pools.reduce((sum, { stuckHandlers }) => sum + stuckHandlers, 0)
+    return [
+      ...(stuck === 0
+        ? []
+        : [
+            {
+              severity: 'warning',
+              worker: name,
+              problem: `${name} has ${stuck} stuck ${stuck === 1 ? 'handler' : 'handlers'}, still running after the end of the attempt`,
+              advice: 'let the handler pass on ctx.signal, or isolate it; until then, a restart of the worker ends it',
+            } as const,
+          ]),
+      ...(draining ? [] : pools)
+        .filter(({ notReady }) => notReady !== undefined)
+        .map(
+          ({ queue, notReady }): Found => ({
+            severity: 'warning',
+            worker: name,
+            queue,
+            problem: `${name} does not accept tasks of ${queue}: ${notReady}`,
+            advice: 'see the runbook "A worker is not ready"',
+          }),
+        ),
+    ]
+  })
+
+function byQueue(workers: readonly RegisteredWorker[]): ReadonlyMap<string, readonly RegisteredWorker[]> {
+  const members = new Map<string, readonly RegisteredWorker[]>()
+  for (const worker of workers) {
+    for (const { queue } of worker.pools) members.set(queue, [...(members.get(queue) ?? []), worker])
+  }
+  return members
+}
+
+function countsOf<T>(all: readonly T[], of: (each: T) => string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const each of all) counts.set(of(each), (counts.get(of(each)) ?? 0) + 1)
+  return counts
+}
+
+function listed(counts: ReadonlyMap<string, number>): string {
+  return [...counts].map(([what, count]) => `${what} (${count})`).join(', ')
+}
+
+/** Returns each name that is not known, once. */
+function missing(names: readonly string[], known: readonly string[]): readonly string[] {
+  return [...new Set(names)].filter((name) => !known.includes(name))
+}
