@@ -32,7 +32,13 @@ export const ROOMS = [
   },
   { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
-  { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
+  { room: 'packages/telemetry/src/traces', allow: [...ENGINE, '@opentelemetry/api'] },
+  // OpenTelemetry is an optional peer, so nothing else may load it.
+  {
+    room: 'packages/telemetry',
+    allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE],
+    except: ['packages/telemetry/src/traces/**'],
+  },
   { room: 'packages/client', allow: CONTRACT, noNode: true },
   { room: 'packages/pipeline/src/tasks', allow: ENGINE, noNode: true },
   // A pipeline of functions does not load the engine.

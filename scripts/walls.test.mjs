@@ -18,6 +18,7 @@ const FORBIDDEN = [
   ['packages/engine/src/fs.ts', "import { x } from 'node:fs'"],
   ['packages/engine/src/sibling.ts', "const { x } = await import('../../bullmq/src/broker.ts')"],
   ['packages/engine/src/timer.ts', 'const x = setTimeout'],
+  ['packages/telemetry/src/telemetry.ts', "import { trace } from '@opentelemetry/api'"],
   ['packages/bullmq/src/telemetry.ts', "import { x } from '@bullpen/telemetry/internal'"],
   ['packages/sandbox/src/telemetry.ts', "import { x } from '@bullpen/telemetry/internal'"],
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq/internal'"],

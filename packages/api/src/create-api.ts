@@ -8,7 +8,7 @@ import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
-import type { Broker, PayloadCodec } from '@bullpen/engine'
+import type { Broker, PayloadCodec, Tracing } from '@bullpen/engine'
 import { createBlockedCallers } from '@bullpen/engine/internal'
 import { createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
@@ -30,6 +30,11 @@ export interface ApiOptions {
    * the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
+  /**
+   * Names the trace that a request belongs to, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`, so that its tasks belong to
+   * the span that handles it. By default, they belong to that of the `traceparent` header.
+   */
+  readonly tracing?: Pick<Tracing, 'current'>
   /** Defaults to a JSON log on standard output, with the level from the settings. */
   readonly log?: Log
 }
@@ -66,7 +71,7 @@ const FINISH_WITHIN_MS = 5_000
  *
  * @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory.
  */
-export async function createApi({ catalogue, config = {}, codec, log }: ApiOptions): Promise<Api> {
+export async function createApi({ catalogue, config = {}, codec, tracing, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
   avoidPretenuring()
   const { redisUrl, namespace, bodyLimit } = settings
@@ -142,6 +147,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     now: skew.now,
     randomBytes: createRandomPool(),
     closing: closing.signal,
+    tracing,
     keyring,
     version: VERSION,
     bodyLimit,

@@ -19,7 +19,7 @@ import {
   VERSION,
 } from '@bullpen/contract'
 import { groupId } from '@bullpen/contract/internal'
-import type { Broker, EventSink, Middleware, PayloadCodec } from '@bullpen/engine'
+import type { Broker, EventSink, Middleware, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
   type AsyncContext,
   createOnlineGroup,
@@ -59,6 +59,8 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
    * all workers of a namespace need the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
+  /** Records a span for each attempt, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`. By default, nothing is traced. */
+  readonly tracing?: Tracing
   /**
    * The worker's settings. Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the
    * environment and a file.
@@ -101,7 +103,7 @@ const CLOSE_RESOURCES_MS = 1_200
 
 /** Wires the worker without opening anything. @throws BullpenError the same errors as {@link createWorker}. */
 export function wireWorker<C extends Catalogue, R extends Resources>(options: WorkerOptions<C, R>): WiredWorker {
-  const { catalogue, handlers, middleware = [], codec, parent } = options
+  const { catalogue, handlers, middleware = [], codec, parent, tracing } = options
   const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
   const sizes = poolSizes(catalogue, settings)
   const logAs = { level: settings.logLevel, name: 'bullpen-worker' }
@@ -111,6 +113,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const sink: EventSink = (event) => {
     telemetry.sink(event)
     logEvent(event)
+    tracing?.sink(event)
   }
   const context = attemptContext()
   const startedAt = performance.now()
@@ -202,6 +205,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       context,
       clock: skew,
       sink,
+      tracing,
       worker,
       codec,
       onlineGroup,

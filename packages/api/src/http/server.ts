@@ -1,8 +1,9 @@
 // Builds the HTTP server with its routes, access control, problems, the reference and the board. It does not open any
 // connections.
 
-import type { TaskId } from '@bullpen/contract'
-import { DEFAULT_KEPT_EVENTS } from '@bullpen/contract/internal'
+import type { TaskId, TraceContext } from '@bullpen/contract'
+import { DEFAULT_KEPT_EVENTS, readTraceContext } from '@bullpen/contract/internal'
+import type { Tracing } from '@bullpen/engine'
 import { createEventFeeds, type EventFeeds } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -40,6 +41,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The id of the task that this request stores. It is set before Redis is called. */
     taskId: TaskId | undefined
+    /** The trace that the tasks of this request belong to. */
+    traceContext: TraceContext | undefined
   }
 }
 
@@ -59,6 +62,8 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   readonly streams: OpenStreams
   /** When readers of events receive heartbeats, and when slow ones are disconnected. Tests set this. */
   readonly eventTimes?: Pick<EventStreamOptions, 'heartbeatMs' | 'slowReaderMs'>
+  /** Names the trace that a request belongs to. By default, that of its `traceparent`. */
+  readonly tracing?: Pick<Tracing, 'current'> | undefined
   /** Whether the board's buttons work. Otherwise, the board is read-only. */
   readonly allowBoardChanges: boolean
 }
@@ -89,6 +94,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     clientErrorHandler: answerBrokenHttp,
   })
   app.decorateRequest('taskId', undefined)
+  app.decorateRequest('traceContext', undefined)
   app.decorateRequest('keyFingerprint', undefined)
   app.decorateRequest('apiKeyName', undefined)
   app.decorateRequest('requesterName', undefined)
@@ -96,8 +102,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.setSerializerCompiler(createSerializer)
   acceptOnlyJson(app)
   answerErrors(app, options.log)
+  const { tracing } = options
   app.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(request, reply)
+    request.traceContext = tracing?.current() ?? readTraceContext(request.headers)
     done()
   })
   logRequests(app, options)

@@ -23,6 +23,7 @@ import type { RunAccess } from '../ports/broker/runs.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { RegisteredKind, StepLookup, StepStore } from '../ports/steps.ts'
+import type { AttemptSpan } from '../ports/tracing.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
 import { ChildTasks, type ChildTasksHost } from './child-tasks.ts'
@@ -73,6 +74,7 @@ export class Attempt implements TaskContext, StepStore {
   #onUncaught: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
   #uncaught: (Outcome & { kind: 'panicked' }) | undefined
   #isolate: Isolate | undefined
+  #span: AttemptSpan | undefined
   #children: ChildTasks | undefined
   #steps: Steps | undefined
   #storedSteps: Promise<ReadonlyMap<string, string>> | undefined
@@ -126,7 +128,12 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get traceContext(): TraceContext | undefined {
-    return this.decoded.traceContext
+    return this.#span?.traceContext ?? this.decoded.traceContext
+  }
+
+  /** Makes the attempt a part of its trace. */
+  set span(span: AttemptSpan) {
+    this.#span = span
   }
 
   get group(): TaskGroup | undefined {

@@ -17,6 +17,7 @@ import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import { startedEvent } from '../events/event-bodies.ts'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
+import type { Tracing } from '../ports/tracing.ts'
 import { declaredFailure, describeOutcome, outcomeOfError } from '../verdict/outcome.ts'
 import { decide, endEvent, finish, toRecord } from '../verdict/verdict.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
@@ -30,6 +31,7 @@ import { timeoutBeforeStart } from './timeouts.ts'
 /** What the runner needs from its pool or processor. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly registry: Registry
+  readonly tracing?: Tracing | undefined
 }
 
 export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
@@ -92,7 +94,9 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
   const { definition } = decoded
   let outcome: Outcome | Promise<Outcome>
   try {
-    const returned = host.context.run(attempt, handle)
+    const { tracing } = host
+    const returned =
+      tracing === undefined ? host.context.run(attempt, handle) : runTraced(attempt, handle, tracing, host)
     outcome = isThenable(returned) ? settle(returned, attempt, host) : outcomeOfReturn(returned, attempt, host)
   } catch (thrown) {
     outcome = outcomeOf(thrown, decoded)
@@ -103,6 +107,21 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
     return outcome.then((own) => finish(attempt, attempt.uncaught ?? own, host))
   }
   return new InterruptibleRun(attempt, outcome, host, (overrunMs) => emitLate(attempt, overrunMs, host))
+}
+
+/** Calls the handler within a span. */
+function runTraced(
+  attempt: Attempt,
+  handle: RunnableTask['handle'],
+  tracing: Tracing,
+  { context, queue }: RunnerHost,
+): unknown {
+  const { name: task, id, fencingToken, attempt: number, decoded } = attempt
+  const { traceContext } = decoded
+  const span = tracing.startAttempt({ queue, task, id, fencingToken, attempt: number, traceContext })
+  attempt.span = span
+  // The attempt enters its own async context first, because that leaves the one in which the span would be active.
+  return context.run(attempt, (each) => span.run(() => handle(each)))
 }
 
 async function settle(returned: PromiseLike<unknown>, attempt: Attempt, host: RunnerHost): Promise<Outcome> {

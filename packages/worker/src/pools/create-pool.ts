@@ -3,7 +3,7 @@ import type { BullmqBroker } from '@bullpen/bullmq'
 import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
-import type { EventSink, PayloadCodec } from '@bullpen/engine'
+import type { EventSink, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
   type AsyncContext,
   createPool,
@@ -23,6 +23,7 @@ export interface PoolFactoryOptions {
   readonly context: AsyncContext
   readonly clock: SkewMonitor
   readonly sink: EventSink
+  readonly tracing: Tracing | undefined
   /** The worker's name in attempt records, made of the host, the process id and a random part. */
   readonly worker: string
   readonly codec: PayloadCodec | undefined
@@ -84,6 +85,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         clock: clockOf(clock),
         random: Math.random,
         sink,
+        tracing: options.tracing,
         enqueue: (task) => tasks.enqueue(task),
         runs: tasks.runs,
         sha256,

@@ -188,6 +188,13 @@ describe('an accepted task', () => {
     expect(broker.enqueued[0]?.correlationId).toBe(id)
   })
 
+  test('belongs to the trace that the tracing names, rather than to that of the caller’s header', async () => {
+    const active = { traceparent: `${TRACE.traceparent.slice(0, 36)}aaaaaaaaaaaaaaaa-01` }
+    const { post, broker } = await testApi({ tracing: { current: () => active } })
+    await post(SQUARE, TRACE)
+    expect(broker.enqueued[0]?.traceContext).toEqual(active)
+  })
+
   test.each(['two words', 'x'.repeat(129), 'ünï'])('ignores an unusable X-Request-Id: %s', async (id) => {
     const { post, broker } = await testApi()
     const answer = await post(SQUARE, { 'x-request-id': id })

@@ -5,7 +5,6 @@ import {
   ID_RANDOM_BYTES,
   type IdempotencyKeyHeader,
   readIdempotencyKey,
-  readTraceContext,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
 import { countsApiKeys, newTask, planFollowUps } from '@bullpen/engine/internal'
@@ -49,7 +48,7 @@ export interface PlannedTask {
 export function originOf(request: FastifyRequest): RequestOrigin {
   return {
     correlationId: callersId(request.headers),
-    traceContext: readTraceContext(request.headers),
+    traceContext: request.traceContext,
     caller: request.keyFingerprint ?? '',
     apiKeyName: request.apiKeyName,
     idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']),
