@@ -1,7 +1,7 @@
 // Times how long Redis may take to reply. A plain timer would also count the time for which this process's event loop was blocked,
 // and would fire before the replies that have arrived meanwhile are read.
 
-/** How long Redis has to reply at the end of its time even if the event loop was blocked until then, in ms. */
+/** How long Redis has to reply at the end of its time while the event loop is not blocked, in ms. */
 const LAST_MS = 100
 
 export interface ReplyTimer {
@@ -16,15 +16,20 @@ export interface ReplyTimer {
 export function startReplyTimer(ms: number, callback: () => void): ReplyTimer {
   const lastMs = Math.min(LAST_MS, ms)
   let isCancelled = false
+  const giveLast = (): void => {
+    const startedAt = performance.now()
+    const hasPassed = (): void => {
+      const wasBlocked = performance.now() - startedAt > lastMs + LAST_MS
+      if (wasBlocked) giveLast()
+      else setImmediate(afterReading)
+    }
+    timer = setTimeout(hasPassed, lastMs).unref()
+  }
   // An immediate runs after the sockets have been read.
   const afterReading = (): void => {
-    setImmediate(() => {
-      if (!isCancelled) callback()
-    })
+    if (!isCancelled) callback()
   }
-  let timer = setTimeout(() => {
-    timer = setTimeout(afterReading, lastMs).unref()
-  }, ms - lastMs).unref()
+  let timer = setTimeout(giveLast, ms - lastMs).unref()
   return {
     cancel() {
       isCancelled = true

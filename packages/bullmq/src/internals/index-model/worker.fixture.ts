@@ -34,7 +34,7 @@ if (process.argv[1] === import.meta.filename) {
     handlers: { 'model.task': handler },
     consumer: (runTask, host) =>
       openConsumer(
-        { queue: QUEUE, namespace, redisUrl, concurrency: 3, retention: { completed: { ageMs: 300 } }, log: silent },
+        { queue: QUEUE, namespace, redisUrl, concurrency: 3, retention: { completed: { ageMs: 60_000 } }, log: silent },
         runTask,
         host,
       ),
