@@ -56,7 +56,10 @@ practice.`,
 }
 
 const STATUS_MEANINGS: Readonly<Record<(typeof TASK_STATUSES)[number], readonly [string, string]>> = {
-  scheduled: ['waiting for a time in the future, because of a delay or a snooze', ''],
+  scheduled: [
+    'waiting for a time in the future, because of a delay or a snooze, or because a worker could not run the task',
+    '',
+  ],
   waiting: ['ready to run in the next free slot', ''],
   active: ['running in a slot', ''],
   retrying: ['an attempt failed; the next one starts at `dueAt`', ''],

@@ -156,13 +156,13 @@ describe('a job that the team added', () => {
     expect(error).toMatchObject({ cause: { code: 'gone', message: 'no such thing' } })
   })
 
-  it('of an unknown task is retried: another process may know it', async () => {
-    const { openQueue, startWorker } = ownWorker(({ input }) => input)
-    const { settled } = startWorker()
-    await openQueue().add('own.other', {})
-    const { job } = await settled()
-    expect(await job.getState()).toBe('delayed')
-    expect(job.failedReason).toContain('unknown_task')
+  it('of an unknown task is left to another process, which may know it, and the attempt does not count', async () => {
+    const { openQueue, startWorker, ended } = ownWorker(({ input }) => input)
+    startWorker()
+    const job = await openQueue().add('own.other', {})
+    await eventually(() => job.isDelayed())
+    expect(ended()).toMatchObject([{ code: 'unknown_task', verdict: 'snoozed' }])
+    expect(await openQueue().getJob(job.id ?? '')).toMatchObject({ attemptsMade: 0 })
   })
 })
 

@@ -11,8 +11,8 @@ export const attemptRecordSchema = z.object({
   /** The attempt's number, starting from 1. An attempt that does not count has the same number as the next one. */
   attempt: z.int().positive(),
   /**
-   * Whether the attempt counts against the retry policy. False if a drain, a snooze or a rate limit ended it, or if no handler
-   * was started.
+   * Whether the attempt counts against the retry policy. False if a drain, a snooze or a rate limit ended it, if its worker could not
+   * run the task, or if no handler was started.
    */
   counted: z.boolean(),
   state: z.enum(ATTEMPT_END_STATES),

@@ -39,7 +39,7 @@ const NO_META: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
  * Returns the decoded task, or the failure that prevented decoding. The failure is retryable if another worker may be able to
- * read the task, for example because a newer version wrote it. All other failures are permanent.
+ * run the task, for example because a newer version wrote it. All other failures are permanent.
  */
 export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask | TaskError {
   const usual = registry.get(task.task)

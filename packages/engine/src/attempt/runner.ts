@@ -42,9 +42,10 @@ export type RunningAttempt = AttemptResult | Promise<AttemptResult> | Interrupti
  */
 export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: CloseReason): RunningAttempt {
   const decoded = decodeTask(task, host.registry)
-  return decoded instanceof TaskError
-    ? endBeforeStart(task, undefined, declaredFailure(decoded), host)
-    : runDecoded(task, decoded, host, closedBy)
+  if (!(decoded instanceof TaskError)) return runDecoded(task, decoded, host, closedBy)
+  const { code, retryable } = decoded
+  const outcome: Outcome = retryable ? { kind: 'unsupported', code, error: decoded } : declaredFailure(decoded)
+  return endBeforeStart(task, undefined, outcome, host)
 }
 
 /** Works like {@link runAttempt}, but for a task that is already decoded. */
@@ -180,6 +181,7 @@ function endBeforeStart(
   const context = {
     attempt,
     maxAttempts,
+    uncounted: fencingToken - attempt,
     // The total timeout is unknown if the task cannot be decoded.
     totalTimeoutAt: decoded?.totalTimeoutAt ?? 'none',
     neverStarted: fencingToken === 1,

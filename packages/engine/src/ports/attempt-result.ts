@@ -24,6 +24,8 @@ export type Outcome =
   | { readonly kind: 'returned'; readonly output: unknown }
   /** The handler threw a declared failure, or the runner declared one on its behalf. */
   | { readonly kind: 'declared'; readonly failure: DeclaredFailure; readonly error: Error }
+  /** This worker cannot run the task, but another one may: one with a newer catalogue or with the codec. No handler was started. */
+  | { readonly kind: 'unsupported'; readonly code: string; readonly error: Error }
   /** The attempt failed in a way that was not declared. */
   | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
   /** A timeout of `limitMs` expired. */

@@ -135,6 +135,7 @@ export function survivalOf(outcome: Outcome, apart: Apart): Survival {
       if (outcome.reason !== 'isolate_died' && outcome.reason !== 'out_of_memory') return 'lived'
       // If the definition itself asks for a child process, the retry policy decides.
       return apart === 'process' ? 'died' : undefined
+    case 'unsupported':
     case 'timed_out':
     case 'closed':
     case 'stopped':

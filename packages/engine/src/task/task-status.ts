@@ -22,12 +22,16 @@ export function statusOfEnded(last: AttemptRecord | undefined): Exclude<FinalSta
   return last?.reason === 'total_timeout' && last.fencingToken === 0 ? 'expired' : 'dead'
 }
 
-/** Returns the status of a delayed task: retrying after a failed attempt, or scheduled before the first one or after a snooze. */
+/**
+ * Returns the status of a delayed task: retrying after a failed attempt, or scheduled before the first one, after a snooze, or after a worker
+ * that could not run the task has left it to another one.
+ */
 export function statusOfDelayed(
   attemptsMade: number,
   last: AttemptRecord | undefined,
 ): TaskStatus & ('retrying' | 'scheduled') {
-  return attemptsMade > 0 && last?.reason !== 'snoozed' ? 'retrying' : 'scheduled'
+  const isLeft = last?.state === 'DONE_ERROR' && !last.counted
+  return attemptsMade > 0 && last?.reason !== 'snoozed' && !isLeft ? 'retrying' : 'scheduled'
 }
 
 const WITHOUT_START = {

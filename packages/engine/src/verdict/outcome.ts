@@ -83,6 +83,10 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
       const { failure, error } = outcome
       return { state: 'DONE_ERROR', code: failure.code, message: messageOf(error), error }
     }
+    case 'unsupported': {
+      const { code, error } = outcome
+      return { state: 'DONE_ERROR', code, message: messageOf(error), error }
+    }
     case 'panicked': {
       const { error, reason } = outcome
       return { state: 'RECOVER_ERR', reason, message: messageOf(error, 'with its name'), error }

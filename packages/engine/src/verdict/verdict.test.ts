@@ -10,6 +10,7 @@ const now = 1_700_000_000_000
 const first = {
   attempt: 1,
   maxAttempts: 3,
+  uncounted: 0,
   totalTimeoutAt: 'none',
   neverStarted: false,
   onInterrupt: 'requeue',
@@ -17,6 +18,7 @@ const first = {
 const last = {
   attempt: 3,
   maxAttempts: 3,
+  uncounted: 0,
   totalTimeoutAt: 'none',
   neverStarted: false,
   onInterrupt: 'requeue',
@@ -75,6 +77,25 @@ describe('the verdict', () => {
     const after = (retryAfter: '1ms' | '1m'): Outcome => declaredFailure(new TaskError('busy', '', { retryAfter }))
     expect(decide(first, after('1m'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
     expect(decide(first, after('1ms'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
+  })
+
+  it('leaves a task that the worker cannot run to another one for about an hour, without counting the attempts', () => {
+    const unsupported: Outcome = { kind: 'unsupported', code: 'unknown_task', error: new Error('unknown') }
+    const after = (uncounted: number) =>
+      decide({ ...last, uncounted, onInterrupt: 'fail' }, unsupported, DEFAULT_RETRY, now, halfway)
+    expect([after(0), after(1)]).toEqual([
+      { kind: 'snoozed', delayMs: 750 },
+      { kind: 'snoozed', delayMs: 1_500 },
+    ])
+    let waitedMs = 0
+    let verdict = after(0)
+    for (let n = 1; verdict.kind === 'snoozed'; n++) {
+      waitedMs += verdict.delayMs
+      verdict = after(n)
+    }
+    expect(verdict.kind).toBe('dead')
+    expect(waitedMs / 60_000).toBeCloseTo(55, 0)
+    expect(decide({ ...first, uncounted: 1_000 }, unsupported, DEFAULT_RETRY, now, halfway).kind).toBe('retrying')
   })
 
   it('never retries past the last attempt, whatever the numbers', () => {

@@ -21,6 +21,8 @@ export interface RetryContext {
   /** The number of this attempt among the attempts that count, starting from 1. */
   readonly attempt: number
   readonly maxAttempts: number
+  /** How many earlier attempts of the task did not count. */
+  readonly uncounted: number
   /** When the total timeout expires, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
   /** Whether no handler has ever been started for this task. */
@@ -57,6 +59,10 @@ export function decide(
       return { kind: 'requeued', throttleMs: outcome.delayMs }
     case 'declared':
       return outcome.failure.retryable ? retry(context, policy, now, random, outcome.failure.retryAfterMs) : DEAD
+    case 'unsupported':
+      return context.uncounted < MAX_PASSED_ON
+        ? { kind: 'snoozed', delayMs: passOnDelayMs(context.uncounted, random) }
+        : retry(context, policy, now, random)
     case 'timed_out':
       if (outcome.reason === 'queue_timeout') return EXPIRED
       if (outcome.reason === 'total_timeout') return context.neverStarted ? EXPIRED : DEAD
@@ -88,13 +94,27 @@ export function endsTask(
   const { attempt, maxAttempts } = fetched
   const { definition, retry, totalTimeoutAt } = decoded
   const { onInterrupt } = definition
-  const context = { attempt, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
+  // A worker that calls a handler supports the task, so the number of uncounted attempts does not matter.
+  const context = { attempt, maxAttempts, uncounted: 0, totalTimeoutAt, neverStarted: false, onInterrupt }
   return decide(context, outcomeOfError(thrown, definition), retry, clock.now(), () => 0).kind === 'dead'
 }
 
 /** Returns whether an attempt with this verdict uses up one of the attempts that the retry policy allows. */
 export function countsAsAttempt({ kind }: Verdict): boolean {
   return kind !== 'requeued' && kind !== 'snoozed' && kind !== 'lost'
+}
+
+/**
+ * How often a task is left to another worker, without counting the attempt, because a worker cannot run it. That takes about an hour, which
+ * is longer than a rolling deploy. Then its attempts count, so that a task which no worker can run does not stay forever.
+ */
+const MAX_PASSED_ON = 150
+const PASS_ON_MS = { first: 1_000, longest: 30_000 } as const
+
+/** Returns for how long a task waits for another worker, in ms. */
+function passOnDelayMs(uncounted: number, random: Random): number {
+  const delayMs = Math.min(PASS_ON_MS.first * 2 ** uncounted, PASS_ON_MS.longest)
+  return Math.round(delayMs * (0.5 + random() / 2))
 }
 
 function afterInterrupt({ onInterrupt }: RetryContext): Verdict {
@@ -143,7 +163,16 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   const { quarantine, apart } = task
   const survival =
     quarantine === undefined || apart === undefined || apart === 'poison' ? undefined : survivalOf(final, apart)
-  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt, survival }
+  const uncounted = task.fencingToken - number
+  const context = {
+    attempt: number,
+    maxAttempts,
+    uncounted,
+    totalTimeoutAt,
+    neverStarted: false,
+    onInterrupt,
+    survival,
+  }
   const verdict = decide(context, final, retry, now, host.random)
   const durationMs = endedAt - startedAtMonotonic
   return {

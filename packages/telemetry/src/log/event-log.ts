@@ -65,7 +65,9 @@ function levelOf(event: TaskEvent): Level {
 
 function levelOfEnd({ state, verdict, kind }: EventOf<'attempt.ended'>): Level {
   if (state === 'RECOVER_ERR' || verdict === 'dead') return 'error'
-  if (verdict === 'retrying' || verdict === 'expired') return 'warn'
+  // A worker that cannot run a task leaves it to another one.
+  if (verdict === 'retrying' || verdict === 'expired' || (verdict === 'snoozed' && state === 'DONE_ERROR'))
+    return 'warn'
   return state === 'DONE_SUCCESS' && kind === 'short' ? 'debug' : 'info'
 }
 
@@ -193,7 +195,7 @@ function messageOfEnd({ state, verdict, reason }: EventOf<'attempt.ended'>): str
     case 'expired':
       return 'task expired before it started'
     case 'snoozed':
-      return 'task snoozed'
+      return state === 'DONE_ERROR' ? 'task left to another worker: this one cannot run it' : 'task snoozed'
     case 'requeued':
       return `task requeued: ${REQUEUE_CAUSES[reason ?? ''] ?? 'attempt interrupted'}`
     case 'retrying':

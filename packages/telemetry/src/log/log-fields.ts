@@ -24,6 +24,9 @@ export const LOG_FIELDS = {
   requestId: 'the id of an HTTP request',
   group: 'the id of a group of tasks',
   run: 'the id of a pipeline run',
+  stage: "the number of a pipeline's stage: 0 is the source, and the reduction follows the last stage",
+  position:
+    'the position of an item in a stage of a pipeline run, starting from 0, or the number of the task of its source, starting from 1',
   pipeline: 'the name of a pipeline',
   method: 'the HTTP method',
   route: "the route's pattern, never the URL",

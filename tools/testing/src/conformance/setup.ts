@@ -32,6 +32,7 @@ import {
   newTask,
   type Pool,
   planFollowUps,
+  type Registry,
   type Retention,
 } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
@@ -248,12 +249,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     return record
   }
 
-  const createPool = (worker = 'test:1', candidates?: Candidates): Pool => {
+  const createPool = (worker = 'test:1', candidates?: Candidates, unknown: readonly string[] = []): Pool => {
     const consumer = backend.consumer({ concurrency, worker, ...(candidates && { candidates }) })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
     const quarantine = createQuarantine({ clock, random: Math.random, maxProcesses: processes?.max ?? 0 })
-    const pool = testPool(broker, registry, consumer, { ...settings, quarantine, sink, maxOutputBytes })
+    const known: Registry = { ...registry, get: (name) => (unknown.includes(name) ? undefined : registry.get(name)) }
+    const pool = testPool(broker, known, consumer, { ...settings, quarantine, sink, maxOutputBytes })
     pools.push(pool)
     return pool
   }
@@ -273,8 +275,9 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
       enqueueTask(create(definition, input, call)),
     /** Creates a pool without starting it. With `candidates`, it fetches only these. */
     pool: createPool,
-    async start(worker?: string): Promise<Pool> {
-      const pool = createPool(worker)
+    /** Starts a worker, whose catalogue lacks the tasks with the `unknown` names. */
+    async start(worker?: string, unknown?: readonly string[]): Promise<Pool> {
+      const pool = createPool(worker, undefined, unknown)
       await pool.start()
       return pool
     },

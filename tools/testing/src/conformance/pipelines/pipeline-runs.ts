@@ -3,7 +3,7 @@ import { at, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, QUEUE } from '../setup.ts'
+import { AFTER, numbers, QUEUE } from '../setup.ts'
 import { idle, openRuns, stage } from './runs-setup.ts'
 
 const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n)
@@ -252,6 +252,23 @@ export function pipelineRuns(open: OpenBackend): void {
     const run = await ended(await startRun({ count: 100, maxBytes: 30 }))
     expect(run).toMatchObject({ stopped: { reason: 'results_too_large' }, ended: { result: 'failed' } })
     expect(run.resultBytes).toBeLessThanOrEqual(30)
+  })
+
+  it('a worker with an older catalogue leaves the tasks of a run to a newer one, and none of their attempts counts', async () => {
+    const { startRun, start, ended, runs, events, idsOf, find } = await openRuns(open)
+    const old = await start('old:1', [numbers.name])
+    const id = await startRun({ count: 3 })
+    const task = await eventually(async () => (await idsOf('scheduled'))[0])
+    expect(await find(task)).toMatchObject({
+      attemptsMade: 0,
+      attempts: [{ state: 'DONE_ERROR', code: 'unknown_task', counted: false, worker: 'old:1' }],
+    })
+    await start('new:2')
+    await old.drain({ drainMs: 0, graceMs: 0 })
+    expect((await ended(id)).ended?.result).toBe('completed')
+    expect(await runs.output(id)).toEqual({ ns: upTo(3) })
+    const verdicts = events.flatMap((each) => (each.event === 'attempt.ended' && each.code ? [each.verdict] : []))
+    expect(new Set(verdicts)).toEqual(new Set(['snoozed']))
   })
 
   it('a run whose worker is killed in every stage has the same output', async () => {
