@@ -34,9 +34,8 @@ export function expectedOf(planned: PlannedRun, number: number): Expected {
   const { count, source, stages, resultBatch, ordered } = planned
   const { fails } = source
   const sourceFails = fails?.isFinal === true && fails.at < count
-  const yielded = sourceFails ? fails.at : count
-  // The source emits only whole batches before it fails.
-  const emitted = sourceFails ? yielded - (yielded % (stages[0]?.batch ?? 1)) : yielded
+  // The items of a batch that is not full are emitted as well.
+  const emitted = sourceFails ? fails.at : count
   const failures: (Failure & { readonly at: number })[] = []
   const sections: number[] = []
   const calls = new Set<string>()
