@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { ATTEMPT_STATE_LABELS, POOL_STATE_LABELS } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { DASHBOARDS, dashboardFile, metricsIn } from './index.ts'
@@ -7,6 +7,7 @@ interface Panel {
   readonly id: number
   readonly type: string
   readonly title: string
+  readonly description?: string
   readonly gridPos: { readonly h: number; readonly w: number; readonly x: number; readonly y: number }
   readonly fieldConfig: {
     readonly overrides: readonly {
@@ -24,6 +25,13 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
   it('is committed exactly as the code builds it (if this fails: npm run dashboards -w packages/telemetry)', () => {
     const committed = readFileSync(new URL(`../../../../k8s/base/dashboards/${name}.json`, import.meta.url), 'utf8')
     expect(committed).toBe(dashboardFile(dashboard))
+  })
+
+  it('names runbooks that exist, in all but a few panels', () => {
+    const runbooks = panels.flatMap(({ description = '' }) => /docs\/runbook\/[\w-]+\.md$/.exec(description) ?? [])
+    for (const runbook of runbooks)
+      expect(existsSync(new URL(`../../../../${runbook}`, import.meta.url)), runbook).toBe(true)
+    expect(runbooks.length).toBeGreaterThan(0.7 * panels.filter(({ type }) => type !== 'row').length)
   })
 
   it('reads only metrics that are published', () => {

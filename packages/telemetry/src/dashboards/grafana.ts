@@ -17,7 +17,10 @@ export interface Query {
 
 export interface PanelOptions {
   readonly title: string
+  /** What the panel shows, and what a bad value means. */
   readonly description: string
+  /** The page in `docs/runbook` that says what to do about a bad value. */
+  readonly runbook?: `${string}.md`
   readonly unit: Unit
   readonly queries: readonly Query[]
   readonly kind?: 'timeseries' | 'stat'
@@ -110,7 +113,7 @@ function panel(options: PanelOptions, id: number, gridPos: object) {
     id,
     type: kind,
     title: options.title,
-    description: options.description,
+    description: withRunbook(options),
     datasource: DATASOURCE,
     gridPos,
     targets: options.queries.map(({ expr, legend }, index) => ({
@@ -135,6 +138,10 @@ function panel(options: PanelOptions, id: number, gridPos: object) {
     },
     options: kind === 'stat' ? STAT : TIMESERIES,
   }
+}
+
+function withRunbook({ description, runbook }: PanelOptions): string {
+  return runbook === undefined ? description : `${description} Runbook: docs/runbook/${runbook}`
 }
 
 const STAT = {

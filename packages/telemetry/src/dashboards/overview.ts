@@ -32,6 +32,7 @@ export const overview = dashboard({
           title: 'Tasks by status',
           description:
             'Tasks that have not ended. Every API process reports the numbers of the whole fleet, so the panel shows the maximum.',
+          runbook: 'backlog-grows.md',
           unit: 'short',
           stacked: true,
           queries: [
@@ -45,6 +46,7 @@ export const overview = dashboard({
           title: 'Dead, cancelled and expired tasks',
           description:
             'Tasks that ended without a result and are still stored. Dead tasks need attention: "bullpen dead counts" shows their kinds of error. Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
+          runbook: 'dead-tasks.md',
           unit: 'short',
           queries: [
             query(
@@ -56,14 +58,16 @@ export const overview = dashboard({
         {
           title: 'Oldest waiting task',
           description:
-            'How long the task that starts next has been waiting, by queue. If this time grows, the queue is stuck or its workers do not keep up. Runbook: docs/runbook/backlog-grows.md.',
+            'How long the task that starts next has been waiting, by queue. If this time grows, the queue is stuck or its workers do not keep up.',
+          runbook: 'backlog-grows.md',
           unit: 's',
           queries: [query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
         },
         {
           title: 'Limits used',
           description:
-            "The share of the queue's maxTasks and maxBytes that is used. At 100%, new tasks are blocked, rejected or dropped. Runbook: docs/runbook/producers-slowed.md.",
+            "The share of the queue's maxTasks and maxBytes that is used. At 100%, new tasks are blocked, rejected or dropped.",
+          runbook: 'producers-slowed.md',
           unit: 'percentunit',
           thresholds: [
             { from: 0, colour: 'green' },
@@ -83,7 +87,8 @@ export const overview = dashboard({
         {
           title: 'Time to enqueue, p99',
           description:
-            'Time until Redis has accepted the task of a request, by queue. If the backlog grows as well, producers are slowed down (docs/runbook/producers-slowed.md). If it does not, the API or Redis is slow (docs/runbook/enqueue-slow.md).',
+            'Time until Redis has accepted the task of a request, by queue. If the backlog grows as well, the queue is full, and producers are slowed down. If it does not, the API or Redis is slow.',
+          runbook: 'enqueue-slow.md',
           unit: 's',
           queries: [
             query(
@@ -95,12 +100,14 @@ export const overview = dashboard({
         {
           title: 'Blocked requests',
           description: 'Requests that are waiting for room in a full queue.',
+          runbook: 'producers-slowed.md',
           unit: 'short',
           queries: [query(`sum by (queue) (bullpen_blocked_requests{${OF_QUEUE}})`, '{{queue}}')],
         },
         {
           title: 'Paused queues',
           description: 'Queues that a command has paused. Their tasks wait until "bullpen resume --queue Q".',
+          runbook: 'nothing-is-running.md',
           unit: 'short',
           queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
         },
@@ -108,6 +115,7 @@ export const overview = dashboard({
           title: 'Bytes of unfinished tasks',
           description:
             'The stored strings of the tasks that have not ended, plus 512 bytes for each task. At its maxBytes, a queue refuses new tasks.',
+          runbook: 'producers-slowed.md',
           unit: 'bytes',
           queries: [query(`max by (queue) (bullpen_queue_bytes{${OF_QUEUE}})`, '{{queue}}')],
         },
@@ -115,6 +123,7 @@ export const overview = dashboard({
           title: 'Held retries',
           description:
             'Retries that the retry budget of their definition holds. While a service that the tasks call is down, this number grows. Once the service is back, it falls faster and faster.',
+          runbook: 'attempts-fail.md',
           unit: 'short',
           queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_TASK}})`, '{{queue}} {{task}}')],
         },
@@ -122,6 +131,7 @@ export const overview = dashboard({
           title: 'Schedules in trouble',
           description:
             'Schedules whose last run is dead or expired (failing), whose ticks have found the previous run unfinished for an hour (overlapping), or that have missed a tick within the last day (missed). "bullpen schedules list --trouble" lists them.',
+          runbook: 'schedule-in-trouble.md',
           unit: 'short',
           queries: [
             query(`max by (queue, trouble) (bullpen_troubled_schedules{${OF_QUEUE}}) > 0`, '{{queue}} {{trouble}}'),
@@ -172,9 +182,18 @@ export const overview = dashboard({
           ],
         },
         {
+          title: 'Oldest follow-up task',
+          description:
+            'How long the oldest follow-up task has been in the outbox of its queue. Above a few seconds, the process that should forward it is gone or cannot reach the target queue.',
+          runbook: 'outbox-grows.md',
+          unit: 's',
+          queries: [query(`max by (queue) (bullpen_outbox_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
+        },
+        {
           title: 'Unaccounted tasks',
           description:
             'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',
+          runbook: 'unaccounted-tasks.md',
           unit: 'short',
           queries: [query(`max by (queue) (bullpen_unaccounted_tasks{${OF_QUEUE}})`, '{{queue}}')],
         },
@@ -182,6 +201,7 @@ export const overview = dashboard({
           title: 'Enqueued',
           description:
             'Tasks enqueued per second. While this rate is above that of "Attempts ended by state", the backlog grows.',
+          runbook: 'backlog-grows.md',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
         },
@@ -189,6 +209,7 @@ export const overview = dashboard({
           title: 'Refused',
           description:
             'Tasks per second that were not stored because their queue had reached a limit. "Tasks by status" shows which tasks fill the queue.',
+          runbook: 'producers-slowed.md',
           unit: 'ops',
           queries: [
             query(
@@ -205,6 +226,7 @@ export const overview = dashboard({
         {
           title: 'Attempts ended by state',
           description: 'Attempts that ended per second, by final state.',
+          runbook: 'attempts-fail.md',
           unit: 'ops',
           stacked: true,
           names: ATTEMPT_STATE_LABELS,
@@ -214,6 +236,7 @@ export const overview = dashboard({
           title: 'Failure ratio',
           description:
             'Share of all ended attempts that failed. Cancellations, drains, snoozes and rate limits are not failures.',
+          runbook: 'attempts-fail.md',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -233,6 +256,7 @@ export const overview = dashboard({
           title: 'Failures by reason',
           description:
             'Failures per second. "declared" is a failure that the handler declared. Every other reason indicates a problem in the code or the setup.',
+          runbook: 'attempts-fail.md',
           unit: 'ops',
           queries: [
             query(
@@ -253,13 +277,28 @@ export const overview = dashboard({
           title: 'Wait, p99',
           description:
             "Time from the moment a task was ready to its handler's start. If this time is long while slots are idle, check Redis.",
+          runbook: 'backlog-grows.md',
           unit: 's',
           queries: [query(quantileOf(0.99, 'bullpen_task_wait_seconds_bucket'), '{{task}}')],
+        },
+        {
+          title: 'Dead tasks by code',
+          description:
+            'Tasks that become dead per second, by the error code of their last attempt. "poison" is a task that has killed its process too often.',
+          runbook: 'dead-tasks.md',
+          unit: 'ops',
+          queries: [
+            query(
+              `sum by (queue, code) (rate(bullpen_tasks_dead_by_code_total{${OF_QUEUE}}[${RATE}]))`,
+              '{{queue}} {{code}}',
+            ),
+          ],
         },
         {
           title: 'Retries and dropped results',
           description:
             'Retries, late results and refused commits per second. A late result is one that a handler returned after its attempt had ended. A commit is refused if the attempt has lost its task. Both results are dropped.',
+          runbook: 'duplicates.md',
           unit: 'ops',
           queries: [
             query(
@@ -282,6 +321,7 @@ export const overview = dashboard({
           title: 'Busy slots',
           description:
             "Busy slots and total slots, across all of the queue's workers. A busy slot is running an attempt.",
+          runbook: 'nothing-is-running.md',
           unit: 'short',
           queries: [
             query(`sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}})`, '{{queue}} busy'),
@@ -292,6 +332,7 @@ export const overview = dashboard({
           title: 'Utilisation',
           description:
             'Share of slots that are busy. Above 90%, tasks have to wait. Below 10%, the queue has too many slots or too few tasks.',
+          runbook: 'slots-idle.md',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -307,8 +348,17 @@ export const overview = dashboard({
           ],
         },
         {
+          title: 'Stuck handlers',
+          description:
+            'Handlers that are running although their attempts have ended. They use memory and connections until they return.',
+          runbook: 'stuck-handlers.md',
+          unit: 'short',
+          queries: [query(`sum by (queue, instance) (bullpen_stuck_handlers{${OF_QUEUE}})`, '{{queue}} {{instance}}')],
+        },
+        {
           title: 'Pools by state',
           description: 'Number of pools in each state. "draining" is normal during a deploy.',
+          runbook: 'drain-stuck.md',
           unit: 'short',
           stacked: true,
           names: POOL_STATE_LABELS,
@@ -336,6 +386,7 @@ export const overview = dashboard({
         {
           title: 'HTTP p99',
           description: 'A request that waits for a result may take as long as the caller is willing to wait.',
+          runbook: 'enqueue-slow.md',
           unit: 's',
           queries: [
             query(
@@ -347,6 +398,7 @@ export const overview = dashboard({
         {
           title: 'HTTP 5xx',
           description: 'Server errors per second.',
+          runbook: 'api-errors.md',
           unit: 'reqps',
           queries: [
             query(
@@ -358,6 +410,7 @@ export const overview = dashboard({
         {
           title: 'Redis reachable',
           description: '1 if every process can reach Redis, 0 if at least one cannot.',
+          runbook: 'redis-away.md',
           unit: 'short',
           kind: 'stat',
           width: 4,
@@ -379,6 +432,7 @@ export const overview = dashboard({
           title: 'Redis memory',
           description:
             'The share of its memory that Redis uses, and the share that idempotency keys take. New tasks are refused at the watermark, which is 80% by default, and tasks with a new idempotency key if such keys take 25%.',
+          runbook: 'redis-full.md',
           unit: 'percentunit',
           queries: [
             query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis'),
@@ -386,8 +440,16 @@ export const overview = dashboard({
           ],
         },
         {
+          title: 'Unsafe settings of Redis',
+          description: 'The checks of Redis that fail are 1. If persistence or eviction fails, Redis may lose tasks.',
+          runbook: 'redis-unsafe.md',
+          unit: 'short',
+          queries: [query('max by (check) (bullpen_redis_unsafe)', '{{check}}')],
+        },
+        {
           title: 'Refused tasks',
           description: 'Tasks per second that were refused because of the state of the queue or Redis.',
+          runbook: 'redis-full.md',
           unit: 'ops',
           queries: [
             query(`sum by (queue, code) (rate(bullpen_enqueues_refused_total[${RATE}]))`, '{{queue}} {{code}}'),
@@ -397,6 +459,7 @@ export const overview = dashboard({
           title: 'Event-loop lag, p99',
           description:
             'If the lag is above a few tens of milliseconds, a handler is blocking its process, and its task should be isolated.',
+          runbook: 'event-loop-stalled.md',
           unit: 's',
           queries: [query('nodejs_eventloop_lag_p99_seconds and on (instance) bullpen_build_info', '{{instance}}')],
         },
@@ -404,6 +467,7 @@ export const overview = dashboard({
           title: 'Event-loop stalls',
           description:
             'How often per second a task blocked the event loop for longer than eventLoopStallWarning. The log names the function, the file and the line.',
+          runbook: 'event-loop-stalled.md',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_event_loop_stalls_total[${RATE}]))`, '{{task}}')],
         },
@@ -411,6 +475,7 @@ export const overview = dashboard({
           title: 'Leader',
           description:
             "The process that does the namespace's housekeeping. If there is no leader for more than a few seconds, dead workers' tasks are not recovered.",
+          runbook: 'no-leader.md',
           unit: 'short',
           queries: [query('bullpen_leader == 1', '{{instance}}')],
         },
@@ -418,6 +483,7 @@ export const overview = dashboard({
           title: 'Housekeeping failures',
           description:
             "How often per second a part of a queue's housekeeping failed. The leader's log has the error. The other parts are not affected.",
+          runbook: 'housekeeping-fails.md',
           unit: 'ops',
           queries: [
             query(`sum by (queue, duty) (rate(bullpen_housekeeping_failures_total[${RATE}]))`, '{{queue}} {{duty}}'),
@@ -427,6 +493,7 @@ export const overview = dashboard({
           title: 'Clock skew',
           description:
             "How far each machine's clock is ahead of Redis's clock. The value is negative if the machine's clock is behind. Tasks use Redis's clock.",
+          runbook: 'clock-skew.md',
           unit: 's',
           queries: [query('bullpen_clock_skew_seconds', '{{instance}}')],
         },
