@@ -42,9 +42,11 @@ export class RunEndedError extends Error {
           ? `: its source ${source.taskId} has failed`
           : reduction?.state === 'failed'
             ? `: its reduction ${reduction.taskId} has failed`
-            : stopReason === undefined
-              ? ''
-              : ` (${stopReason})`
+            : stopReason !== undefined
+              ? ` (${stopReason})`
+              : reduction?.state === 'cancelled'
+                ? `: its reduction ${reduction.taskId} was cancelled`
+                : ''
     super(result === 'cancelled' ? `run ${id} was cancelled` : `run ${id} has failed${why}`)
     this.run = run
   }

@@ -45,8 +45,8 @@ export type SourceState = (typeof SOURCE_STATES)[number]
 /**
  * - `pending`: the run does not have all results yet, or has ended without its reduction.
  * - `running`: the reduction's task has not ended.
- * - `completed`, `failed`: the reduction's task has ended.
+ * - `completed`, `failed`, `cancelled`: the reduction's task has ended. It is cancelled with its run, or by a request of its own.
  */
-export const REDUCTION_STATES = ['pending', 'running', 'completed', 'failed'] as const
+export const REDUCTION_STATES = ['pending', 'running', 'completed', 'failed', 'cancelled'] as const
 
 export type ReductionState = (typeof REDUCTION_STATES)[number]

@@ -99,7 +99,7 @@ export function finish(draft: Draft, now: number): void {
     start(draft, stages.length + 1, 0, '')
     return
   }
-  const isCompleted = isWhole && run.reduce !== 'failed'
+  const isCompleted = isWhole && (run.reduce === 'none' || run.reduce === 'completed')
   const result = isCompleted ? 'completed' : reason === 'cancelled' ? 'cancelled' : 'failed'
   run.state = 'ended'
   run.ended = { at: now, result }

@@ -340,6 +340,18 @@ it("the source's error fails the run only after the items that it had emitted", 
   expect(run()).toMatchObject({ results: 2, reduce: 'pending', ended: { result: 'failed' }, stopped: undefined })
 })
 
+it.each([
+  ['cancelled', 'cancelled'],
+  ['dead', 'failed'],
+] as const)('a run whose reduction is %s has failed', (how, reduce) => {
+  const { run, end } = small({ take: 1, reduce: { task: 'sort', queue: 'reduce', maxBytes: 100 } }, 1)
+  end(1, 0)
+  end(0, 1, 'cancelled')
+  expect(run().reduce).toBe('running')
+  end(2, 0, how)
+  expect(run()).toMatchObject({ reduce, ended: { result: 'failed' } })
+})
+
 it('a run that has taken enough results cancels the rest and is completed', () => {
   const { run, end, effects } = small({ take: 1, reduce: { task: 'sort', queue: 'reduce', maxBytes: 100 } }, 4)
   end(1, 1)

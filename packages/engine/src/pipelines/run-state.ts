@@ -163,7 +163,7 @@ function endTask(draft: Draft, ended: EndedRunTask, now: number): void {
   if (ended.stage === 0) endSegment(draft, ended.end)
   else if (ended.stage <= draft.stages.length) endItem(draft, ended, now)
   else {
-    draft.run.reduce = ended.end === 'completed' ? 'completed' : 'failed'
+    draft.run.reduce = ended.end === 'completed' || ended.end === 'cancelled' ? ended.end : 'failed'
     draft.run.output = ended.value ?? ''
   }
 }

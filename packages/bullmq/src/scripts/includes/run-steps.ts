@@ -188,7 +188,7 @@ local function end_task(stage, position, letter, value, now)
     set('isWaiting', '')
     if run.reason or run.isExhausted == '1' then set('source', 'done') else set('source', is_completed and 'parked' or 'failed') end
   elseif stage > stages then
-    set('reduce', is_completed and 'completed' or 'failed')
+    set('reduce', is_completed and 'completed' or letter == '${END_LETTERS.cancelled}' and 'cancelled' or 'failed')
     if is_completed then set('output', value) end
   else
     end_item(stage, position, letter, value, now)
@@ -264,7 +264,7 @@ local function finish(now)
     start(stages + 1, 0, '')
     return false
   end
-  local is_completed = is_whole and run.reduce ~= 'failed'
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
   set('state', 'ended')
   set('endedAt', now)
   set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')

@@ -198,6 +198,26 @@ export function pipelineRuns(open: OpenBackend): void {
     expect((await runs.find(id))?.stopped?.by).toBe('bob')
   })
 
+  it('a run that is cancelled during its reduction cancels the reduction, too', async () => {
+    const { startRun, start, ended, runs, broker } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 3, reduceIn: AFTER })
+    await eventually(async () => (await broker.counts(AFTER)).waiting === 1)
+    await runs.cancel(id, 'bob')
+    expect(await ended(id)).toMatchObject({ reduce: 'cancelled', results: 3, ended: { result: 'cancelled' } })
+    expect(await broker.counts(AFTER)).toMatchObject({ waiting: 0, cancelled: 0 })
+  })
+
+  it('a run fails if its reduction is cancelled on its own', async () => {
+    const { startRun, start, ended, broker } = await openRuns(open)
+    await start()
+    const id = await startRun({ count: 3, reduceIn: AFTER })
+    await eventually(async () => (await broker.counts(AFTER)).waiting === 1)
+    const { tasks } = await broker.list({ queue: AFTER, status: 'waiting', limit: 1, cursor: undefined })
+    expect(await broker.cancel(tasks[0]?.id ?? expect.fail(), { stoppable: true, by: 'ann' })).toBe('cancelled')
+    expect(await ended(id)).toMatchObject({ reduce: 'cancelled', stopped: undefined, ended: { result: 'failed' } })
+  })
+
   it('a task of a run that is cancelled on its own is kept, unlike those that are cancelled with the run', async () => {
     const { startRun, start, ended, runs, broker } = await openRuns(open)
     await start()

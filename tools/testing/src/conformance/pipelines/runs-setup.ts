@@ -10,6 +10,8 @@ export interface RunOptions extends Partial<Omit<RunSettings, 'incarnation' | 's
   readonly count: number
   /** The largest size of the results, in bytes. Defaults to 10,000. */
   readonly maxBytes?: number
+  /** The queue of the reduction. Defaults to the queue whose tasks are run. */
+  readonly reduceIn?: string
 }
 
 /** A stage in the queue whose tasks are run. */
@@ -48,13 +50,19 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
     ...options,
   })
   const { runs } = setup.broker
-  const start = async ({ id = newId(), count, maxBytes = 10_000, ...more }: RunOptions): Promise<RunId> => {
+  const start = async ({
+    id = newId(),
+    count,
+    maxBytes = 10_000,
+    reduceIn = QUEUE,
+    ...more
+  }: RunOptions): Promise<RunId> => {
     const incarnation = createIncarnation(randomBytes(ID_RANDOM_BYTES))
     const settings: RunSettings = {
       ...{ id, incarnation },
       ...{ pipeline: 'numbers', by: 'ann', onError: 'cancel', maxErrors: 100, ordered: true, take: undefined },
       ...{ totalMs: 3_600_000, keepMs: 86_400_000, source: { task: numbers.name, queue: QUEUE }, stages: [stage(2)] },
-      reduce: { task: gather.name, queue: QUEUE, maxBytes },
+      reduce: { task: gather.name, queue: reduceIn, maxBytes },
       ...more,
     }
     const tasks = [
@@ -63,7 +71,7 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
         const planned = task === plain.name ? setup.create(plain, {}) : setup.create(long, { n: 0 })
         return { ...planned, input: undefined, queue }
       }),
-      setup.create(gather, { count }),
+      { ...setup.create(gather, { count }), queue: reduceIn },
     ]
     await runs.start({ settings, tasks })
     return id
