@@ -30,7 +30,9 @@ export const startRunSchema = z
       ),
     totalTimeout: durationText
       .optional()
-      .describe("The longest time from the run's start to its end, from '1s' to '30d'. Defaults to '7d'."),
+      .describe(
+        "The time after which the run is stopped and fails, from '1s' to '30d'. It is checked about every five seconds, and running handlers are then aborted and awaited. Defaults to '7d'.",
+      ),
     keep: durationOrZeroText
       .optional()
       .describe(
@@ -45,7 +47,10 @@ export const cancelRunSchema = z.strictObject({ by }).meta({ id: 'CancelRun' })
 
 /** The settings of one run. */
 export interface RunSettingsOptions {
-  /** The longest time from the run's start to its end, from '1s' to '30d'. Defaults to '7d'. */
+  /**
+   * The time after its start at which a run is stopped and fails, from '1s' to '30d'. The leader checks it about every five seconds, so that
+   * the run is stopped up to seven seconds later. The run ends when the handlers that are running then have returned. Defaults to '7d'.
+   */
   readonly totalTimeout?: Duration
   /**
    * How long the run is kept after it has ended, from '0s' to '30d'. A run is kept for at least ten seconds, so that callers that wait

@@ -30,7 +30,7 @@ export const RUNS_COMMAND = {
   optionHelp: {
     'total-timeout': {
       value: 'DURATION',
-      help: 'the longest time from the start of the run to its end, from 1s to 30d (default: 7d)',
+      help: 'the time after which the run is stopped and fails, from 1s to 30d, checked about every five seconds (default: 7d)',
     },
     keep: {
       value: 'DURATION',
