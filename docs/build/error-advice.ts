@@ -229,7 +229,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   invalid_handler: {
     meaning:
-      'A task has no handler, or its handler was not created with `defineHandler`. This error is thrown at start-up.',
+      'A task has no handler, or its handler was not created with `defineHandler`. This error is thrown at start-up. The attempt of a source has this code if its handler has not returned an iterable.',
     action: 'Fix the handler that the message names.',
   },
   isolation_unavailable: {

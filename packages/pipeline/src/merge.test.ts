@@ -30,6 +30,10 @@ describe('merged iterables', () => {
     expect(await all(merge())).toEqual([])
   })
 
+  test('are refused if they cannot be iterated', async () => {
+    await expect(merge([1], null as never).next()).rejects.toThrow('merge was called with null; expected an iterable')
+  })
+
   test('are read ahead by one item each', async () => {
     const [one, two] = [counting(), counting()]
     const merged = merge(one.source(), two.source())

@@ -1,5 +1,6 @@
 // Combines several iterables into one that returns their items as they arrive.
 import type { AnyIterable } from '@bullpen/contract'
+import { described, EXPECTED_ITERABLE, isIterable } from '@bullpen/contract/internal'
 
 type AnyIterator<Item> = Iterator<Item> | AsyncIterator<Item>
 
@@ -30,6 +31,8 @@ export function merge<Item>(
   const start = (): void => {
     started = true
     for (const iterable of iterables) {
+      if (!isIterable(iterable))
+        throw new TypeError(`merge was called with ${described(iterable)}; ${EXPECTED_ITERABLE}`)
       const iterator = Symbol.asyncIterator in iterable ? iterable[Symbol.asyncIterator]() : iterable[Symbol.iterator]()
       open.add(iterator)
       idle.push(iterator)

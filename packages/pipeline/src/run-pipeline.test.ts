@@ -71,9 +71,20 @@ describe('a source', () => {
     void runPipeline(upTo, '3').catch(() => {})
   })
 
-  test('that is not an iterable fails the run', async () => {
-    const error = await failure(runPipeline(definePipeline('p').source((() => 1) as unknown as () => number[])))
-    expect(error).toMatchObject({ code: 'source_failed', cause: expect.any(TypeError) })
+  test.each([
+    [1, '1'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    ['abc', 'the string "abc"'],
+    [Promise.resolve('abc'), 'the string "abc"'],
+    [{ a: 1 }, 'an object that cannot be iterated'],
+  ])('that returns no iterable fails the run (%#)', async (returned, shown) => {
+    const error = await failure(runPipeline(definePipeline('p').source((() => returned) as unknown as () => number[])))
+    expect(error).toMatchObject({
+      code: 'source_failed',
+      message: `pipeline 'p' failed in its source 'source' after processing all earlier items: the source returned ${shown}; expected an iterable, such as an array or a generator, or an async iterable, such as a stream`,
+      cause: expect.any(TypeError),
+    })
   })
 
   test('whose iterator returns no object fails the run', async () => {

@@ -4,6 +4,7 @@ import { suggestion } from '../definition/nearest.ts'
 import type { InputOf } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { type FleetPipeline, fleetPipeline } from './fleet-pipeline.ts'
+import { described, EXPECTED_ITERABLE, isIterable } from './iterable.ts'
 import {
   type Collected,
   type FoldFunction,
@@ -104,7 +105,7 @@ export function definePipeline<OnError extends PipelineOnError = 'cancel'>(
       if (isSourceDefinition(from))
         return fleetPipeline<SourceDefinition, PipelineOnError>(name, { onError, maxErrors, ordered }, from)
       if (typeof from !== 'function' && !isIterable(from)) {
-        fail(`source is ${String(from)}; expected an iterable, or a function that returns one`)
+        fail(`source is ${described(from)}; ${EXPECTED_ITERABLE}, or a function that returns one`)
       }
       const stage: SourceStage = { kind: 'source', name: nameOf(from, 'source'), from: from as Source<never, unknown> }
       return pipeline<Input, Item, OnError>({
@@ -202,9 +203,3 @@ const nameOf = (value: unknown, otherwise: string): string =>
   typeof value === 'function' && value.name !== '' ? value.name : otherwise
 
 const isCount = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && Number(value) >= least
-
-function isIterable(value: unknown): boolean {
-  return (
-    value !== null && value !== undefined && (Symbol.asyncIterator in Object(value) || Symbol.iterator in Object(value))
-  )
-}

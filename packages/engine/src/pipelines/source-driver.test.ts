@@ -155,6 +155,15 @@ async function driven(
   return { emitted, end, values: emitted.flatMap(({ values }) => values) }
 }
 
+it.each([
+  [undefined, 'undefined'],
+  ['abc', 'the string "abc"'],
+  [Promise.resolve([]), 'a promise'],
+])('a source that returns no iterable is dead at once (%#)', async (returned, shown) => {
+  const { end } = await driven((() => returned) as never, { maxAttempts: 5 })
+  expect(end).toMatch(`invalid_handler: test.source returned ${shown}; expected an iterable`)
+})
+
 describe('a source with cursors that is run again', () => {
   const from = (first: number) => Array.from({ length: 6 - first }, (_, i) => at(first + i, { n: first + i }))
   /** What is stored after the items 0 to 3. */

@@ -14,7 +14,7 @@
 // again would take, so that waiting and repeating together at most double its work. A run that is within one process has no slots, and its
 // source waits for as long as it takes.
 import { TaskError } from '@bullpen/contract'
-import { unmarked } from '@bullpen/contract/internal'
+import { described, EXPECTED_ITERABLE, isIterable, unmarked } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { DecodedTask } from '../attempt/decode.ts'
@@ -167,7 +167,7 @@ export async function driveSource(
   }
 
   const cursor = resumesAt === '' ? undefined : access.decode(resumesAt)
-  const items = iterate(source(attempt.input, attempt as Attempt, cursor))
+  const items = iterate(checked(source(attempt.input, attempt as Attempt, cursor), name))
   try {
     if (resumesAt === '') {
       for (let i = 0; i < emitted; i++) {
@@ -232,6 +232,14 @@ function after(clock: Clock, ms: number): Promise<'due'> {
 
 async function* iterate(items: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown, void> {
   yield* items
+}
+
+function checked(returned: Iterable<unknown> | AsyncIterable<unknown>, name: string): typeof returned {
+  // Plain JavaScript may return anything.
+  if (isIterable(returned)) return returned
+  throw new TaskError('invalid_handler', `${name} returned ${described(returned)}; ${EXPECTED_ITERABLE}`, {
+    retryable: false,
+  })
 }
 
 function itemOf(yielded: unknown, schema: z.ZodType, name: string, position: number): unknown {

@@ -1,5 +1,6 @@
 // The first stage of a run: iterates the source, and reads an item only when one was requested.
 import { type AnyIterable, PipelineError, type StageContext } from '@bullpen/contract'
+import { described, EXPECTED_ITERABLE, isIterable } from '@bullpen/contract/internal'
 import { promiseOf } from '../promise-of.ts'
 import type { Run } from '../run.ts'
 import type { Downstream, Upstream } from './node.ts'
@@ -54,6 +55,8 @@ export function createSourceNode(
 
   const start = (iterable: AnyIterable<unknown>): void => {
     try {
+      // Plain JavaScript may return anything.
+      if (!isIterable(iterable)) throw new TypeError(`the source returned ${described(iterable)}; ${EXPECTED_ITERABLE}`)
       mayWait = Symbol.asyncIterator in iterable
       iterator = Symbol.asyncIterator in iterable ? iterable[Symbol.asyncIterator]() : iterable[Symbol.iterator]()
     } catch (cause) {
