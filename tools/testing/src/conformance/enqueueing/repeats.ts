@@ -18,7 +18,8 @@ export function repeats(open: OpenBackend): void {
       expect(await broker.enqueue({ ...task, isRepeat: true })).toEqual({ id: task.id, action })
       await start()
       await eventually(async () => (await broker.find(task.id)) === undefined)
-      expect(await broker.enqueue({ ...task, isRepeat: true })).toEqual({ id: task.id, action })
+      // By now, it may be known when tasks start.
+      expect(await broker.enqueue({ ...task, isRepeat: true })).toMatchObject({ id: task.id, action })
       expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 1, removed: 1, unaccounted: 0 })
     },
   )
