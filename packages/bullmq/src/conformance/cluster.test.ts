@@ -54,7 +54,7 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   ...['announce-command', 'apply-enqueue-rate', 'apply-settings', 'leave-fleet', 'read-commands', 'read-workers'],
   ...['respond-to-command', 'store-command', 'worker-heartbeat'],
   // of rates that several processes share, and of runs that wait for their leader
-  ...['lease-tokens', 'visit-run'],
+  ...['lease-tokens', 'visit-run', 'sample-run-tasks', 'find-missing-tasks'],
   // repairs of what another program has changed
   ...['correct-sums', 'find-drift', 'find-unindexed-dead', 'index-dead', 'prune-fingerprint', 'read-unfinished'],
   ...['repair-entries', 'repair-totals', 'delete-orphans', 'count-remaining', 'read-time', 'read-cancel-reply'],
