@@ -57,12 +57,13 @@ export function alertsPage(): string {
 The alerts are in \`k8s/alerts/bullpen.rules.yaml\`, which Prometheus reads if its \`rule_files\` contain the file. For the Prometheus
 operator, \`k8s/overlays/prometheus-operator\` contains the same alerts as a PrometheusRule. Each alert has the label \`severity\`:
 
-- \`critical\`: tasks are not run or may be lost, so act now.
+- \`critical\`: tasks do not run or may be lost, so act now.
 - \`warning\`: act today.
 - \`info\`: look at it when you have time.
 
-The annotation \`runbook\` is the path of a page in this repository. If several installations are scraped by one Prometheus, the label
-\`namespace\`, which pod discovery on Kubernetes adds, keeps them apart. The alerts are generated from \`packages/telemetry/src/alerts\`.`,
+The annotation \`summary\` says what is wrong, followed by the current figure if there is one. The annotation \`runbook\` is the path of a
+page in this repository. If one Prometheus scrapes several installations, the label \`namespace\`, which pod discovery on Kubernetes adds,
+keeps them apart. The alerts are generated from \`packages/telemetry/src/alerts\`.`,
     table(
       ALERT_COLUMNS,
       ALERTS.map(({ name, severity, for: holds = 'at once', summary, runbook }) => [

@@ -14,6 +14,8 @@ export interface AlertCases {
   readonly fires: Case & {
     /** The labels of the alert, except its severity. */
     readonly labels: Readonly<Record<string, string>>
+    /** The alert's figure as people read it. */
+    readonly figure?: string
   }
   /** Cases in which the alert does not fire, by what is different. */
   readonly quiet: Readonly<Record<string, Case>>
@@ -42,7 +44,7 @@ const UP = 'up{job="bullpen", instance="w1"}'
 
 export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   BullpenQueueStuck: {
-    fires: { series: { ...waiting('5x30'), ...slots('0x30', '4x30') }, at: '12m', labels: MAIL },
+    fires: { series: { ...waiting('5x30'), ...slots('0x30', '4x30') }, at: '12m', labels: MAIL, figure: '5 waiting' },
     quiet: {
       'tasks start': { series: { ...waiting('5x30'), ...slots('2x30', '4x30'), [STARTED]: '0+10x30' }, at: '12m' },
       'the first task has just started': {
@@ -105,11 +107,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       at: '6m',
       labels: MAIL,
+      figure: '81%',
     },
     quiet: { 'three quarters are used': { series: { ...waiting('75x10'), ...limit('100x10') }, at: '6m' } },
   },
   BullpenEnqueueSlow: {
-    fires: { series: { ...waiting('5x40'), ...enqueueSeconds('1', '2.5') }, at: '12m', labels: MAIL },
+    fires: { series: { ...waiting('5x40'), ...enqueueSeconds('1', '2.5') }, at: '12m', labels: MAIL, figure: '2.485s' },
     quiet: {
       'the queue is full': {
         series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5') },
@@ -119,7 +122,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenOldestTaskWaits: {
-    fires: { series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10' }, at: '6m', labels: MAIL },
+    fires: {
+      series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10' },
+      at: '6m',
+      labels: MAIL,
+      figure: '11m 1s',
+    },
     quiet: {
       'each task waits for four minutes': {
         series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '240x10' },
@@ -139,6 +147,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { ...waiting('5x70'), 'bullpen_queue_paused{queue="mail"}': '1x70' },
       at: '61m',
       labels: MAIL,
+      figure: '5 waiting',
     },
     quiet: {
       'no task is waiting': {
@@ -161,13 +170,18 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenOutboxDelayed: {
-    fires: { series: { 'bullpen_outbox_oldest_seconds{queue="mail"}': '301x5' }, at: '1m', labels: MAIL },
+    fires: {
+      series: { 'bullpen_outbox_oldest_seconds{queue="mail"}': '301x5' },
+      at: '1m',
+      labels: MAIL,
+      figure: '5m 1s',
+    },
     quiet: {
       'entries are forwarded in time': { series: { 'bullpen_outbox_oldest_seconds{queue="mail"}': '3x5' }, at: '1m' },
     },
   },
   BullpenUnaccountedTasks: {
-    fires: { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '-2x20' }, at: '16m', labels: MAIL },
+    fires: { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '-2x20' }, at: '16m', labels: MAIL, figure: '2' },
     quiet: {
       'the leader has corrected it': { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '2x5 0x15' }, at: '16m' },
     },
@@ -177,6 +191,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { [FAILED]: '0+30x40', [ENDED]: '0+100x40' },
       at: '25m',
       labels: { ...MAIL, task: 'receipt.send' },
+      figure: '30%',
     },
     quiet: { 'a tenth fails': { series: { [FAILED]: '0+10x40', [ENDED]: '0+100x40' }, at: '25m' } },
   },
@@ -186,6 +201,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_tasks_dead_total{queue="mail", task="receipt.send"}': '_x10 10x30' },
       at: '12m',
       labels: MAIL,
+      figure: '10',
     },
     quiet: {
       'nine are dead': {
@@ -216,6 +232,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_commits_refused_total{queue="mail", task="receipt.send", reason="lock_lost"}': '_x10 5x10' },
       at: '12m',
       labels: MAIL,
+      figure: '5',
     },
     quiet: {
       'a single result was dropped': {
@@ -225,11 +242,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenSlotsSaturated: {
-    fires: { series: slots('4x40', '4x40'), at: '25m', labels: MAIL },
+    fires: { series: slots('4x40', '4x40'), at: '25m', labels: MAIL, figure: '100%' },
     quiet: { 'a quarter of the slots is idle': { series: slots('3x40', '4x40'), at: '25m' } },
   },
   BullpenSlotsIdle: {
-    fires: { series: slots('1x90', '20x90'), at: '70m', labels: MAIL },
+    fires: { series: slots('1x90', '20x90'), at: '70m', labels: MAIL, figure: '5%' },
     quiet: { 'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' } },
   },
   BullpenDrainOverrun: {
@@ -250,6 +267,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_stuck_handlers{instance="w1", queue="mail"}': '1x10' },
       at: '6m',
       labels: { ...MAIL, instance: 'w1' },
+      figure: '1',
     },
     quiet: {
       'the handler returns after two minutes': {
@@ -263,6 +281,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_event_loop_stalls_total{instance="w1", task="cpu.slow"}': '_x5 3x10' },
       at: '6m',
       labels: { instance: 'w1', task: 'cpu.slow' },
+      figure: '3',
     },
     quiet: {
       'a single stall': {
@@ -272,7 +291,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenClockSkew: {
-    fires: { series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.8x20' }, at: '11m', labels: { instance: 'w1' } },
+    fires: {
+      series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.8x20' },
+      at: '11m',
+      labels: { instance: 'w1' },
+      figure: '800ms',
+    },
     quiet: { 'the clocks agree': { series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.01x20' }, at: '11m' } },
   },
   BullpenRedisUnreachable: {
@@ -291,6 +315,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       at: '6m',
       labels: {},
+      figure: '75%',
     },
     quiet: {
       'half of the memory is used': {
@@ -307,6 +332,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_enqueues_refused_total{queue="mail", code="redis_full"}': '_x5 1x5' },
       at: '6m',
       labels: { code: 'redis_full' },
+      figure: '1',
     },
     quiet: {
       'the queue is draining': {
@@ -351,6 +377,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       series: { 'bullpen_housekeeping_failures_total{queue="mail", duty="expire"}': '_x5 3x5' },
       at: '6m',
       labels: { ...MAIL, duty: 'expire' },
+      figure: '3',
     },
     quiet: {
       'it failed once': {
@@ -367,6 +394,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       at: '12m',
       labels: {},
+      figure: '10%',
     },
     quiet: {
       'requests are refused with 429': {
@@ -398,7 +426,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenGaugesMissing: {
-    fires: { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 3x5' }, at: '8m', labels: { instance: 'api' } },
+    fires: {
+      series: { [`bullpen_scrape_failures_total${API}`]: '0x5 3x5' },
+      at: '8m',
+      labels: { instance: 'api' },
+      figure: '3',
+    },
     quiet: { 'one read failed': { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 1x5' }, at: '8m' } },
   },
 }

@@ -1,7 +1,7 @@
 // Defines an alert: a condition in PromQL, how long it must hold, how urgent it is, and the runbook page that says what to do.
 import { metricsIn } from '../dashboards/promql.ts'
 
-/** `critical`: tasks are not run or may be lost, so act now. `warning`: act today. `info`: look at it when you have time. */
+/** `critical`: tasks do not run or may be lost, so act now. `warning`: act today. `info`: look at it when you have time. */
 export type Severity = 'critical' | 'warning' | 'info'
 
 export interface AlertRule {
@@ -13,6 +13,8 @@ export interface AlertRule {
   readonly severity: Severity
   /** What is wrong, in one line. `{{ $labels.queue }}` is replaced by the value of the label. */
   readonly summary: string
+  /** The current figure, which follows the summary in parentheses. `$value` is what the expression returns. */
+  readonly figure?: `${string}$value${string}`
   /** The page in `docs/runbook`. */
   readonly runbook: `${string}.md`
 }

@@ -89,9 +89,9 @@ function file(name: string, text: string): string {
 function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly object[] {
   const { fires, quiet = {} } = cases ?? {}
   return [
-    ...(fires === undefined ? [] : [{ name: 'fires', case: fires, labels: [fires.labels] }]),
-    ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, labels: [] })),
-  ].map(({ name, case: { series, at }, labels }) => ({
+    ...(fires === undefined ? [] : [{ name: 'fires', case: fires, alerts: [fires] }]),
+    ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, alerts: [] })),
+  ].map(({ name, case: { series, at }, alerts }) => ({
     name: `${rule.name}: ${name}`,
     interval: '1m',
     input_series: Object.entries(series).map(([selector, values]) => ({ series: selector, values })),
@@ -99,9 +99,12 @@ function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly
       {
         eval_time: at,
         alertname: rule.name,
-        exp_alerts: labels.map((each) => ({
-          exp_labels: { ...each, severity: rule.severity },
-          exp_annotations: { summary: withLabels(rule.summary, each), runbook: `${RUNBOOKS}/${rule.runbook}` },
+        exp_alerts: alerts.map(({ labels, figure }) => ({
+          exp_labels: { ...labels, severity: rule.severity },
+          exp_annotations: {
+            summary: withLabels(rule.summary, labels) + (figure === undefined ? '' : ` (now ${figure})`),
+            runbook: `${RUNBOOKS}/${rule.runbook}`,
+          },
         })),
       },
     ],

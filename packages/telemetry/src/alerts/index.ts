@@ -47,7 +47,7 @@ function ruleLines(rule: AlertRule): readonly string[] {
     '        labels:',
     `          severity: ${rule.severity}`,
     '        annotations:',
-    `          summary: ${JSON.stringify(rule.summary)}`,
+    `          summary: ${JSON.stringify(rule.summary + (rule.figure === undefined ? '' : ` (now ${rule.figure})`))}`,
     `          runbook: ${RUNBOOKS}/${rule.runbook}`,
   ]
 }

@@ -11,14 +11,17 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: `${sum('bullpen_leader')} == 0`,
     for: '1m',
     severity: 'critical',
-    summary: 'No process leads the namespace, so the tasks of dead workers are not recovered and schedules do not run',
+    summary:
+      'No process has led the namespace for a minute, so tasks of dead workers are not recovered and schedules do not run',
     runbook: 'no-leader.md',
   }),
   alert({
     name: 'BullpenHousekeepingFails',
     expr: `${growth('bullpen_housekeeping_failures_total', '10m', 'queue', 'duty')} >= 3`,
     severity: 'warning',
-    summary: 'The housekeeping of the queue {{ $labels.queue }} fails: {{ $labels.duty }}',
+    summary:
+      "The leader's duty {{ $labels.duty }} has failed at least 3 times within 10 minutes for the queue {{ $labels.queue }}",
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'housekeeping-fails.md',
   }),
   alert({
@@ -26,7 +29,8 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: `${rate('bullpen_http_requests_total{status=~"5.."}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05`,
     for: '5m',
     severity: 'critical',
-    summary: 'More than 5% of the requests to the API are answered with a server error',
+    summary: 'The API has answered more than 5% of its requests with a server error for 5 minutes',
+    figure: '{{ $value | humanizePercentage }}',
     runbook: 'api-errors.md',
   }),
   alert({
@@ -34,7 +38,7 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: 'absent(bullpen_build_info{role="api"})',
     for: '5m',
     severity: 'critical',
-    summary: 'Prometheus does not scrape any process of the API',
+    summary: 'Prometheus has not scraped any API process for 5 minutes',
     runbook: 'metrics-missing.md',
   }),
   alert({
@@ -42,7 +46,7 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: 'absent(bullpen_build_info{role="worker"})',
     for: '5m',
     severity: 'critical',
-    summary: 'Prometheus does not scrape any worker',
+    summary: 'Prometheus has not scraped any worker for 5 minutes',
     runbook: 'metrics-missing.md',
   }),
   alert({
@@ -50,14 +54,15 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: `up == 0 and ${IS_OURS}`,
     for: '5m',
     severity: 'warning',
-    summary: 'Prometheus cannot scrape {{ $labels.instance }}',
+    summary: 'Prometheus has not been able to scrape {{ $labels.instance }} for 5 minutes',
     runbook: 'metrics-missing.md',
   }),
   alert({
     name: 'BullpenGaugesMissing',
     expr: `${growth('bullpen_scrape_failures_total', '10m', 'instance')} >= 3`,
     severity: 'warning',
-    summary: '{{ $labels.instance }} could not read all of its gauges',
+    summary: '{{ $labels.instance }} could not read all of its gauges in at least 3 scrapes within 10 minutes',
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'metrics-missing.md',
   }),
 ]

@@ -8,7 +8,7 @@ export const REDIS_ALERTS: readonly AlertRule[] = [
     expr: `${smallest('bullpen_redis_up')} == 0`,
     for: '1m',
     severity: 'critical',
-    summary: 'A process of the API cannot reach Redis',
+    summary: 'At least one API process has not reached Redis for a minute',
     runbook: 'redis-away.md',
   }),
   alert({
@@ -16,14 +16,17 @@ export const REDIS_ALERTS: readonly AlertRule[] = [
     expr: `${largest('bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes')} > 0.7`,
     for: '5m',
     severity: 'warning',
-    summary: 'Redis uses more than 70% of its memory; the API refuses tasks at its watermark, which is 80% by default',
+    summary:
+      'The API refuses tasks at 80% of the memory of Redis by default, and Redis has used more than 70% for 5 minutes',
+    figure: '{{ $value | humanizePercentage }}',
     runbook: 'redis-full.md',
   }),
   alert({
     name: 'BullpenRedisRefusesTasks',
     expr: `${growth('bullpen_enqueues_refused_total{code=~"redis_full|idempotency_full|unsafe_redis"}', '5m', 'code')} > 0`,
     severity: 'critical',
-    summary: 'The API refuses tasks because of the state of Redis: {{ $labels.code }}',
+    summary: 'The API has refused tasks within 5 minutes because of the state of Redis: {{ $labels.code }}',
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'redis-full.md',
   }),
   alert({

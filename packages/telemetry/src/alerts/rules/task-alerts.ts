@@ -8,7 +8,9 @@ export const TASK_ALERTS: readonly AlertRule[] = [
     expr: `${rate('bullpen_attempt_failures_total', '10m', 'queue', 'task')} / ${rate('bullpen_attempts_ended_total', '10m', 'queue', 'task')} > 0.2`,
     for: '10m',
     severity: 'warning',
-    summary: 'More than 20% of the attempts of {{ $labels.task }} fail',
+    summary:
+      'More than 20% of the attempts of the task {{ $labels.task }} in the queue {{ $labels.queue }} have failed for 10 minutes',
+    figure: '{{ $value | humanizePercentage }}',
     runbook: 'attempts-fail.md',
   }),
   alert({
@@ -16,6 +18,7 @@ export const TASK_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_tasks_dead_total', '15m', 'queue')} >= 10`,
     severity: 'warning',
     summary: 'At least 10 tasks of the queue {{ $labels.queue }} have become dead within 15 minutes',
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'dead-tasks.md',
   }),
   alert({
@@ -30,7 +33,8 @@ export const TASK_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_commits_refused_total', '15m', 'queue')} >= 5`,
     severity: 'warning',
     summary:
-      'At least 5 results of the queue {{ $labels.queue }} were dropped within 15 minutes, so these tasks run twice',
+      'At least 5 results of the queue {{ $labels.queue }} were dropped within 15 minutes, so these tasks run again',
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'duplicates.md',
   }),
 ]

@@ -12,7 +12,8 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     expr: `${utilisation('10m')} > 0.9`,
     for: '10m',
     severity: 'warning',
-    summary: 'More than 90% of the slots of the queue {{ $labels.queue }} are busy',
+    summary: 'More than 90% of the slots of the queue {{ $labels.queue }} have been busy for 10 minutes',
+    figure: '{{ $value | humanizePercentage }}',
     runbook: 'backlog-grows.md',
   }),
   alert({
@@ -20,7 +21,8 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     expr: `${utilisation('30m')} < 0.1`,
     for: '30m',
     severity: 'info',
-    summary: 'Less than 10% of the slots of the queue {{ $labels.queue }} are busy',
+    summary: 'Less than 10% of the slots of the queue {{ $labels.queue }} have been busy for an hour',
+    figure: '{{ $value | humanizePercentage }}',
     runbook: 'slots-idle.md',
   }),
   alert({
@@ -28,7 +30,8 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0`,
     for: '5m',
     severity: 'warning',
-    summary: 'The pool of {{ $labels.queue }} on {{ $labels.instance }} has been draining for more than 5 minutes',
+    summary:
+      'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for more than 5 minutes',
     runbook: 'drain-stuck.md',
   }),
   alert({
@@ -37,14 +40,16 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     for: '5m',
     severity: 'warning',
     summary:
-      'Handlers of the queue {{ $labels.queue }} on {{ $labels.instance }} are running although their attempts have ended',
+      'For 5 minutes, handlers of the queue {{ $labels.queue }} on the worker {{ $labels.instance }} have kept running although their attempts have ended',
+    figure: '{{ $value }}',
     runbook: 'stuck-handlers.md',
   }),
   alert({
     name: 'BullpenEventLoopStalled',
     expr: `${growth('bullpen_event_loop_stalls_total', '15m', 'instance', 'task')} >= 3`,
     severity: 'warning',
-    summary: 'The event loop of {{ $labels.instance }} was blocked at least 3 times within 15 minutes',
+    summary: 'The event loop of the worker {{ $labels.instance }} was blocked at least 3 times within 15 minutes',
+    figure: '{{ printf "%.0f" $value }}',
     runbook: 'event-loop-stalled.md',
   }),
   alert({
@@ -52,7 +57,8 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     expr: `${largest('abs(bullpen_clock_skew_seconds)', 'instance')} > 0.5`,
     for: '10m',
     severity: 'warning',
-    summary: "The clock of {{ $labels.instance }} differs from Redis's clock by more than half a second",
+    summary: "For 10 minutes, the clock of {{ $labels.instance }} has differed from Redis's clock by more than 0.5 s",
+    figure: '{{ $value | humanizeDuration }}',
     runbook: 'clock-skew.md',
   }),
 ]
