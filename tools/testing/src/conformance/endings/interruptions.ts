@@ -67,7 +67,7 @@ export function interruptions(open: OpenBackend): void {
   it(`${REQUEUES} drains use up no attempt and count no death`, async () => {
     const { handle, entered } = gate()
     const waitAtFirst: Handle = (context) =>
-      context.fencingToken <= REQUEUES + 1 ? handle(context) : { n: context.fencingToken }
+      entered.length <= REQUEUES ? handle(context) : { n: context.fencingToken }
     const { enqueue, start, settled, find, backend } = await openSetup(open, { handle: waitAtFirst, locks: 'quick' })
     const id = await enqueue(long, {}, { timeout: 'none' })
     for (let n = 1; n <= REQUEUES; n++) {
@@ -75,12 +75,16 @@ export function interruptions(open: OpenBackend): void {
       await eventually(() => entered.length === n)
       await pool.drain({ drainMs: 0, graceMs: 1_000 })
     }
-    expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: REQUEUES, attemptsMade: 0 })
+    // A pool that drains may fetch the task once more, and then releases it.
+    const { fencingToken, ...requeued } = await find(id)
+    expect(requeued).toMatchObject({ status: 'waiting', attemptsMade: 0 })
+    expect(fencingToken).toBeGreaterThanOrEqual(REQUEUES)
     expect((await backend.deaths?.(id)) ?? 0).toBe(0)
     await start('test:dies')
     await eventually(() => entered.length === REQUEUES + 1)
     await backend.kill('test:dies', [id])
     await start('test:last')
-    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: REQUEUES + 2, attemptsMade: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
+    expect(entered).toHaveLength(REQUEUES + 1)
   })
 }
