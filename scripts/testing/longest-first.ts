@@ -14,6 +14,7 @@ const LONGEST: readonly string[] = [
   'packages/worker/src/fleet-agent/remote-control.test.ts',
   'tools/bench/src/enqueue/enqueue-bench.test.ts',
   'packages/sandbox/src/isolation.test.ts',
+  'packages/bullmq/src/redis/hung-node.test.ts',
 ]
 
 /** A class, because Vitest creates the sequencer. */
