@@ -242,7 +242,7 @@ export {
   MAX_MEMBERS_AT_ONCE,
   MEMBER_ENDS,
 } from './task/group-states.ts'
-export { createIncarnation, createRunId, readRunId, runId } from './task/run-id.ts'
+export { createIncarnation, createRunId, newRunId, readRunId, runId } from './task/run-id.ts'
 export {
   ATTEMPT_END_STATES,
   ATTEMPT_STATES,

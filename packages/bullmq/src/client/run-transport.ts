@@ -1,7 +1,7 @@
 // Carries a client's calls about pipelines over Redis. The client plans a run in its own process, as the API does.
 import { randomBytes } from 'node:crypto'
 import type { Catalogue, TraceContext } from '@bullpen/contract'
-import { ID_RANDOM_BYTES, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
+import { ID_RANDOM_BYTES, newRunId, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -48,7 +48,7 @@ export function runTransport({
         const random = randomBytes(ID_RANDOM_BYTES)
         const plan = {
           ...settings,
-          id: runId(id),
+          id: newRunId(id),
           by,
           input,
           random,

@@ -32,11 +32,18 @@ export function readRunId(text: string): { readonly id: RunId; readonly createdA
 /** Returns the string as the id of a run. @throws BullpenError `run_not_found` if it is not one. */
 export function runId(text: string): RunId {
   const read = readRunId(text)
-  if (read === undefined) {
-    throw new BullpenError(
-      'run_not_found',
-      `${JSON.stringify(text)} is not the id of a run; one looks like 'run-01jd3v7n8q0000000000000000'`,
-    )
-  }
+  if (read === undefined) throw new BullpenError('run_not_found', notAnId(text))
   return read.id
+}
+
+/** Returns the string as the id of a run to start. @throws BullpenError `invalid_request` with the pointer `/id` if it is not one. */
+export function newRunId(text: string): RunId {
+  const read = readRunId(text)
+  if (read !== undefined) return read.id
+  const message = notAnId(text)
+  throw new BullpenError('invalid_request', `/id: ${message}`, { errors: [{ pointer: '/id', message }] })
+}
+
+function notAnId(text: string): string {
+  return `${JSON.stringify(text)} is not the id of a run; one looks like 'run-01jd3v7n8q0000000000000000'`
 }

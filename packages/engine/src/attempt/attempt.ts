@@ -28,6 +28,7 @@ import type { Sha256 } from '../task/child-task.ts'
 import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
 import { ChildTasks, type ChildTasksHost } from './child-tasks.ts'
 import type { DecodedTask } from './decode.ts'
+import { outputLimit } from './output.ts'
 import { RegisteredTasks } from './registered-tasks.ts'
 import { Steps, stepKey } from './steps.ts'
 
@@ -302,7 +303,7 @@ export class Attempt implements TaskContext, StepStore {
     if (result.length > maxOutputBytes) {
       throw new BullpenError(
         'invalid_result',
-        `the result of step ${step} takes ${result.length} bytes as JSON; the limit is ${maxOutputBytes}`,
+        `the result of step ${step} takes ${result.length} bytes as JSON; ${outputLimit(maxOutputBytes)}`,
       )
     }
     this.#recordHeartbeat()

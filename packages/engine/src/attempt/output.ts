@@ -18,13 +18,18 @@ export function checkOutput(returned: unknown, definition: TaskDefinition, limit
     if (!isPlainlySmall(parsed.data, limitBytes)) {
       const length = jsonLength(parsed.data)
       if (length > limitBytes) {
-        return invalid(`the output of ${name} takes ${length} bytes as JSON; the limit is ${limitBytes}`)
+        return invalid(`the output of ${name} takes ${length} bytes as JSON; ${outputLimit(limitBytes)}`)
       }
     }
     return { kind: 'returned', output: parsed.data }
   } catch (cause) {
     return invalid(`the output of ${name} cannot be stored as JSON: ${String(cause)}`)
   }
+}
+
+/** Says what limits outputs and the results of steps, and how to change it. */
+export function outputLimit(bytes: number): string {
+  return `the limit is ${bytes} bytes (BULLPEN_WORKER_MAX_OUTPUT_BYTES, or maxOutputBytes in code), so return less, such as an id or a path, or raise the limit`
 }
 
 function invalid(message: string): Outcome {

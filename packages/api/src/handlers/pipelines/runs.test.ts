@@ -65,11 +65,17 @@ it.each([
   [{ pipeline: 'squares', input: { count: 'x' } }, 422, 'invalid_input'],
   [{ pipeline: 'squares', input: { count: 1 }, totalTimeout: '31d' }, 400, 'invalid_request'],
   [{ pipeline: 'squares', input: { count: 1 }, keep: '31d' }, 400, 'invalid_request'],
-  [{ pipeline: 'squares', input: { count: 1 }, id: 'group-1' }, 404, 'run_not_found'],
+  [{ pipeline: 'squares', input: { count: 1 }, id: 'group-1' }, 400, 'invalid_request'],
   [{ input: { count: 1 } }, 400, 'invalid_request'],
 ])('POST /v1/runs refuses %j', async (body, status, code) => {
   const { send } = await setup()
   expect(problemIn(await send('', body))).toMatchObject({ status, code })
+})
+
+it('the error for an id that is not the id of a run points to the id', async () => {
+  const { send } = await setup()
+  const refused = problemIn(await send('', { pipeline: 'squares', input: { count: 1 }, id: 'group-1' }))
+  expect(refused.errors).toEqual([{ pointer: '/id', message: expect.stringContaining('one looks like') }])
 })
 
 it('a full queue refuses the start of a pipeline', async () => {

@@ -1,6 +1,6 @@
 // POST /v1/runs starts a pipeline. POST /v1/runs/{id}/cancel cancels a run, and DELETE /v1/runs/{id} deletes one that has ended.
 import type { Deleted, RunView, StartRunRequest } from '@bullpen/contract'
-import { createRunId, ID_RANDOM_BYTES, runId } from '@bullpen/contract/internal'
+import { createRunId, ID_RANDOM_BYTES, newRunId, runId } from '@bullpen/contract/internal'
 import { planRun, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { requesterOf } from '../../auth/requester.ts'
@@ -12,7 +12,7 @@ import type { RunParams } from './show-runs.ts'
 export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContext) {
   return async ({ body, request, reply }: Call): Promise<RunView> => {
     const { pipeline, input, id: given, by: name, ...settings } = body as StartRunRequest
-    const id = given === undefined ? createRunId(now(), randomBytes(ID_RANDOM_BYTES)) : runId(given)
+    const id = given === undefined ? createRunId(now(), randomBytes(ID_RANDOM_BYTES)) : newRunId(given)
     const by = requesterOf(request, name)
     const { correlationId, traceContext } = originOf(request)
     const definition = catalogue.pipeline(pipeline)
