@@ -18,6 +18,7 @@ export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attem
 export { lowerAscii, matchesDead } from './dead-tasks/dead-filter.ts'
 export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './dead-tasks/fingerprint.ts'
 export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
+export { catalogueDigests } from './diagnosis/catalogue-digest.ts'
 export { diagnose } from './diagnosis/diagnose.ts'
 export type { DiagnosisFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
 export {

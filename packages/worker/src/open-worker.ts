@@ -22,6 +22,7 @@ import { groupId } from '@bullpen/contract/internal'
 import type { Broker, EventSink, Middleware, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
   type AsyncContext,
+  catalogueDigests,
   createOnlineGroup,
   createRegistry,
   type OnlineGroup,
@@ -231,7 +232,10 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       log,
       pools,
       drain,
-      about: { worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
+      about: {
+        ...{ worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
+        catalogue: catalogueDigests(catalogue, [...sizes.keys()], sha256),
+      },
       startedAt,
     })
     // All of them may take a long time to close and none depends on another, so they are closed at the same time.

@@ -105,7 +105,7 @@ export const CHECKS = {
   },
   catalogues: {
     finds:
-      'workers serve queues or run tasks that the API does not know, or tasks are dead because workers did not know them',
+      'workers have other definitions of the tasks of a queue than the API (by name, version and kind), serve queues or run tasks that the API does not know, or did not know tasks that are now dead',
     examine: catalogues,
     reason: 'tasks that a process does not know are not shown, or do not run there',
     advice: 'deploy the API and the workers with the same catalogue',

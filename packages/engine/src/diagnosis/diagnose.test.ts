@@ -29,7 +29,7 @@ const pool: PoolStatus = {
 }
 const worker: RegisteredWorker = {
   ...{ worker: 'w1', host: 'h1', pid: 1, version: '1.0.0', startedAt: NOW - 600_000, seenAt: NOW - 1_000 },
-  ...{ draining: false, skewMs: 3, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool] },
+  ...{ draining: false, skewMs: 3, catalogue: { cpu: 'd1' }, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool] },
 }
 const settings: QueueSettings = {
   ...{ paused: false, drain: undefined, concurrency: undefined, rate: undefined },
@@ -58,7 +58,7 @@ const HEALTHY: DiagnosisFacts = {
   now: NOW,
   api: {
     ...{ version: '1.0.0', isDevelopment: false, clockSkewMs: -2, memoryWatermark: 80 },
-    ...{ queues: ['cpu'], tasks: ['math.square'] },
+    ...{ queues: ['cpu'], tasks: ['math.square'], catalogue: { cpu: 'd1' } },
   },
   servers: [server],
   workers: [worker],
@@ -116,11 +116,7 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
       'warning',
       'development mode, although workers run on 2 machines',
     ],
-    [
-      withWorkers({}, {}, { worker: 'w2', drainTimeoutMs: 60_000 }),
-      'warning',
-      '20000 ms and 5000 ms (2), 60000 ms and 5000 ms (1)',
-    ],
+    [withWorkers({}, {}, { worker: 'w2', drainTimeoutMs: 60_000 }), 'warning', '20s and 5s (2), 1m and 5s (1)'],
   ],
   versions: [
     [
@@ -133,6 +129,11 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
   catalogues: [
     [ofApi({ queues: [] }), 'warning', "the queue cpu, which the API's catalogue does not have"],
     [ofApi({ tasks: [] }), 'warning', "run math.square, which the API's catalogue does not have"],
+    [
+      withWorkers({}, { catalogue: { cpu: 'd2' } }, { catalogue: { mail: 'd3' } }),
+      'warning',
+      '1 of 2 workers of cpu have other definitions of its tasks than the API',
+    ],
     [onQueue({ unknownTasks: 2 }), 'error', '2 tasks of cpu are dead because'],
   ],
   workers: [

@@ -62,6 +62,8 @@ export interface DiagnosisFacts {
     /** The names in the API's catalogue. */
     readonly queues: readonly string[]
     readonly tasks: readonly string[]
+    /** A digest of the definitions of each queue, by queue. */
+    readonly catalogue: Readonly<Record<string, string>>
   }
   readonly servers: readonly ServerFacts[]
   /** Workers that have been silent for less than a minute are among them. */

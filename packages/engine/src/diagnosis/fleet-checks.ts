@@ -1,4 +1,5 @@
 // Examines the clocks, the configuration, the versions and the workers of the fleet.
+import { formatDuration } from '@bullpen/contract'
 import { isAlive } from '../fleet/fleet.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
 import type { DiagnosisFacts, Examine, Found } from './facts.ts'
@@ -35,7 +36,10 @@ export const configuration: Examine = (facts) => {
     })
   }
   for (const [queue, members] of byQueue(workers)) {
-    const times = countsOf(members, ({ drainTimeoutMs, graceMs }) => `${drainTimeoutMs} ms and ${graceMs} ms`)
+    const times = countsOf(
+      members,
+      ({ drainTimeoutMs, graceMs }) => `${formatDuration(drainTimeoutMs)} and ${formatDuration(graceMs)}`,
+    )
     if (times.size === 1) continue
     found.push({
       severity: 'warning',
@@ -61,10 +65,10 @@ export const versions: Examine = (facts) => {
       ]
 }
 
-/** The catalogues of workers are not known, but their queues are, and the tasks that they run or that they could not run. */
 export const catalogues: Examine = (facts) => {
-  const { queues, tasks } = facts.api
-  const pools = liveWorkers(facts).flatMap((worker) => worker.pools)
+  const { queues, tasks, catalogue } = facts.api
+  const live = liveWorkers(facts)
+  const pools = live.flatMap((worker) => worker.pools)
   const running = pools.flatMap(({ slots }) => slots.flatMap(({ task }) => (task === undefined ? [] : [task.task])))
   const newer = 'deploy the API, whose catalogue is older than that of the workers'
   return [
@@ -86,6 +90,13 @@ export const catalogues: Examine = (facts) => {
         advice: newer,
       }),
     ),
+    ...queues.flatMap((queue): readonly Found[] => {
+      const reported = live.flatMap((worker) => worker.catalogue?.[queue] ?? [])
+      const others = reported.filter((digest) => digest !== catalogue[queue])
+      if (others.length === 0) return []
+      const problem = `${others.length} of ${reported.length} workers of ${queue} have other definitions of its tasks than the API`
+      return [{ severity: 'warning', queue, problem }]
+    }),
     ...facts.queues
       .filter(({ unknownTasks }) => unknownTasks > 0)
       .map(

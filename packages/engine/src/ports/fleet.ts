@@ -16,6 +16,8 @@ export interface WorkerStatus {
   readonly skewMs: number
   readonly drainTimeoutMs: number
   readonly graceMs: number
+  /** A digest of the definitions of each of the worker's queues, by queue. Absent if the worker's version does not report it. */
+  readonly catalogue?: Readonly<Record<string, string>>
   readonly pools: readonly PoolStatus[]
 }
 

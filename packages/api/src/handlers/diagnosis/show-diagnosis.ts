@@ -1,6 +1,7 @@
 // GET /v1/diagnosis examines the platform, and returns what is wrong with it.
 import { type Diagnosis, VERSION } from '@bullpen/contract'
-import { diagnose, type QueueFacts, troublesOf } from '@bullpen/engine/internal'
+import { catalogueDigests, diagnose, type QueueFacts, troublesOf } from '@bullpen/engine/internal'
+import { sha256 } from '@bullpen/engine/node'
 import type { ApiContext } from '../../http/context.ts'
 
 /** How many active tasks of each queue are compared with the workers' slots, those that started first. */
@@ -8,6 +9,7 @@ const ACTIVE_EXAMINED = 200
 
 export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext) {
   const { queues, definitions } = catalogue
+  const digests = catalogueDigests(catalogue, queues, sha256)
 
   return async (): Promise<Diagnosis> => {
     const [{ now, workers }, servers, schedules, ...queueFacts] = await Promise.all([
@@ -25,6 +27,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
         memoryWatermark: platform.memoryWatermark,
         queues,
         tasks: definitions.map(({ name }) => name),
+        catalogue: digests,
       },
       servers,
       workers,
