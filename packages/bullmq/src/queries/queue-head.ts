@@ -1,4 +1,4 @@
-// Reads which state the head of a queue is in: since when the task that starts next has been ready, and whether the queue is paused.
+// Reads the head of a queue: since when the task that starts next has been ready, and whether the queue is paused.
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import type { Commander } from '../scripts/script.ts'

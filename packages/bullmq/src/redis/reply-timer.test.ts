@@ -37,7 +37,7 @@ it('a cancelled timer does not call its callback, even if its time has passed', 
   expect(hasPassed()).toBe(false)
 })
 
-it('what has arrived while the event loop was blocked is read before the callback', async () => {
+it('data that arrived while the event loop was blocked is read before the callback', async () => {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -59,7 +59,7 @@ it('what has arrived while the event loop was blocked is read before the callbac
   expect(order).toEqual(['read', 'passed'])
 })
 
-it('the end of the time does not pass while the event loop is blocked again and again', async () => {
+it('the last wait does not end while the event loop is blocked again and again', async () => {
   const { passed, hasPassed } = started()
   for (let block = 1; block <= 3; block++) {
     blockFor(1.5 * MS)

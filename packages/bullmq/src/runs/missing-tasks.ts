@@ -1,15 +1,18 @@
 // Finds the tasks that a pipeline run awaits although they no longer exist, for example because Redis has lost data in a failover or
 // because somebody has deleted a queue. Without this search, such a run would wait until its total timeout.
 //
-// A task passes three places: the outbox of its run, its queue, and the outbox of its queue, in which its end waits to be reported. Whatever
-// moves a task writes the next place before it deletes the previous one. A task is therefore missing if it is in none of these places when
-// they are read in this order, and if the run still awaits it. No outbox is searched for the task: once the oldest entry of an outbox is
-// younger than a moment by which the entry of the task was written, that entry is gone.
+// A task passes three places: the outbox of its run, its queue, and the outbox of its queue, in which its end waits to be reported. A task
+// is written to the next place before it is deleted from the previous one. A task is therefore missing if it is in none of these places when
+// they are read in this order, and if the run still awaits it.
 //
-// A search looks at some tasks of a run at a time, each of them three times:
-//   1. The run awaits the task, so its entry in the run's outbox was written before.
-//   2. That entry is gone, and the queue does not have the task. If the task has ended, its entry in the queue's outbox was written before.
-//   3. That entry is gone, too, and the run still awaits the task.
+// The search reads no outbox entry by entry. It compares times instead: if the entry of a task was written before the time T, and the oldest
+// entry of the outbox is younger than T, then the entry of the task is gone.
+//
+// A search looks at a sample of the tasks of a run, and at each of them three times:
+//   1. The run awaits the task, so the entry in the run's outbox was written before this look.
+//   2. That entry is gone, and the queue does not have the task. If the task has ended, the entry in the queue's outbox was written before
+//      this look.
+//   3. That entry is gone as well, and the run still awaits the task.
 import type { RunId } from '@bullpen/contract'
 import { type RunRef, type RunTemplates, runTaskId } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'

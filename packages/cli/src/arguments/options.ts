@@ -239,7 +239,7 @@ export const OPTIONS = {
   },
   worker: { type: 'string', value: 'WORKER', help: 'the worker, or a unique prefix of its name' },
   interval: { type: 'string', value: 'DURATION', help: 'how often to read the fleet, from 200ms to 1h (default: 2s)' },
-  once: { type: 'boolean', help: 'print what the fleet is like now, and exit' },
+  once: { type: 'boolean', help: 'print the state of the fleet once, and exit' },
   slots: { type: 'boolean', help: 'also show every slot and the task that it is running' },
   mode: {
     type: 'string',

@@ -1,4 +1,4 @@
-// Draws lines in place on a terminal, reads single keys, and restores the terminal at the end, whatever ends the program.
+// Draws lines in place on a terminal, reads single keys, and restores the terminal at the end, however the program ends.
 import type { Readable, Writable } from 'node:stream'
 import { type Paint, painter } from './colors.ts'
 

@@ -9,9 +9,9 @@ export interface TraceContext {
 
 /** In version 00, nothing follows the flags. Ids of only zeros are invalid, and so is version ff. */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]*)?$/
-/** Longer ones may be dropped according to the standard, and nothing is known that sends them. */
+/** The standard permits dropping longer headers, and no known program sends them. */
 const MAX_TRACEPARENT_LENGTH = 128
-/** The standard asks for at least this many characters. */
+/** The standard requires that at least this many characters are passed on. */
 const MAX_TRACESTATE_LENGTH = 512
 const TRACESTATE = /^[\x20-\x7e]+$/
 

@@ -49,15 +49,16 @@ export const CHECKS = {
     advice: 'set maxmemory-policy noeviction',
   },
   redis_memory_limit: {
-    finds: 'Redis has no limit of its memory',
+    finds: 'Redis has no memory limit',
     examine: setting('maxmemory', 'maxmemory', 'warning'),
-    reason: 'the operating system may kill Redis before Redis or the watermark limits itself',
+    reason: 'the operating system may kill Redis before Redis or the watermark limits its memory',
     advice: "set maxmemory to at most three quarters of the machine's memory",
   },
   redis_memory: {
-    finds: 'the memory is above nine tenths of the watermark (a warning), or above the watermark (an error)',
+    finds: "Redis's memory has reached 90% of the watermark (a warning), or the watermark (an error)",
     examine: memory,
-    reason: 'above the watermark, the API refuses new tasks, and at 100% running ones may fail to end',
+    reason:
+      'at the watermark, the API refuses new tasks, and at 100%, Redis refuses every command that stores something new',
     advice: 'see the runbook "Redis is full"',
   },
   redis_encoding: {
@@ -70,12 +71,12 @@ export const CHECKS = {
     finds: 'Redis does not permit INFO or CONFIG GET',
     examine: permissions,
     reason: 'without INFO, the watermark has no effect, and without INFO or CONFIG GET, settings are not checked',
-    advice: 'permit the command to the user, as in "Configure Redis"',
+    advice: 'let the Redis user run the command; see the page "Configure Redis"',
   },
   redis_connections: {
-    finds: 'nine tenths of the connections that Redis permits are open',
+    finds: 'at least 90% of the connections that Redis permits are open',
     examine: connections,
-    reason: 'at the limit, Redis refuses new connections, so that workers and APIs cannot start',
+    reason: 'at the limit, Redis refuses new connections, so workers and API processes cannot start',
     advice: 'raise maxclients, or look in CLIENT LIST for a program that does not close its connections',
   },
   redis_latency: {
@@ -85,56 +86,57 @@ export const CHECKS = {
     advice: 'run the API and the workers near Redis; look at the load of Redis and at SLOWLOG',
   },
   clocks: {
-    finds: "the clock of the API's machine, or of a worker's, is 0.5 s from that of Redis",
+    finds: "the clock of an API's or a worker's machine differs from Redis's clock by at least 0.5 s",
     examine: clocks,
-    reason: "Bullpen uses the clock of Redis, but the times of this machine's logs cannot be compared with it",
-    advice: 'synchronise the clocks, with NTP for example',
+    reason: "Bullpen uses Redis's clock, so the times in this machine's logs do not match those of its tasks",
+    advice: 'synchronise the clocks, for example with NTP',
   },
   configuration: {
     finds:
       'workers of one queue have different drain timeouts or grace periods, or the API runs in development mode although workers run on several machines',
     examine: configuration,
-    reason: 'what happens depends on which process does it',
+    reason:
+      'the same drain takes longer on some workers than on others; in development mode, the API also uses a Redis that may evict keys',
     advice: 'give all processes the same settings',
   },
   versions: {
-    finds: 'a worker has another version of Bullpen than the API',
+    finds: 'a worker runs another version of Bullpen than the API',
     examine: versions,
     reason: 'during a deploy this is normal; otherwise, some processes lack the fixes of the others',
-    advice: 'finish the deploy: all processes should have the same version',
+    advice: 'finish the deploy, so that all processes run the same version',
   },
   catalogues: {
     finds:
-      'workers have other definitions of the tasks of a queue than the API (by name, version and kind), serve queues or run tasks that the API does not know, or did not know tasks that are now dead',
+      "workers have other definitions of a queue's tasks than the API (by name, version and kind), serve queues or run tasks that are not in the API's catalogue, or did not know tasks that are now dead",
     examine: catalogues,
-    reason: 'tasks that a process does not know are not shown, or do not run there',
+    reason: 'an API does not show tasks that are not in its catalogue, and a worker cannot run them',
     advice: 'deploy the API and the workers with the same catalogue',
   },
   workers: {
     finds: 'a worker sends no heartbeats, has stuck handlers, or does not accept tasks',
     examine: workers,
-    reason: 'the fleet has fewer slots than it seems',
+    reason: 'the slots of this worker do not run tasks, or a handler uses its memory and CPU time for nothing',
     advice: 'look at the log of the worker',
   },
   unserved_queues: {
     finds: 'tasks wait in a queue that no live worker serves',
     examine: unservedQueues,
-    reason: 'these tasks never start',
+    reason: 'these tasks do not start',
     advice:
-      'start workers for the queue, and look at BULLPEN_WORKER_POOLS; see the runbook "Nothing is running". If your own BullMQ Workers serve it, ignore this',
+      'start workers for the queue, and look at BULLPEN_WORKER_POOLS; see the runbook "Nothing is running". If your own BullMQ Workers serve the queue, ignore this',
   },
   stalled_queues: {
     finds:
-      'a task has been ready for a minute although slots are free. A queue is not examined if it is paused or draining, or if a command limits its starts',
+      'the next task of a queue has waited for a minute although slots are free. Queues that are paused or draining, or whose starts a command limits, are not examined',
     examine: stalledQueues,
     reason:
       'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, or a blocked worker',
     advice: 'look for rate_limited and event-loop stalls in the logs of the workers',
   },
   full_queues: {
-    finds: 'a queue has reached the limit of its length or of its bytes',
+    finds: 'a queue has reached its limit of tasks or bytes',
     examine: fullQueues,
-    reason: 'new tasks are refused',
+    reason: 'the queue refuses new tasks',
     advice: "add workers, or raise the limit with 'bullpen limit'",
   },
   paused_queues: {
@@ -145,22 +147,23 @@ export const CHECKS = {
   },
   lost_tasks: {
     finds:
-      'a task has been active for a minute, but no live worker runs it. The first 200 active tasks of each queue are examined',
+      'a task has been active for a minute, but no live worker runs it. The check examines the 200 tasks of each queue that started first',
     examine: lostTasks,
-    reason: 'tasks of a lost worker should run again within seconds',
+    reason: 'tasks of a lost worker should run again within seconds, but these do not',
     advice:
       'if your own BullMQ Workers serve the queue, ignore this; otherwise, start a worker, which recovers the tasks',
   },
   outboxes: {
-    finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is older than a minute',
+    finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is at least a minute old',
     examine: outboxes,
-    reason: 'follow-up tasks, groups and pipelines are late; at 10,000 entries, the workers of the queue stop',
+    reason:
+      'follow-up tasks, groups and pipelines are late; while an outbox is full, workers fetch no tasks of its queue',
     advice: 'see the runbook "An outbox grows"',
   },
   schedules: {
-    finds: 'a schedule is failing, overlapping, missing ticks or unreadable',
+    finds: 'a schedule is in trouble: failing, overlapping, missed or unreadable',
     examine: schedules,
-    reason: 'work that should be done regularly is not done',
+    reason: 'some runs of the schedule fail or do not happen',
     advice: "'bullpen schedules list --trouble' shows them",
   },
 } as const satisfies Readonly<Record<DiagnosisCheck, Check>>

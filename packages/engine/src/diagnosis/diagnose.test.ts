@@ -122,19 +122,19 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
     [
       withWorkers({}, { version: '0.9.0' }),
       'warning',
-      'the API has version 1.0.0 of Bullpen, and the workers have 1.0.0 (1), 0.9.0 (1)',
+      'the API runs Bullpen 1.0.0, and the workers run 1.0.0 (1), 0.9.0 (1)',
     ],
-    [withWorkers({ version: '1.1.0' }), 'warning', 'have 1.1.0 (1)'],
+    [withWorkers({ version: '1.1.0' }), 'warning', 'run 1.1.0 (1)'],
   ],
   catalogues: [
-    [ofApi({ queues: [] }), 'warning', "the queue cpu, which the API's catalogue does not have"],
-    [ofApi({ tasks: [] }), 'warning', "run math.square, which the API's catalogue does not have"],
+    [ofApi({ queues: [] }), 'warning', "the queue cpu, which is not in the API's catalogue"],
+    [ofApi({ tasks: [] }), 'warning', "the task math.square, which is not in the API's catalogue"],
     [
       withWorkers({}, { catalogue: { cpu: 'd2' } }, { catalogue: { mail: 'd3' } }),
       'warning',
-      '1 of 2 workers of cpu have other definitions of its tasks than the API',
+      'the definitions of the tasks of cpu differ between the API and 1 of 2 workers',
     ],
-    [onQueue({ unknownTasks: 2 }), 'error', '2 tasks of cpu are dead because'],
+    [onQueue({ unknownTasks: 2 }), 'error', 'cpu has 2 dead tasks with the code unknown_task'],
   ],
   workers: [
     [withWorkers({}, { worker: 'w2', seenAt: NOW - 20_000 }), 'error', 'w2 has sent no heartbeat for 20 s'],
@@ -142,26 +142,28 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
     [withPool({ notReady: 'Redis is away' }), 'warning', 'w1 does not accept tasks of cpu: Redis is away'],
   ],
   unserved_queues: [
-    [{ ...HEALTHY, workers: [] }, 'error', '5 tasks of cpu wait, and no worker serves the queue'],
-    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no worker serves'],
-    [withPool({ state: 'SHUTDOWN' }), 'error', 'no worker serves'],
+    [{ ...HEALTHY, workers: [] }, 'error', 'no live worker serves cpu, which has 5 waiting tasks'],
+    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no live worker serves'],
+    [withPool({ state: 'SHUTDOWN' }), 'error', 'no live worker serves'],
   ],
-  stalled_queues: [[onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although 3 slots are free']],
+  stalled_queues: [
+    [onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
+  ],
   full_queues: [
     [onQueue({ maxTasks: 10 }), 'error', 'cpu is full: it has 10 of at most 10 tasks'],
     [onQueue({ bytes: 1_000 }), 'error', 'it has 1000 of at most 1000 bytes'],
   ],
   paused_queues: [
-    [withSettings({ paused: true }), 'warning', 'cpu is paused, and 5 tasks wait'],
-    [withSettings({ drain }), 'warning', 'cpu is draining (soft), and 5 tasks wait'],
-    [withPool({ paused: true }), 'warning', 'every pool of cpu is paused, and 5 tasks wait'],
+    [withSettings({ paused: true }), 'warning', 'cpu is paused, with 5 waiting tasks'],
+    [withSettings({ drain }), 'warning', 'cpu is draining (soft), with 5 waiting tasks'],
+    [withPool({ paused: true }), 'warning', 'every pool of cpu is paused, with 5 waiting tasks'],
   ],
   lost_tasks: [
     [onQueue({ active: [{ id: 'cpu-2', startedAt: NOW - 60_000 }] }), 'error', 'such as cpu-2, active for 60 s'],
     [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'cpu-1, active for 90 s'],
   ],
   outboxes: [
-    [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'the oldest of which is 60 s old'],
+    [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'has 1 entry, and the oldest is 60 s old'],
     [onQueue({ outbox: { entries: 5_000, oldestAt: NOW } }), 'warning', 'has 5000 entries'],
     [withSettings({ outboxFull: true }), 'error', 'the outbox of cpu is full'],
   ],
@@ -189,7 +191,7 @@ it('a healthy platform passes every check', () => {
 })
 
 describe.each(DIAGNOSIS_CHECKS)('%s', (check) => {
-  it.each(FOUND[check])('finds it (%#)', (facts, severity, problem) => {
+  it.each(FOUND[check])('finds the problem (%#)', (facts, severity, problem) => {
     const { findings, passed, skipped } = diagnose(facts)
     const own = findings.filter((finding) => finding.check === check)
     expect(own).toEqual([expect.objectContaining({ severity, problem: expect.stringContaining(problem) })])

@@ -60,7 +60,7 @@ export const versions: Examine = (facts) => {
     : [
         {
           severity: 'warning',
-          problem: `the API has version ${version} of Bullpen, and the workers have ${listed(counts)}`,
+          problem: `the API runs Bullpen ${version}, and the workers run ${listed(counts)}`,
         },
       ]
 }
@@ -79,14 +79,14 @@ export const catalogues: Examine = (facts) => {
       (queue): Found => ({
         severity: 'warning',
         queue,
-        problem: `workers serve the queue ${queue}, which the API's catalogue does not have`,
+        problem: `workers serve the queue ${queue}, which is not in the API's catalogue`,
         advice: newer,
       }),
     ),
     ...missing(running, tasks).map(
       (task): Found => ({
         severity: 'warning',
-        problem: `workers run ${task}, which the API's catalogue does not have`,
+        problem: `workers run the task ${task}, which is not in the API's catalogue`,
         advice: newer,
       }),
     ),
@@ -94,7 +94,7 @@ export const catalogues: Examine = (facts) => {
       const reported = live.flatMap((worker) => worker.catalogue?.[queue] ?? [])
       const others = reported.filter((digest) => digest !== catalogue[queue])
       if (others.length === 0) return []
-      const problem = `${others.length} of ${reported.length} workers of ${queue} have other definitions of its tasks than the API`
+      const problem = `the definitions of the tasks of ${queue} differ between the API and ${others.length} of ${reported.length} workers`
       return [{ severity: 'warning', queue, problem }]
     }),
     ...facts.queues
@@ -103,7 +103,7 @@ export const catalogues: Examine = (facts) => {
         ({ queue, unknownTasks }): Found => ({
           severity: 'error',
           queue,
-          problem: `${unknownTasks} tasks of ${queue} are dead because the worker that ran them had no such task (unknown_task)`,
+          problem: `${queue} has ${unknownTasks} dead ${unknownTasks === 1 ? 'task' : 'tasks'} with the code unknown_task, whose definition was not in the worker's catalogue`,
           advice: `deploy the workers, whose catalogue is older than that of the API; then run 'bullpen dead retry --queue ${queue} --code unknown_task'`,
         }),
       ),
@@ -133,7 +133,8 @@ export const workers: Examine = ({ workers: all, now }) =>
               severity: 'warning',
               worker: name,
               problem: `${name} has ${stuck} stuck ${stuck === 1 ? 'handler' : 'handlers'}, still running after the end of the attempt`,
-              advice: 'let the handler pass on ctx.signal, or isolate it; until then, a restart of the worker ends it',
+              advice:
+                'restart the worker; then let the handler pass on ctx.signal, or isolate it; see the runbook "Handlers are stuck"',
             } as const,
           ]),
       ...(draining ? [] : pools)

@@ -1,4 +1,4 @@
-// Examines the queues and the schedules: tasks that nobody runs, queues that accept or start nothing, and outboxes that are not emptied.
+// Examines the queues and the schedules: tasks that no worker runs, queues that accept or start no tasks, and outboxes that nobody empties.
 import type { PoolStatus } from '../ports/pool-status.ts'
 import type { DiagnosisFacts, Examine, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'
@@ -27,7 +27,9 @@ const RUNNING: readonly PoolStatus['state'][] = ['BG_RUNNING', 'ONLINE_RUNNING']
 export const unservedQueues = ofEach((queue, facts) => {
   const { waiting } = queue.tasks
   if (waiting === 0 || poolsOf(queue, facts).length > 0) return []
-  return [{ severity: 'error', problem: `${tasks(waiting)} of ${queue.queue} wait, and no worker serves the queue` }]
+  return [
+    { severity: 'error', problem: `no live worker serves ${queue.queue}, which has ${tasks(waiting, 'waiting')}` },
+  ]
 })
 
 /** A limit on the starts is not examined further: with one, tasks may wait although slots are free. */
@@ -43,7 +45,7 @@ export const stalledQueues = ofEach((queue, facts) => {
   return [
     {
       severity: 'warning',
-      problem: `the task of ${queue.queue} that starts next has waited for ${age} s, although ${free} slots are free`,
+      problem: `the next task of ${queue.queue} has waited for ${age} s, although the workers have ${free} free ${free === 1 ? 'slot' : 'slots'}`,
     },
   ]
 })
@@ -60,7 +62,7 @@ export const fullQueues = ofEach(({ queue, tasks: { waiting, scheduled, retrying
 export const pausedQueues = ofEach((queue, facts) => {
   const { paused, drain } = queue.settings
   const pools = poolsOf(queue, facts)
-  const waiting = `and ${tasks(queue.tasks.waiting)} wait`
+  const waiting = `with ${tasks(queue.tasks.waiting, 'waiting')}`
   const audit = "'bullpen audit' shows who did it; to continue, run 'bullpen resume"
   if (paused || drain !== undefined) {
     const state = drain === undefined ? 'paused' : `draining (${drain.mode})`
@@ -87,7 +89,7 @@ export const lostTasks = ofEach(({ queue, active }, facts) => {
   return [
     {
       severity: 'error',
-      problem: `${tasks(lost.length)} of ${queue} are active, but no live worker runs them, such as ${first.id}, active for ${seconds(now - first.startedAt)} s`,
+      problem: `no live worker runs ${tasks(lost.length, 'active')} of ${queue}, such as ${first.id}, active for ${seconds(now - first.startedAt)} s`,
     },
   ]
 })
@@ -98,7 +100,7 @@ export const outboxes = ofEach(({ queue, outbox: { entries, oldestAt }, settings
   return [
     {
       severity: outboxFull ? 'error' : 'warning',
-      problem: `the outbox of ${queue} ${outboxFull ? 'is full: it ' : ''}has ${entries} entries, the oldest of which is ${seconds(ageMs)} s old`,
+      problem: `the outbox of ${queue} ${outboxFull ? 'is full: it ' : ''}has ${entries} ${entries === 1 ? 'entry' : 'entries'}, and the oldest is ${seconds(ageMs)} s old`,
     },
   ]
 })
@@ -116,8 +118,8 @@ export const schedules: Examine = ({ schedules: all }) =>
     ),
   )
 
-function tasks(count: number): string {
-  return `${count} ${count === 1 ? 'task' : 'tasks'}`
+function tasks(count: number, status: 'waiting' | 'active'): string {
+  return `${count} ${status} ${count === 1 ? 'task' : 'tasks'}`
 }
 
 function seconds(ms: number): number {

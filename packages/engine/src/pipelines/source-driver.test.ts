@@ -173,7 +173,7 @@ describe('a source with cursors that is run again', () => {
     return { emitted: 4, digest, cursor }
   }
 
-  it('goes on after its cursor', async () => {
+  it('resumes after its cursor', async () => {
     const opened = await stored()
     const { end, values } = await driven((_, __, cursor) => from(Number(cursor) + 1), { opened })
     expect({ end, values }).toEqual({ end: 'done', values: ['{"n":4}', '{"n":5}'] })

@@ -3,8 +3,8 @@
 //
 // A source may be run again at any time: because its process has died, because a deploy has interrupted it, or because it was ended here
 // to free its slot. It then continues after the last emitted item. If that item had a cursor, the source resumes there itself. Otherwise,
-// the source yields all its items again, and the driver skips those that were emitted before. In both cases, the driver looks whether the
-// source goes on where it was (./source-trace.ts), so that items are never silently left out or repeated.
+// the source yields all its items again, and the driver skips those that were emitted before. In both cases, the driver checks whether the
+// source continues where it was (./source-trace.ts).
 //
 // A batch that is not full is not emitted, because the source may yield further items when it runs again. If an error of the source ends its
 // task, the items of this batch are emitted, like all others that the source has yielded before the error. If the process dies between

@@ -1,9 +1,9 @@
-// Follows what a source yields, and recognises whether a source that is run again goes on where it was.
+// Follows what a source yields, and checks whether a source that is run again continues where it was.
 //
 // Without cursors, the source yields its items again, and a digest of them shows whether they are the same. With cursors, the source has to
-// go on after the last item that was emitted, so that what is stored in place of this digest is the digest of the first cursor. A source
-// that ignores its cursor yields the first item again, and one that does not skip the item at its cursor yields that one. Cursors are
-// opaque, so that one that has never been stored cannot be recognised as an earlier one.
+// resume after the last item that was emitted. The digest of the first cursor is then stored in place of the digest of the items: a source
+// that ignores its cursor yields the first item again, and a source that does not skip the item at its cursor yields that item again. Other
+// cursors are not stored, and cursors are opaque, so a source that resumes at another earlier item is noticed only at its cursor.
 import { TaskError } from '@bullpen/contract'
 import type { RunAccess, SourcePosition } from '../ports/broker/runs.ts'
 import type { Sha256 } from '../task/child-task.ts'

@@ -1,4 +1,4 @@
-// Tests the spans of attempts that end in an unusual way, with a tracer that remembers what it is told.
+// Tests the spans of attempts that end in an unusual way, with a tracer that records its calls.
 import type { TaskEvent, TaskId } from '@bullpen/contract'
 import { ROOT_CONTEXT, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import { describe, expect, it } from 'vitest'

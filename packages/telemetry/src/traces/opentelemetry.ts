@@ -1,7 +1,7 @@
-// Records spans with OpenTelemetry. Importing this module requires `@opentelemetry/api`, which nothing else of Bullpen does.
+// Records spans with OpenTelemetry. This is the only module of Bullpen that requires `@opentelemetry/api`.
 //
-// A span is started when a handler starts, and is ended by the event that says what the store has committed. It therefore shows whether
-// the task was completed, will be retried, or was taken by another worker, which the handler's own end does not say.
+// A span starts when a handler starts, and ends with the event that says what the store has committed. The span therefore shows whether
+// the task is completed, is retried, or was taken by another worker, which is not known yet when the handler returns.
 import { type TaskEvent, type TraceContext, VERSION } from '@bullpen/contract'
 import { readTraceContext } from '@bullpen/contract/internal'
 import type { AttemptSpan, TracedAttempt, Tracing } from '@bullpen/engine'
@@ -27,7 +27,7 @@ type AttemptEnd = TaskEvent & { readonly event: 'attempt.ended' | 'attempt.commi
 /**
  * Records a span for each attempt: of kind CONSUMER, with the name `process QUEUE`, and with attributes that follow the semantic
  * conventions for messaging. Its parent is the span of the request that enqueued the task, or that of the parent task's attempt. The span
- * is active while the handler runs in this process. An attempt that its worker's death or a drain's deadline cuts off has no span.
+ * is active while the handler runs in this process. If the worker dies, or a drain abandons the attempt, the attempt has no span.
  *
  * Register an SDK before the worker starts; without one, OpenTelemetry's API records nothing.
  */

@@ -19,7 +19,7 @@ const ILL: Diagnosis = {
       advice: 'set maxmemory-policy noeviction',
     },
     {
-      ...{ check: 'paused_queues', severity: 'warning', queue: 'cpu', problem: 'cpu is paused, and 1 task waits' },
+      ...{ check: 'paused_queues', severity: 'warning', queue: 'cpu', problem: 'cpu is paused, with 1 waiting task' },
       ...{ reason: 'tasks do not start', advice: "run 'bullpen resume --queue cpu'" },
     },
   ],
@@ -27,12 +27,12 @@ const ILL: Diagnosis = {
   skipped: ['redis_encoding', 'redis_memory'],
 }
 
-test('ends with exit code 0 if nothing was found', async () => {
+test('doctor ends with exit code 0 if nothing was found', async () => {
   await using api = await fakeApi({ [PATH]: [200, HEALTHY] })
   expect(await run(api, ['doctor'])).toEqual({ code: 0, out: 'nothing found; 2 checks passed\n', err: '' })
 })
 
-test('prints what is wrong, why it matters and what to do, and ends with exit code 1', async () => {
+test('doctor prints what is wrong, why it matters and what to do, and ends with exit code 1', async () => {
   await using api = await fakeApi({ [PATH]: [200, ILL] })
   const { code, out, err } = await run(api, ['doctor'])
   expect({ code, err }).toEqual({ code: 1, err: '' })
@@ -41,7 +41,7 @@ test('prints what is wrong, why it matters and what to do, and ends with exit co
     '  why  when its memory is full, Redis deletes tasks',
     '  do   set maxmemory-policy noeviction',
     '',
-    'WARNING  paused_queues  cpu is paused, and 1 task waits',
+    'WARNING  paused_queues  cpu is paused, with 1 waiting task',
     '  why  tasks do not start',
     "  do   run 'bullpen resume --queue cpu'",
     '',
@@ -50,7 +50,7 @@ test('prints what is wrong, why it matters and what to do, and ends with exit co
   ])
 })
 
-test('wraps lines on a narrow terminal', async () => {
+test('doctor wraps lines on a narrow terminal', async () => {
   await using api = await fakeApi({ [PATH]: [200, ILL] })
   const stdout = Object.assign(terminal(50), { getColorDepth: () => 1 })
   const { out } = await run(api, ['doctor'], { stdout })
@@ -61,18 +61,18 @@ test('wraps lines on a narrow terminal', async () => {
   ])
 })
 
-test('with --json prints the diagnosis, with the same exit codes', async () => {
+test('doctor --json prints the diagnosis, and ends with the same exit codes', async () => {
   await using api = await fakeApi({ [PATH]: [200, ILL] })
   const { code, out } = await run(api, ['doctor', '--json'])
   expect({ code, diagnosis: JSON.parse(out) }).toEqual({ code: 1, diagnosis: ILL })
 })
 
-test('ends with exit code 3 if Redis is away, because nothing was examined', async () => {
+test('doctor ends with exit code 3 if the API cannot reach Redis, because nothing was examined', async () => {
   await using api = await fakeApi({ [PATH]: problem('internal_error', 500) })
   expect(await run(api, ['doctor'])).toMatchObject({ code: 3, out: '' })
 })
 
-test.each(['--delete', '--yes'])('%s requires --orphans', async (option) => {
+test.each(['--delete', '--yes'])('doctor refuses %s without --orphans', async (option) => {
   await using api = await fakeApi()
   const { code, err } = await run(api, ['doctor', option])
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${option} requires --orphans`) })

@@ -1,4 +1,4 @@
-// Draws the fleet on the screen again and again, until the user leaves.
+// Refreshes the screen of bullpen top until the user leaves.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemError } from '@bullpen/client'
 import { errorReport } from '../../output/error-report.ts'

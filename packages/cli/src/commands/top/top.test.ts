@@ -43,7 +43,7 @@ function expectRestored({ stdout, stdin, events }: Screen): void {
   expect(stdout.listenerCount('resize')).toBe(0)
 }
 
-describe('on a terminal', () => {
+describe('top on a terminal', () => {
   it.each([
     ['q', ({ stdin }: Screen) => stdin.write('q')],
     ['Ctrl-C', ({ stdin }: Screen) => stdin.write('\u0003')],
@@ -154,7 +154,7 @@ class ShortPipe extends Capture {
 const print = (api: FakeApi, args: readonly string[], stdout: Capture = new Capture(), env = {}) =>
   run(api, ['top', ...args], { stdout, env })
 
-describe('on a pipe', () => {
+describe('top on a pipe', () => {
   it('with --once prints everything once, without control characters', async () => {
     await using api = await fakeApi(ANSWERS)
     const { code, out, err } = await print(api, ['--once'])
@@ -212,7 +212,7 @@ describe('on a pipe', () => {
   })
 })
 
-it('reads only the given queue', async () => {
+it('top --queue reads only the given queue', async () => {
   const answers = Object.entries(ANSWERS).map(([request, answer]) => [`${request}?queue=cpu`, answer])
   await using api = await fakeApi(Object.fromEntries(answers))
   expect(await print(api, ['--once', '--queue', 'cpu'])).toMatchObject({ code: 0 })

@@ -1,4 +1,4 @@
-// bullpen top: shows queues, workers, running tasks and errors, on a screen that is drawn again and again, or as lines.
+// bullpen top: shows queues, workers, running tasks and errors, on a screen that it refreshes, or as lines.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemError } from '@bullpen/client'
 import { milliseconds } from '@bullpen/contract'

@@ -66,7 +66,7 @@ test('a queue that is full, or whose tasks wait although it has no workers, says
   ])
 })
 
-test('workers for which somebody may have to do something come first, and their state says why', () => {
+test('workers that need attention come first, and their state says why', () => {
   const seenAt = '2026-01-01T00:09:48.000Z'
   const many = [pool({ stuckHandlers: 2 }), pool({ queue: 'files', state: 'RECOVER_ERR', label: 'panicked' })]
   const workers = [

@@ -5,7 +5,7 @@ export interface Section {
   /** How many rows there are to show. */
   readonly size: number
   /**
-   * Returns the heading and at most `rows` lines below it. If there are more rows, the last line tells how many. Without any rows,
+   * Returns the heading and at most `rows` lines below it. If there are more rows, the last line says how many. Without any rows,
    * returns a single line that says so.
    */
   lines(rows: number, frame: TableFrame): readonly string[]

@@ -1,4 +1,4 @@
-// Shows the workers in bullpen top: their busy slots and pools. The workers for which somebody may have to do something come first.
+// Shows the workers in bullpen top: their busy slots and pools. The workers that need attention come first.
 import type { WorkerView } from '@bullpen/contract'
 import type { Snapshot } from '../../commands/top/snapshot.ts'
 import type { Cell } from '../columns.ts'
@@ -56,7 +56,7 @@ export function percentText(part: number, whole: number): string {
   return whole === 0 ? '-' : `${Math.round((100 * part) / whole)}%`
 }
 
-/** Describes everything for which somebody may have to do something. */
+/** Returns why the worker needs attention. */
 function troubleOf({ alive, seenAt, draining, skewMs, pools }: WorkerView, now: number): readonly string[] {
   if (!alive) return [`LOST: no heartbeat for ${formatLength(now - Date.parse(seenAt))}`]
   const queuesOf = new Map<string, readonly string[]>()

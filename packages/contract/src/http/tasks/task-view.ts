@@ -59,7 +59,9 @@ export const taskViewSchema = z
     traceContext: z
       .object({ traceparent: z.string(), tracestate: z.string().exactOptional() })
       .optional()
-      .describe('The W3C Trace Context of the request that enqueued the task or its parent.'),
+      .describe(
+        'The W3C Trace Context of the request that enqueued the task or, for a child task or a follow-up, its parent.',
+      ),
     concurrencyKey: z.string().optional().describe('The tenant or resource that the task belongs to.'),
     enqueuedAt: time,
     dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),
