@@ -124,6 +124,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'The run of a pipeline has not ended, and only runs that have ended can be deleted.',
     action: 'Cancel the run with `bullpen runs cancel ID --wait 1m`, or wait for its end, and then delete it.',
   },
+  run_id_taken: {
+    meaning: 'A run with this id exists, and was started with another pipeline, input, `totalTimeout` or `keep`.',
+    action: 'Send exactly the same request again to get the run, or choose another id. `detail` says what differs.',
+  },
   unknown_pipeline: {
     meaning: "No pipeline with this name is in the API's catalogue.",
     action: 'Check the name, pass the pipeline to `defineCatalogue`, and deploy the API.',

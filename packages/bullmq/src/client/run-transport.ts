@@ -56,7 +56,7 @@ export function runTransport({
           correlationId,
           traceContext: traceContext(),
         }
-        return runView(await runs.start(planRun(catalogue.pipeline(pipeline), plan)), undefined, sha256)
+        return runView((await runs.start(planRun(catalogue.pipeline(pipeline), plan))).run, undefined, sha256)
       }),
 
     cancel: (id, by = CALLER) => call(async () => runView(await runs.cancel(runId(id), by), undefined, sha256)),

@@ -13,6 +13,8 @@ import {
   type Runs,
   runNotEnded,
   runNotFound,
+  runTemplates,
+  startedRun,
   storedRunDefinition,
 } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
@@ -84,7 +86,12 @@ export function createRunStore(options: RunStoreOptions): Runs {
     async start(run) {
       const { settings } = run
       const { id, totalMs } = settings
-      await admit(run.tasks)
+      try {
+        await admit(run.tasks)
+      } catch (error) {
+        // A repeated request gets the run that the first one has started, whether or not the queues accept tasks now.
+        if ((await read(id)) === undefined) throw error
+      }
       const args = { id, channels, settings: storedRunDefinition(run, codec), totalMs, spareMs: SPARE_MS }
       const change = await call(async () => {
         // Registered first, because the registry may be on another node.
@@ -92,7 +99,9 @@ export function createRunStore(options: RunStoreOptions): Runs {
         return runScript(redis, startRunScript, keysOf(id), args, settingsFields(settings))
       })
       await deliveries.deliver(id, change)
-      return known(id)
+      const stored = await call(() => runScript(redis, readRunScript, keysOf(id), {}))
+      if (stored === undefined) throw runNotFound(id)
+      return startedRun(decodeRun(stored), runTemplates(stored.definition).templates[0], run, codec)
     },
 
     async cancel(id, by) {

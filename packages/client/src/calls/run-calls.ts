@@ -37,6 +37,8 @@ export interface RunCalls {
   /**
    * Starts a pipeline by its name, like {@link startPipeline}. The input must be JSON. With an id, the call is idempotent: it can be
    * repeated, even by another process, without starting the pipeline twice.
+   *
+   * @throws ProblemError `run_id_taken` if a run with this id was started with another pipeline, input, `totalTimeout` or `keep`.
    */
   startPipelineNamed(
     pipeline: string,

@@ -29,6 +29,7 @@ export const ERROR_CODES = [
   'group_not_found',
   'run_not_found',
   'run_not_ended',
+  'run_id_taken',
   'unknown_pipeline',
   'group_sealed',
   'group_ended',

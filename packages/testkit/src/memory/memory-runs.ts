@@ -28,6 +28,7 @@ import {
   runTaskName,
   runTemplates,
   runToken,
+  startedRun,
   startRun,
   stopRun,
   storedRunDefinition,
@@ -167,14 +168,14 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       check()
       const { settings } = run
       const found = stored.get(settings.id)
-      if (found !== undefined) return found.model.run
+      if (found !== undefined) return startedRun(found.model.run, found.templates[0], run, codec)
       admit(run.tasks)
       const step = startRun(settings, clock.now())
       const { templates } = runTemplates(storedRunDefinition(run, codec))
       const created: StoredRun = { model: step.model, templates, results: [], errors: [], wakes: new Set() }
       stored.set(settings.id, created)
       timers.after(settings.totalMs, () => visit(settings))
-      return carryOut(created, step)
+      return { run: carryOut(created, step), isNew: true }
     },
 
     async cancel(id, by) {

@@ -55,7 +55,13 @@ it('POST /v1/runs with an id is idempotent, and the run is listed until it has e
   const { send, get, broker } = await setup()
   const body = { pipeline: 'squares', input: { count: 3 }, id }
   const first = await send('', body)
-  expect((await send('', body)).json()).toEqual(first.json())
+  const again = await send('', { ...body, by: 'bob' })
+  expect([first.statusCode, again.statusCode, again.json()]).toEqual([201, 200, first.json()])
+  broker.trouble = 'queue full'
+  const other = problemIn(await send('', { ...body, input: { count: 4 }, keep: '1h' }))
+  expect(other).toMatchObject({ status: 409, code: 'run_id_taken' })
+  expect(other.detail).toContain('another input, keep;')
+  broker.trouble = 'none'
   expect((await get('/v1/runs')).json()).toMatchObject({ runs: [{ id }] })
   await expect.poll(() => broker.enqueued).toHaveLength(1)
 })

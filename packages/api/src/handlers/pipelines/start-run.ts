@@ -18,10 +18,10 @@ export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContex
     const definition = catalogue.pipeline(pipeline)
     const random = randomBytes(ID_RANDOM_BYTES)
     const plan = { ...settings, id, by, input, random, now: now(), correlationId, traceContext }
-    const run = await broker.runs.start(planRun(definition, plan))
-    log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
+    const { run, isNew } = await broker.runs.start(planRun(definition, plan))
+    if (isNew) log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
     const view = runView(run, undefined, sha256)
-    reply.code(201).header('location', view.links.self)
+    reply.code(isNew ? 201 : 200).header('location', view.links.self)
     return view
   }
 }

@@ -46,8 +46,13 @@ export function runRoutes(context: ApiContext): readonly Route[] {
         "before the run starts. The run's tasks are not refused afterwards, and do not count against the rate of an API key.",
       body: startRunSchema,
       responses: {
+        200: {
+          description: 'A run with this `id` had been started before, by an equal request.',
+          schema: runViewSchema,
+          headers: [{ name: 'Location', description: "The run's path." }],
+        },
         201: {
-          description: 'The run has started, or had started before.',
+          description: 'The run has started.',
           schema: runViewSchema,
           headers: [{ name: 'Location', description: "The run's path." }],
         },
@@ -55,6 +60,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       problems: [
         ...PROBLEMS_OF_BODY,
         'unknown_pipeline',
+        'run_id_taken',
         'invalid_input',
         'invalid_duration',
         'queue_not_found',

@@ -55,6 +55,12 @@ export interface NewRun {
   readonly tasks: readonly NewTask[]
 }
 
+export interface StartedRun {
+  readonly run: Run
+  /** Whether this call has started the run. */
+  readonly isNew: boolean
+}
+
 export interface RunStage {
   readonly task: string
   readonly queue: string
@@ -192,12 +198,12 @@ export interface SourcePosition {
  */
 export interface Runs {
   /**
-   * Starts a run. If a run with this id exists, it is left unchanged. The limits of the queues are checked only before the start, so
+   * Starts a run. If a run with this id exists and was started with the same pipeline, input and time limits, it is left unchanged. The limits of the queues are checked only before the start, so
    * concurrent calls can exceed them together. The run's tasks are never refused afterwards. Takes three round trips, and two more for each queue.
    *
-   * @throws BullpenError or an error with which `Broker.enqueue` refuses a task.
+   * @throws BullpenError `run_id_taken` if the run was started with others, or an error with which `Broker.enqueue` refuses a task.
    */
-  start(run: NewRun): Promise<Run>
+  start(run: NewRun): Promise<StartedRun>
   /**
    * Cancels a run: no further task of it starts, and running ones receive an abort signal. The call does not wait until they have ended.
    * A run that is stopping or has ended stays as it is.
