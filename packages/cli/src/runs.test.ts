@@ -79,7 +79,7 @@ test('a run is started and awaited, and shown with its stages and errors', async
   expect(shown.out).toMatch(/ {2}stage +task +queue +waiting +running +completed +dropped +failed\n/)
   expect(shown.out).toMatch(/ {2}1 +numbers\.check +cpu +0 +0 of 2 +3 +0 +1\n/)
   expect(shown.out).toMatch(
-    /\nresults +3, [\d.]+ per second\nerrors +1, the first: stage 1, item 2, dead: cpu-\w{26}\n/,
+    /\nresults +3, [\d.]+ per second\nerrors +1, the first: stage 1, item 2, dead: cpu-\w{26} {2}unlucky: three\n/,
   )
   expect(shown.out).toMatch(/\nstarted +.*, by ann \(key/)
   expect((await runs('errors', id)).out).toMatch(/^stage 1 {2}item 2 {2}cpu-\w{26} {2}dead {2}unlucky: three\n$/)

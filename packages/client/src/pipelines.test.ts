@@ -78,7 +78,9 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const error = await run.output({ timeout: '10s' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RunEndedError)
     expect(error).toMatchObject({ run: { result: 'failed', firstError: { stage: 1, position: 1, end: 'dead' } } })
-    expect((error as RunEndedError).message).toMatch(/^run run-\w+ has failed: task \S+ is dead$/)
+    expect((error as RunEndedError).message).toMatch(
+      /^run run-\w+ has failed: task \S+ is dead: negative: the number is negative$/,
+    )
   })
 
   test('gets the output of a pipeline that collects errors, and its errors', async () => {
@@ -97,7 +99,9 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     expect(error).toBeInstanceOf(RunEndedError)
     const { reduction } = (error as RunEndedError).run
     expect(reduction).toMatchObject({ task: 'numbers.list', queue, state: 'failed' })
-    expect((error as RunEndedError).message).toContain(`its reduction ${reduction?.taskId} has failed`)
+    expect((error as RunEndedError).message).toContain(
+      `its reduction ${reduction?.taskId} has failed: too_large: too large`,
+    )
     expect(await client.task(reduction?.taskId ?? '')).toMatchObject({ status: 'dead', task: 'numbers.list' })
   })
 

@@ -37,11 +37,11 @@ export class RunEndedError extends Error {
     // A pipeline that collects errors has a first error, too, but this is not why the run has failed.
     const why =
       stopReason === 'first_error' && firstError !== undefined
-        ? `: task ${firstError.task} is ${firstError.end}`
+        ? `: task ${firstError.task} is ${firstError.end}${about(firstError)}`
         : source.state === 'failed'
-          ? `: its source ${source.taskId} has failed`
+          ? `: its source ${source.taskId} has failed${about(source)}`
           : reduction?.state === 'failed'
-            ? `: its reduction ${reduction.taskId} has failed`
+            ? `: its reduction ${reduction.taskId} has failed${about(reduction)}`
             : stopReason !== undefined
               ? ` (${stopReason})`
               : reduction?.state === 'cancelled'
@@ -50,4 +50,12 @@ export class RunEndedError extends Error {
     super(result === 'cancelled' ? `run ${id} was cancelled` : `run ${id} has failed${why}`)
     this.run = run
   }
+}
+
+function about({
+  error,
+}: {
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+}): string {
+  return error === undefined ? '' : `: ${error.code}: ${error.message}`
 }

@@ -106,7 +106,7 @@ export {
   storedRunDefinition,
   withKeptInput,
 } from './pipelines/run-task.ts'
-export { runErrors, runView } from './pipelines/run-view.ts'
+export { detailedRunView, runErrors, runView } from './pipelines/run-view.ts'
 export { startedRun } from './pipelines/started-run.ts'
 export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createOnlineGroup, type OnlineGroup } from './pool/online-group.ts'

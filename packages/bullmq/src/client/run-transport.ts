@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Catalogue, TraceContext } from '@bullpen/contract'
 import { ID_RANDOM_BYTES, newRunId, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
-import { planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
+import { detailedRunView, planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { afterTime } from './aborts.ts'
 
@@ -75,7 +75,7 @@ export function runTransport({
           waitMs === 0 ? await runs.find(id) : await afterTime(waitMs, signal, (end) => runs.waitUntilEnded(id, end))
         const run = known(text, found)
         const output = run.ended?.result === 'completed' ? await runs.output(id) : undefined
-        return runView(run, output, sha256)
+        return detailedRunView(run, output, broker.find, sha256)
       }, signal),
 
     errors: (text, from) =>

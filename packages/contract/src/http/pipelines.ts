@@ -83,6 +83,11 @@ export const runErrorsQuerySchema = z.strictObject({
 
 const time = z.iso.datetime()
 
+const error = z
+  .object({ code: z.string(), message: z.string() })
+  .optional()
+  .describe("The error of the task. Absent if the task's record has been deleted, and in lists of runs.")
+
 const errorFields = {
   stage: z.int().describe('The number of the stage, starting from 1.'),
   position: z
@@ -129,6 +134,7 @@ export const runViewSchema = z
         .describe(
           'The id of the current or last of these tasks. A completed task of a run is deleted, so this task may no longer exist.',
         ),
+      error,
     }),
     stages: z.array(
       z.object({
@@ -160,6 +166,7 @@ export const runViewSchema = z
         taskId: z
           .string()
           .describe("The id of the reduction's task. The task exists while `state` is `running` or `failed`."),
+        error,
       })
       .optional()
       .describe('Present only if the pipeline has a reduction.'),
@@ -167,7 +174,7 @@ export const runViewSchema = z
       .int()
       .describe('How many results the run has. If the pipeline ends with a batch, each batch is one result.'),
     errors: z.int().describe('How many items have failed. A batch that fails counts once.'),
-    firstError: z.object(errorFields).optional(),
+    firstError: z.object({ ...errorFields, error }).optional(),
     by: z.string().describe('Who started the run.'),
     startedAt: time,
     timeoutAt: time.describe('When the total timeout passes.'),

@@ -46,6 +46,28 @@ export function runView(run: Run, output: unknown, sha256: Sha256): RunView {
   }
 }
 
+/** Like {@link runView}, with the errors of the tasks because of which the run may have failed. Looks up at most three tasks. */
+export async function detailedRunView(
+  run: Run,
+  output: unknown,
+  find: (id: TaskId) => Promise<TaskRecord | undefined>,
+  sha256: Sha256,
+): Promise<RunView> {
+  const view = runView(run, output, sha256)
+  const withError = async <T extends object>(of: T, id: string): Promise<T> => {
+    const record = await find(id as TaskId)
+    const error = record === undefined ? undefined : taskView(record).error
+    return error === undefined ? of : { ...of, error }
+  }
+  const { source, firstError, reduction } = view
+  return {
+    ...view,
+    source: source.state === 'failed' ? await withError(source, source.taskId) : source,
+    ...(firstError && { firstError: await withError(firstError, firstError.task) }),
+    ...(reduction?.state === 'failed' && { reduction: await withError(reduction, reduction.taskId) }),
+  }
+}
+
 function reductionView(
   run: Run,
   { task, queue }: RunReduce,

@@ -2,7 +2,7 @@
 // GET /v1/runs/{id}/errors shows the errors that it has collected.
 import type { RunErrors, RunList, RunView } from '@bullpen/contract'
 import { type groupsQuerySchema, type runErrorsQuerySchema, runId } from '@bullpen/contract/internal'
-import { runErrors, runNotFound, runView } from '@bullpen/engine/internal'
+import { detailedRunView, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { z } from 'zod'
 import { abortOnFirst } from '../../http/abort-on-first.ts'
@@ -30,7 +30,7 @@ export function showRun({ broker, closing }: ApiContext) {
         : await abortOnFirst(seconds * 1_000, closing, reply.raw, (signal) => broker.runs.waitUntilEnded(id, signal))
     if (run === undefined) throw runNotFound(id)
     const output = run.ended?.result === 'completed' ? await broker.runs.output(id) : undefined
-    return runView(run, output, sha256)
+    return detailedRunView(run, output, broker.find, sha256)
   }
 }
 

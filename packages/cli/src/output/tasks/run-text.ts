@@ -33,11 +33,18 @@ export function runLines(run: RunView, layout: Layout): readonly string[] {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['pipeline', plain(run.pipeline)],
     ['source', `${plain(source.task)}  ${plain(source.queue)}  ${ofSource}`],
-    ...(source.state === 'failed' ? [['', `the failed task is ${plain(source.taskId)}`] as const] : []),
+    ...(source.state === 'failed'
+      ? [['', `the failed task is ${plain(source.taskId)}${aboutError(source)}`] as const]
+      : []),
   ]
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['reduction', reduction && `${plain(reduction.task)}  ${plain(reduction.queue)}  ${reduction.state}`],
-    ['', reduction?.state === 'failed' ? `the failed task is ${plain(reduction.taskId)}` : undefined],
+    [
+      '',
+      reduction?.state === 'failed'
+        ? `the failed task is ${plain(reduction.taskId)}${aboutError(reduction)}`
+        : undefined,
+    ],
     ['results', `${run.results}${throughput(run)}`],
     ['errors', `${run.errors}${firstError === undefined ? '' : `, the first: ${errorText(firstError)}`}`],
     ['on error', run.onError],
@@ -56,12 +63,15 @@ export function runLines(run: RunView, layout: Layout): readonly string[] {
 }
 
 export function runErrorLine(error: RunErrorView, { paint }: Layout): string {
-  const about = error.error === undefined ? '' : `  ${plain(error.error.code)}: ${plain(error.error.message)}`
-  return `stage ${error.stage}  item ${error.position}  ${plain(error.task)}  ${paint('red', error.end)}${about}`
+  return `stage ${error.stage}  item ${error.position}  ${plain(error.task)}  ${paint('red', error.end)}${aboutError(error)}`
 }
 
-function errorText({ stage, position, end, task }: NonNullable<RunView['firstError']>): string {
-  return `stage ${stage}, item ${position}, ${end}: ${plain(task)}`
+function errorText(error: NonNullable<RunView['firstError']>): string {
+  return `stage ${error.stage}, item ${error.position}, ${error.end}: ${plain(error.task)}${aboutError(error)}`
+}
+
+function aboutError({ error }: Pick<RunErrorView, 'error'>): string {
+  return error === undefined ? '' : `  ${plain(error.code)}: ${plain(error.message)}`
 }
 
 function fieldLines(rows: readonly (readonly [string, string | undefined])[]): readonly string[] {
