@@ -31,8 +31,8 @@ export interface ApiOptions {
    */
   readonly codec?: PayloadCodec
   /**
-   * Names the trace that a request belongs to, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`, so that its tasks belong to
-   * the span that handles it. By default, they belong to that of the `traceparent` header.
+   * Names the active trace, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`, so that the attempts of a request's tasks are
+   * children of the span that handles the request. By default, they are children of the span in the request's `traceparent` header.
    */
   readonly tracing?: Pick<Tracing, 'current'>
   /** Defaults to a JSON log on standard output, with the level from the settings. */

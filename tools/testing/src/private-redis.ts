@@ -23,9 +23,9 @@ interface Options {
 type StartRedisServer = (options: Options) => Promise<RedisServer>
 
 /**
- * Redis writes to its file before it replies, and leaves it to the system when the disk has the data, which a crash of Redis alone does
- * not lose. With `everysec`, Redis confirms writes that it writes to its file up to 2 s later if the disk is busy, and a crash would lose
- * them. With `always`, Redis does not reply while the disk is busy.
+ * With `no`, Redis writes to its file before it replies, and the operating system decides when the data reaches the disk. A crash of Redis
+ * alone does not lose this data. With `everysec`, Redis may reply up to 2 s before it writes to its file if the disk is busy, and a crash
+ * would lose the data. With `always`, Redis does not reply while the disk is busy.
  */
 const WRITES_BEFORE_IT_REPLIES = ['--appendfsync', 'no']
 

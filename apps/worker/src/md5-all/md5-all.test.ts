@@ -147,7 +147,7 @@ describe('explicit cancellation', () => {
 })
 
 describe('stopping short', () => {
-  test('must not leak: a cancel in the middle leaves no task, no lock and no key without an end', async () => {
+  test('must not leak: a cancel in the middle leaves no task, no lock and no key that never expires', async () => {
     const own = openFleet()
     onTestFinished(own.close)
     await Promise.all([own.startWorker('a'), own.startWorker('b')])

@@ -1,4 +1,4 @@
-// What is read of a queue's head.
+// Tests what is read of the head of a queue.
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -11,7 +11,7 @@ function client(): Redis {
   return redis
 }
 
-it('the oldest waiting task counts from the moment when it was ready, and a paused queue is seen as paused', async () => {
+it('the oldest waiting task counts from the moment when it was ready, and a paused queue is reported as paused', async () => {
   const { broker, enqueue, namespace } = await setup()
   const redis = client()
   const keys = queueKeys(namespace, 'rig')

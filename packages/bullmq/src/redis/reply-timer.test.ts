@@ -1,4 +1,4 @@
-// The time that Redis has to reply, while the event loop is blocked and otherwise.
+// Tests how long Redis may take to reply, while the event loop is blocked and otherwise.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'

@@ -62,7 +62,7 @@ interface Search {
 /** How often one run is looked at, in ms. If a run has up to about 100 tasks, a missing one is found within three times this long. */
 const LOOK_EVERY_MS = 10_000
 const SAMPLE_SIZE = 100
-/** How many runs a process keeps in mind. A leader that loses its lease does not learn of the ends of its runs. */
+/** How many searches a process remembers. A leader that loses its lease does not learn of the ends of its runs. */
 const MAX_SEARCHES = 10_000
 
 const NOTHING = { cursor: '0', sample: [], sampledAt: 0, suspects: new Map() } as const satisfies Partial<Search>

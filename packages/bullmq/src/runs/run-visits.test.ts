@@ -91,7 +91,7 @@ it('the task of a run that a dead process has not enqueued is enqueued once, by 
   expect(await redis.exists(keys.outbox)).toBe(0)
 })
 
-it('a task that is on its way is not missing, and a run learns of one that no longer exists', async () => {
+it('a task in its queue or in an outbox is not missing, and a task that no longer exists counts as removed', async () => {
   const { namespace, redis, broker, id, settings, tasks, keys, missing, visit, visitLater } = await openRun()
   const stored = storedRunDefinition({ settings, tasks }, undefined)
   const args = { id, channels: runChannels(namespace), settings: stored, totalMs: 60_000, spareMs: 60_000 }

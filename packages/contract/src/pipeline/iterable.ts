@@ -1,4 +1,4 @@
-// Recognises what a source may be: an object that can be iterated.
+// Checks whether a value can be the source of a pipeline, and describes a value that cannot.
 import type { AnyIterable } from './pipeline-definition.ts'
 
 export const EXPECTED_ITERABLE =

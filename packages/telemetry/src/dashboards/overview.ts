@@ -441,7 +441,8 @@ export const overview = dashboard({
         },
         {
           title: 'Unsafe settings of Redis',
-          description: 'The checks of Redis that fail are 1. If persistence or eviction fails, Redis may lose tasks.',
+          description:
+            "1 for each check of Redis's settings that fails, otherwise 0. If persistence or eviction fails, Redis may lose tasks.",
           runbook: 'redis-unsafe.md',
           unit: 'short',
           queries: [query('max by (check) (bullpen_redis_unsafe)', '{{check}}')],

@@ -1,4 +1,4 @@
-// Starts a Prometheus for a single test, which scrapes every 500 ms, and asks it questions.
+// Starts a Prometheus for a single test, which scrapes every 500 ms, and queries it.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -2,8 +2,8 @@
 // refuses it because the lock is gone. These lines run only after such a refusal. They check the data that the attempt has stored,
 // which shows whether its first commit succeeded.
 //
-// If the task has been removed in the meantime, that data is gone, too, and the commit counts as refused. A task that its end has deleted is
-// remembered for a short time.
+// If the task has been removed in the meantime, that data is also gone, and the commit counts as refused. If the task was deleted by the
+// script that ended it, Redis remembers its end for a short time.
 import { DECODE_JSON } from '../../scripts/includes/decode-json.ts'
 import { recallEnd } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
 
@@ -48,7 +48,7 @@ export const confirmResentStacks = (job: string): string => ifRefused(confirmIfS
 /**
  * Confirms a resent commit of `moveToFinished`. There is no record of the last attempt of a completed job, and none for a job that
  * BullMQ failed without starting it again. In both cases, the first commit succeeded if the job is in the set to which the commit
- * moves it, and has not been fetched since. A job that its end has deleted is gone (-1). `attempt` is the fencing token, or '' if the
+ * moves it, and has not been fetched since. A job that was deleted when it ended is gone (-1). `attempt` is the fencing token, or '' if the
  * caller does not commit anything.
  */
 export const CONFIRM_RESENT_END = `${ifRefused(`

@@ -8,7 +8,7 @@ const INFO = [
   ...['maxmemory_policy:noeviction', 'aof_enabled:1', 'aof_last_write_status:ok', 'rdb_last_bgsave_status:ok'],
 ]
 
-it('a server describes itself, and is asked how long a round trip takes', async () => {
+it('the facts of a server are its settings, writes, connections and memory, and the time of a round trip', async () => {
   const redis = new Redis(inject('redisUrl'))
   onTestFinished(() => redis.disconnect())
   const [server, ...others] = await readServerFacts(redis)
@@ -39,7 +39,7 @@ it.each([
   })
 })
 
-it('what a server does not permit is named, and its facts are missing', () => {
+it('the facts name the commands that a server does not permit, and lack what these commands read', () => {
   expect(factsOf({ info: undefined, listpackValue: undefined })).toEqual({
     settings: new Map(),
     ...{ memory: undefined, failedWrites: undefined, connections: undefined },

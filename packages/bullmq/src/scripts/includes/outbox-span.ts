@@ -1,7 +1,7 @@
-// Defines a Lua function that reads between which times the entries of an outbox were written.
+// Defines a Lua function that reads when the oldest entry of an outbox was written, and which time it is.
 import { TIME } from './time.ts'
 
-/** The entries of an outbox, in ms since 1970 by the clock of its node. */
+/** The times between which the entries of an outbox were written, in ms since 1970 by the clock of its node. */
 export interface OutboxSpan {
   /** When the oldest entry was written. Infinity if the outbox is empty. */
   readonly oldestAt: number

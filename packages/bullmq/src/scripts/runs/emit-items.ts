@@ -4,9 +4,9 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
- * - ARGV: the run's id, the prefix of the channels, the run's incarnation, the number of the source's segment, the attempt's fencing token, the position of the
- *   first item, how many items the values contain, the digest and the cursor after the last item, '1' if it is the source's last; then the
- *   values.
+ * - ARGV: the run's id, the prefix of the channels, the run's incarnation, the number of the source's segment, the attempt's fencing
+ *   token, the position of the first item, how many items the values contain, the digest and the cursor after the last item, '1' if it is
+ *   the source's last; then the values.
  *
  * Values whose positions were emitted before are ignored, so that the script can be sent again. `stopped` means that the source is not
  * needed any more, and `fenced` that another attempt has replaced this one.

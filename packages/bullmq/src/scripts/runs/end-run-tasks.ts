@@ -3,8 +3,8 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
- * - ARGV: the run's id, the prefix of the channels, the run's incarnation; then, for each task, its stage, its position, the letter of its end and its value,
- *   which is '' if it has none.
+ * - ARGV: the run's id, the prefix of the channels, the run's incarnation; then, for each task, its stage, its position, the letter of its
+ *   end and its value, which is '' if it has none.
  *
  * Only the first end of each task counts, so that the script can be repeated. Takes constant time for each task. Returns undefined if
  * there is no such run.

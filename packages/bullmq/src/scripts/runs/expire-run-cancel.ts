@@ -1,4 +1,4 @@
-// Lets what the cancel of a pipeline run has stored in a queue expire, once none of the run's tasks is left there.
+// Lets the keys that the cancel of a pipeline run has stored in a queue expire, once none of the run's tasks is left in the queue.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

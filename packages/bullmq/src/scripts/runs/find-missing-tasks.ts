@@ -1,4 +1,4 @@
-// Finds out which of some tasks a queue does not have.
+// Returns which of the given tasks do not exist in their queue.
 import { OUTBOX_SPAN, type OutboxSpan, outboxSpan } from '../includes/outbox-span.ts'
 import { defineScript } from '../script.ts'
 

@@ -21,7 +21,7 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     severity: 'warning',
     summary:
       "The leader's duty {{ $labels.duty }} has failed at least 3 times within 10 minutes for the queue {{ $labels.queue }}",
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'housekeeping-fails.md',
   }),
   alert({
@@ -62,7 +62,7 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_scrape_failures_total', '10m', 'instance')} >= 3`,
     severity: 'warning',
     summary: '{{ $labels.instance }} could not read all of its gauges in at least 3 scrapes within 10 minutes',
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'metrics-missing.md',
   }),
 ]

@@ -26,7 +26,7 @@ export const REDIS_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_enqueues_refused_total{code=~"redis_full|idempotency_full|unsafe_redis"}', '5m', 'code')} > 0`,
     severity: 'critical',
     summary: 'The API has refused tasks within 5 minutes because of the state of Redis: {{ $labels.code }}',
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'redis-full.md',
   }),
   alert({

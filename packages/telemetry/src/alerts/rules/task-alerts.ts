@@ -18,7 +18,7 @@ export const TASK_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_tasks_dead_total', '15m', 'queue')} >= 10`,
     severity: 'warning',
     summary: 'At least 10 tasks of the queue {{ $labels.queue }} have become dead within 15 minutes',
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'dead-tasks.md',
   }),
   alert({
@@ -34,7 +34,7 @@ export const TASK_ALERTS: readonly AlertRule[] = [
     severity: 'warning',
     summary:
       'At least 5 results of the queue {{ $labels.queue }} were dropped within 15 minutes, so these tasks run again',
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'duplicates.md',
   }),
 ]

@@ -49,7 +49,7 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
     expr: `${growth('bullpen_event_loop_stalls_total', '15m', 'instance', 'task')} >= 3`,
     severity: 'warning',
     summary: 'The event loop of the worker {{ $labels.instance }} was blocked at least 3 times within 15 minutes',
-    figure: '{{ printf "%.0f" $value }}',
+    figure: '{{ printf `%.0f` $value }}',
     runbook: 'event-loop-stalled.md',
   }),
   alert({
