@@ -292,7 +292,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   source_changed: {
     meaning:
-      'The source of a pipeline was run again and did not yield the same items as before, or it has yielded an item again that it should have skipped because of its cursor.',
+      'The source of a pipeline was run again and did not yield the same items as before. With cursors: it yielded its first item or the item at its cursor again.',
     action:
       'Let the source yield the same items for the same input, or let it yield its items with cursors and skip all items up to and including the one at the cursor that it receives.',
   },

@@ -198,10 +198,12 @@ export interface SourcePosition {
  */
 export interface Runs {
   /**
-   * Starts a run. If a run with this id exists and was started with the same pipeline, input and time limits, it is left unchanged. The limits of the queues are checked only before the start, so
-   * concurrent calls can exceed them together. The run's tasks are never refused afterwards. Takes three round trips, and two more for each queue.
+   * Starts a run. If a run with this id exists and was started with the same pipeline, input and time limits, leaves it unchanged. Checks
+   * the limits of the queues only before the start, so concurrent calls can exceed them together. The run's tasks are never refused
+   * afterwards. Takes three round trips, and two more for each queue.
    *
-   * @throws BullpenError `run_id_taken` if the run was started with others, or an error with which `Broker.enqueue` refuses a task.
+   * @throws BullpenError `run_id_taken` if a run with this id was started with another pipeline, input or time limit, or an error with
+   * which `Broker.enqueue` refuses a task.
    */
   start(run: NewRun): Promise<StartedRun>
   /**
