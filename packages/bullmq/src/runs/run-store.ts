@@ -96,7 +96,10 @@ export function createRunStore(options: RunStoreOptions): Runs {
       const change = await call(async () => {
         // Registered first, because the registry may be on another node.
         await registry.register(id, now() + VISIT_RUN_EVERY_MS)
-        return runScript(redis, startRunScript, keysOf(id), args, settingsFields(settings))
+        const started = await runScript(redis, startRunScript, keysOf(id), args, settingsFields(settings))
+        // Registered again, because an earlier run with this id may have been deleted, and forgotten, between the two.
+        await registry.register(id, now() + VISIT_RUN_EVERY_MS)
+        return started
       })
       await deliveries.deliver(id, change)
       const stored = await call(() => runScript(redis, readRunScript, keysOf(id), {}))

@@ -14,7 +14,7 @@ import type { RunDeliveries } from './run-deliveries.ts'
 export interface RunVisitOptions {
   readonly redis: Commander
   readonly namespace: string
-  readonly registry: Pick<VisitRegistry<RunId>, 'reschedule' | 'forget'>
+  readonly registry: Pick<VisitRegistry<RunId>, 'register' | 'reschedule' | 'forget'>
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number
   readonly deliveries: Pick<RunDeliveries, 'deliver' | 'reportRemoved' | 'templatesOf'>
@@ -43,7 +43,8 @@ export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void>
   return async (id) => {
     await registry.reschedule(id, now() + VISIT_RUN_EVERY_MS)
     const args = { id, channels, forcedEndMs: FORCED_RUN_END_MS, leftForMs: CLAIM_MS }
-    const change = await runScript(redis, visitRunScript, runKeys(namespace, id), args)
+    const keys = runKeys(namespace, id)
+    const change = await runScript(redis, visitRunScript, keys, args)
     if (change === undefined) {
       // The process that starts the run may have registered it just now.
       const createdAt = readRunId(id)?.createdAt ?? 0
@@ -57,5 +58,10 @@ export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void>
     if (finished.isCancelOver)
       await expireRunCancels(redis, namespace, { id, incarnation: change.incarnation }, finished)
     await registry.forget(id)
+    // Since the script was called, the run may have been deleted, and its id used again.
+    const incarnation = await redis.hget(keys.meta, 'incarnation')
+    if (incarnation !== null && incarnation !== change.incarnation) {
+      await registry.register(id, now() + VISIT_RUN_EVERY_MS)
+    }
   }
 }

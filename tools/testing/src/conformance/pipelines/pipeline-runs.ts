@@ -266,6 +266,19 @@ export function pipelineRuns(open: OpenBackend): void {
     expect(await broker.counts('conformance')).toMatchObject({ waiting: 0, active: 0, dead: 1 })
   })
 
+  it('a repeated start gets the run that the first one has started, and a different one is refused', async () => {
+    const { startRun, start, ended, runs } = await openRuns(open)
+    const id = await startRun({ count: 3 })
+    await startRun({ id, count: 3 })
+    for (const other of [{ count: 4 }, { count: 3, pipeline: 'letters' }, { count: 3, keepMs: 1 }]) {
+      await expect(startRun({ id, ...other })).rejects.toMatchObject({ code: 'run_id_taken' })
+    }
+    await start()
+    expect(await ended(id)).toMatchObject({ source: { emitted: 3 }, results: 3, ended: { result: 'completed' } })
+    await startRun({ id, count: 3 })
+    expect(await runs.output(id)).toEqual({ ns: upTo(3) })
+  })
+
   it('results that take too many bytes stop the run', async () => {
     const { startRun, start, ended } = await openRuns(open)
     await start()
