@@ -304,8 +304,9 @@ function connect(
   })
   const { base } = keys
   const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, log })
-  const onLost = ({ id = '', attemptsStarted }: Job): void => {
-    fetched.lockLost(id)
+  const onLost = (job: Job): void => {
+    const { id = '', attemptsStarted } = job
+    fetched.lockLost(job)
     pool.lockLost(id as TaskId, attemptsStarted)
   }
   worker.onRefusedStart = (job) => {

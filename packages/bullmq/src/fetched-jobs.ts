@@ -35,8 +35,11 @@ export interface FetchedJobsOptions {
 export interface FetchedJobs {
   /** BullMQ's processor. Resolves with what BullMQ stores as the job's result. */
   process(job: Job, token: string): Promise<unknown>
-  /** Reports that a job has lost its lock. A job that still waits is then not passed on. */
-  lockLost(id: string): void
+  /**
+   * Reports that an attempt of a job has lost its lock. If this attempt still waits, it is then not passed on. The same consumer may have
+   * fetched the job again since.
+   */
+  lockLost(job: Job): void
 }
 
 export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
@@ -58,15 +61,15 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
   const releaseLater = (job: Job, token: string): Promise<never> =>
     sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
 
-  /** The jobs that wait, and whether their lock has been lost since. */
-  const waitingJobs = new Map<string, { lockLost: boolean }>()
+  /** The jobs that wait, and whether their lock has been lost since. Each attempt has a Job of its own. */
+  const waitingJobs = new Map<Job, { lockLost: boolean }>()
   const runLater = async (job: Job, token: string): Promise<unknown> => {
     const waiting = { lockLost: false }
-    waitingJobs.set(job.id ?? '', waiting)
+    waitingJobs.set(job, waiting)
     const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
     const isWhole = await addKeptInput(job)
     await rules.untilFresh()
-    waitingJobs.delete(job.id ?? '')
+    waitingJobs.delete(job)
     // Report to BullMQ that the job was moved, because another process may already own it.
     if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
     return isWhole ? run(job, token, quarantine) : releaseLater(job, token)
@@ -75,8 +78,8 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
   return {
     process: (job, token) =>
       rules.isFresh() && !mayBeQuarantined(job) && !hasKeptInput(job) ? run(job, token) : runLater(job, token),
-    lockLost(id) {
-      const waiting = waitingJobs.get(id)
+    lockLost(job) {
+      const waiting = waitingJobs.get(job)
       if (waiting !== undefined) waiting.lockLost = true
     },
   }

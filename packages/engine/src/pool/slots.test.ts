@@ -223,6 +223,16 @@ describe('one task among the slots', () => {
     expect(call.abortReason()).toMatchObject({ message: 'the attempt lost the lock on its task' })
   })
 
+  it('that waits until it can run alone loses its lock only if this attempt has lost it', () => {
+    const { slots, taken } = working(2)
+    const task = taken('test.long')
+    const held = slots.hold({ ...task, fencingToken: 2 })
+    slots.lockLost(task.id, 1)
+    expect(held.hasLostLock).toBe(false)
+    slots.lockLost(task.id, 2)
+    expect(held.hasLostLock).toBe(true)
+  })
+
   it('is not cancellable when it is short, and not found when another pool runs it', () => {
     const { slots, task, taken } = working(2, 'test.short')
     expect(slots.cancel(task.id)).toBe('not_cancellable')

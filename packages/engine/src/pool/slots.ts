@@ -246,13 +246,13 @@ export class Slots implements ConsumerHost {
 
   /** Closes the context of an attempt that has lost its lock, so that the attempt's handler stops. */
   lockLost(id: TaskId, fencingToken?: number): void {
-    const slot = this.#slots.find(
-      ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),
-    )
+    const isMeant = (task: FetchedTask): boolean =>
+      task.id === id && (fencingToken === undefined || task.fencingToken === fencingToken)
+    const slot = this.#slots.find(({ task }) => task !== undefined && isMeant(task))
     slot?.loseLock()
     if (slot !== undefined) this.#resolveQuiet()
     const held = this.#held.get(id)
-    if (held === undefined) return
+    if (held === undefined || !isMeant(held.task)) return
     held.hasLostLock = true
     held.end()
   }
