@@ -94,10 +94,11 @@ const BROKEN = -1
 const FLAKY = -2
 const GATED = -3
 
-async function stage() {
+/** `roundMs` is how often the leader looks at the queue, which ends what only lasts until then. */
+async function stage({ roundMs = 50 } = {}) {
   const gate = Promise.withResolvers<void>()
   const rig = await setup({
-    roundMs: 50,
+    roundMs,
     watchSchedulesEveryMs: 50,
     retention: { completed: { count: 20 } },
     async handle({ input, signal }) {
@@ -203,7 +204,8 @@ function plainTask(id: TaskId): NewTask {
 }
 
 it('a cancel by filter while its task runs and returns to its queue', async () => {
-  const { enqueue, broker, startPool, has, drain, gate } = await stage()
+  // The leader's next pass deletes `cancel-returned`, which must be seen before.
+  const { enqueue, broker, startPool, has, drain, gate } = await stage({ roundMs: 500 })
   await startPool()
   await startPool()
   await enqueue(short, { input: { n: GATED } })
