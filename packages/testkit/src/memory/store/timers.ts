@@ -9,11 +9,16 @@ export class Timers {
     this.#clock = clock
   }
 
-  /** Calls `then` after `ms`. */
+  /** Calls `then` once the clock shows that `ms` have passed. Node's timers can fire up to a millisecond before `Date.now()` shows it. */
   after(ms: number, then: () => void): void {
-    const stop = this.#clock.after(ms, () => {
+    this.#at(this.#clock.now() + ms, then)
+  }
+
+  #at(time: number, then: () => void): void {
+    const stop = this.#clock.after(Math.max(0, time - this.#clock.now()), () => {
       this.#stops.delete(stop)
-      then()
+      if (this.#clock.now() < time) this.#at(time, then)
+      else then()
     })
     this.#stops.add(stop)
   }
