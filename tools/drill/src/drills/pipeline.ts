@@ -160,7 +160,7 @@ interface DigestOptions {
 async function digestOnce({ run, plan, directory, spanMs, client, random, setup }: DigestOptions): Promise<Done> {
   const { broker, effects, untilIdle } = setup
   const { pipeline, hasCursors, faults } = run
-  const sampler = await openSampler(setup, plan.sampleMs)
+  const sampler = await openSampler(setup, QUEUES, plan.sampleMs)
   const known = effects().length
   const startedAt = performance.now()
   const keep = `${plan.keepMs}ms` as const

@@ -8,8 +8,9 @@ import { type Figures, rank } from '../ledger/figures.ts'
 
 export interface MemorySample {
   /**
-   * What Redis stores in addition to what it stored before the run, and to the results that it keeps for the reduction. The buffers of
-   * connections, which come and go with the workers, are not included.
+   * What Redis stores in addition to what it stored before the run, without the results that it keeps for the reduction, and without the
+   * ids of the tasks that have ended within the last 20 s, whose number follows the rate. The buffers of connections, which come and go with
+   * the workers, are not included.
    */
   readonly bytes: number
   /** What Redis takes in addition to what it took before the run. */
@@ -33,25 +34,33 @@ const SHOWN = 24
 /** Measures what Redis stores and takes before a run. */
 export async function openSampler(
   { redisUrl, namespace }: Pick<DrillSetup, 'redisUrl' | 'namespace'>,
+  queues: readonly string[],
   everyMs: number,
 ): Promise<Sampler> {
   const redis = blockingConnection(redisUrl, SILENT)
-  const before = memoryOf(await redis.info('memory'))
+  /** Returns the bytes of the ids of ended tasks. They are all of the same size, so that a few of them are enough for Redis's estimate. */
+  const endedIds = async (): Promise<number> => {
+    const keys = queues.map((queue) => `{${namespace}.${queue}}:${queue}:recently-removed`)
+    const sizes = await Promise.all(keys.map((key) => redis.memory('USAGE', key)))
+    return sizes.reduce<number>((sum, size) => sum + Number(size ?? 0), 0)
+  }
+  const [before, idsBefore] = [memoryOf(await redis.info('memory')), await endedIds()]
   return {
     async sample({ id, describe }) {
       const samples: MemorySample[] = []
       const results = `{${namespace}:${id}}:results`
       try {
         for (;;) {
-          const [run, info, kept] = await Promise.all([
+          const [run, info, kept, ids] = await Promise.all([
             describe(),
             redis.info('memory'),
             redis.memory('USAGE', results, 'SAMPLES', 0),
+            endedIds(),
           ])
           if (run.state !== 'running') return samples
           const { stored, used } = memoryOf(info)
           samples.push({
-            bytes: stored - before.stored - Number(kept ?? 0),
+            bytes: stored - before.stored - Number(kept ?? 0) - (ids - idsBefore),
             usedBytes: used - before.used,
             waiting: run.stages.reduce((sum, stage) => sum + stage.waiting, 0),
             results: run.results,
