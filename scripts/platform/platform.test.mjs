@@ -87,7 +87,8 @@ describe('a platform', () => {
     const headers = { authorization: `Bearer ${key}` }
     for (const url of urls) {
       const response = await fetch(url, { headers })
-      await response.text() // the connection of a long body that nobody reads stays open, even after its server has gone
+      // Until a long body has been read, its connection stays open, even after the server has ended.
+      await response.text()
       expect({ url, status: response.status }).toEqual({ url, status: 200 })
     }
   })

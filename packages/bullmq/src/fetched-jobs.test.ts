@@ -14,6 +14,7 @@ function waiting() {
     cancels: { cancelledBy: () => undefined },
     commitHost: { events: { open: () => undefined } },
   }
+  // Only the options that a waiting job uses are given.
   const jobs = createFetchedJobs(options as unknown as FetchedJobsOptions)
   const job = (attemptsStarted: number) =>
     ({ id: 'q-1', name: 'test', data: {}, opts: {}, attemptsStarted, attemptsMade: 0, stalledCounter: 0 }) as Job

@@ -229,10 +229,18 @@ export {
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkInput, checkProduced } from './task/check-call.ts'
 export { editedEnvelope, envelopeText, retriedEnvelope } from './task/envelope.ts'
-export { inputJson } from './task/input-json.ts'
 export { keyReused } from './task/key-reused-error.ts'
 export { newTask } from './task/new-task.ts'
-export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
+export { inputJson } from './task/payload/input-json.ts'
+export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payload/payloads.ts'
+export {
+  BATCH_MARK,
+  batchText,
+  decodeInput,
+  decodeValue,
+  encodeValue,
+  textOfResult,
+} from './task/payload/value-text.ts'
 export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
 export { taskNotFound } from './task/task-not-found-error.ts'
 export {
@@ -254,7 +262,6 @@ export {
   resolveConflict,
   uniqueKeyTaken,
 } from './task/unique-key.ts'
-export { BATCH_MARK, batchText, decodeInput, decodeValue, encodeValue, textOfResult } from './task/value-text.ts'
 export { clockFrom } from './time/clock.ts'
 export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
 export { ReusableTimer } from './time/reusable-timer.ts'

@@ -79,6 +79,7 @@ describe('a source', () => {
     [Promise.resolve('abc'), 'the string "abc"'],
     [{ a: 1 }, 'an object that cannot be iterated'],
   ])('that returns no iterable fails the run (%#)', async (returned, shown) => {
+    // The types do not allow these values, but plain JavaScript can return them.
     const error = await failure(runPipeline(definePipeline('p').source((() => returned) as unknown as () => number[])))
     expect(error).toMatchObject({
       code: 'source_failed',

@@ -199,6 +199,7 @@ describe('a rate limit of 20 per hour over two pools', () => {
       return input
     }
     const { broker, enqueue, startPool, command, redis, keys } = await worked({
+      // It handles both definitions of the fixture, whose inputs differ.
       handle: handle as never,
       concurrency: 10,
     })

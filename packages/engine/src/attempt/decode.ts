@@ -4,7 +4,7 @@ import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contra
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import { decodeInput } from '../task/value-text.ts'
+import { decodeInput } from '../task/payload/value-text.ts'
 import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, type Timeouts, totalTimeoutAt } from './timeouts.ts'
 

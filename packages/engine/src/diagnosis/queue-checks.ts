@@ -1,4 +1,5 @@
-// Examines the queues and the schedules: tasks that no worker runs, queues that accept or start no tasks, and outboxes that nobody empties.
+// Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and outboxes that no process
+// empties.
 import type { PoolStatus } from '../ports/pool-status.ts'
 import type { DiagnosisFacts, Examine, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'

@@ -1,6 +1,6 @@
 // Decides what a pipeline run may do next: form batches, start items, let its source go on, reduce its results, and end.
 import { batchSize, stageRoom } from '@bullpen/contract/internal'
-import { batchText } from '../task/value-text.ts'
+import { batchText } from '../task/payload/value-text.ts'
 import { addResult } from './run-items.ts'
 import { type Draft, type RunItem, start } from './run-model.ts'
 

@@ -17,7 +17,7 @@ import { memberTemplate } from '../groups/member-task.ts'
 import type { NewRun, RunRef, RunSettings } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import type { Sha256 } from '../task/child-task.ts'
-import { inputFields } from '../task/value-text.ts'
+import { inputFields } from '../task/payload/value-text.ts'
 import { referredBytes } from './kept-input.ts'
 
 /** A task of a run: see ./run-state.ts. */

@@ -3,7 +3,7 @@ import { BullpenError } from '@bullpen/contract'
 import type { Envelope, StoredTemplate } from '@bullpen/contract/internal'
 import type { NewRun, Run, StartedRun } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import { decodeInput } from '../task/value-text.ts'
+import { decodeInput } from '../task/payload/value-text.ts'
 
 /**
  * Returns the run for a request that has tried to start `wanted`. `source` is the stored template of the run's source.

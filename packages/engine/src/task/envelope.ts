@@ -4,8 +4,8 @@ import { keepsApiKey } from '../admission/api-key-limits.ts'
 import type { InputEdit } from '../ports/broker/dead-tasks.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import { inputJson } from './input-json.ts'
-import { encodePayload } from './payloads.ts'
+import { inputJson } from './payload/input-json.ts'
+import { encodePayload } from './payload/payloads.ts'
 
 /** The fields of a task that its envelope contains. */
 type EnvelopeSource = Omit<NewTask, 'id' | 'enqueuedAt' | 'expiresAt'>

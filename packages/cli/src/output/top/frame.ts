@@ -26,7 +26,7 @@ interface FrameSize {
   readonly paint: Paint
 }
 
-/** How many rows of a section are shown at least, if it has so many. */
+/** A section shows at least this many rows, or all of its rows if it has fewer. */
 const MIN_ROWS = 2
 
 export function frameLines(shown: Shown, size: FrameSize): readonly string[] {

@@ -182,6 +182,7 @@ export function pipelineBatches(open: OpenBackend): void {
     const text = '€'.repeat(10_000)
     const handle: Handle = (context) => {
       const input = context.input as Numbered | readonly (Numbered & { readonly text: string })[]
+      // A handler of the setup handles every definition, whose outputs differ.
       if (!Array.isArray(input)) return { ...input, text } as never
       expect(input.every((each) => each.text === text)).toBe(true)
       return { n: sum(input.map(({ n }) => n)) }

@@ -7,7 +7,7 @@
 // None of these forms but the last contains a line break. A value passes from stage to stage as it is, and a script makes a batch without
 // parsing any value. No process on the way therefore needs the codec.
 import type { Envelope, StoredSuccess } from '@bullpen/contract/internal'
-import type { PayloadCodec } from '../ports/payload-codec.ts'
+import type { PayloadCodec } from '../../ports/payload-codec.ts'
 import { decodePayload, encodePayload } from './payloads.ts'
 
 /** Valid JSON never starts with these characters. */

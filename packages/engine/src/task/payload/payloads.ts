@@ -1,7 +1,7 @@
 // Converts payloads to and from their stored form. Without a codec, an input or output is stored as a value, and a step's result
 // as JSON. With a codec, each payload is stored as the string that the codec returns for the payload's JSON, and a step's result
 // also starts with a mark.
-import type { PayloadCodec } from '../ports/payload-codec.ts'
+import type { PayloadCodec } from '../../ports/payload-codec.ts'
 
 /** Encodes an input or output. Returns undefined if there is no payload, because JSON cannot represent undefined. `json` is the value's JSON. */
 export function encodePayload(
