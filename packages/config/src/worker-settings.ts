@@ -128,6 +128,11 @@ export const WORKER_SETTINGS = {
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
     help: "The maximum size of a task's output, in bytes as JSON. A larger output counts as a panic with the reason invalid_output.",
   },
+  logSummaryInterval: {
+    env: 'BULLPEN_WORKER_LOG_SUMMARY_INTERVAL',
+    ...durationOrNone('1m', '1s'),
+    help: 'How often a log line summarises the attempts of each short task, whose own lines are at level debug. With none, there are no such lines.',
+  },
   eventLoopStallWarning: {
     env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_WARNING',
     ...durationOrNone('1s', '500ms'),

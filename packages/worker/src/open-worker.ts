@@ -29,9 +29,9 @@ import {
   openResources,
   type ResourceOpeners,
 } from '@bullpen/engine/internal'
-import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256 } from '@bullpen/engine/node'
+import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256, systemClock } from '@bullpen/engine/node'
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
-import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
+import { createLog, createTelemetry, logEvents, summarizeAttempts } from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
 import type { Opening } from './lifecycle.ts'
@@ -111,9 +111,12 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const log = createLog(logAs)
   const telemetry = createTelemetry({ role: 'worker', version: VERSION })
   const logEvent = logEvents(log)
+  const every = settings.logSummaryInterval
+  const summaries = every === 'none' ? undefined : summarizeAttempts(log, systemClock, milliseconds(every))
   const sink: EventSink = (event) => {
     telemetry.sink(event)
     logEvent(event)
+    summaries?.sink(event)
     tracing?.sink(event)
   }
   const context = attemptContext()
@@ -153,6 +156,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   async function open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker> {
     // The monitor is also a thread, and like isolated handlers' threads, it may end before this process does.
     keepWrappersGeneric()
+    opening.owns(() => summaries?.close())
     const warnAfter = settings.eventLoopStallWarning
     const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
     opening.owns(monitor.close)
