@@ -46,6 +46,9 @@ ended (\`BULLPEN_WORKER_LOG_SUMMARY_INTERVAL\`), with \`verdicts\`, \`meanMs\`, 
 whatever the number of attempts, so 20 kinds of short tasks cost at most 7 MB a day per worker. At \`debug\`, the two lines of a short
 attempt take about 640 bytes together: 1,000 tasks per second write 55 GB a day.
 
+\`bullpen log-level debug --for 10m\` changes the level of running workers, including the lines of handlers that are already running. The
+level of an API process is changed with \`BULLPEN_LOG_LEVEL\` and a restart.
+
 Inputs, outputs, API keys, cookies and query strings are never logged. Handlers' error messages are logged, so keep secrets out of them.`,
     table(
       ['field', 'meaning'],

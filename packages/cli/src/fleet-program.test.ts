@@ -141,6 +141,11 @@ describe('a fleet command', () => {
       { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 100, per: '1s' } },
     ],
     [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
+    [['log-level', 'debug'], { action: 'log_level', level: 'debug' }],
+    [
+      ['log-level', 'debug', '--worker', 'worker-7', '--for', '10m'],
+      { action: 'log_level', level: 'debug', worker: P1, for: '10m' },
+    ],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
     [['limit', '--queue', 'cpu', '--max-tasks', '500'], { action: 'limit', queue: 'cpu', maxTasks: 500 }],
     [['limit', '--queue', 'cpu', '--max-tasks', 'none'], { action: 'limit', queue: 'cpu', maxTasks: 'none' }],
@@ -235,6 +240,7 @@ describe('a fleet command', () => {
       ['resize', '--queue', 'cpu', '--concurrency', 'many'],
       "--concurrency is 'many'; expected a whole number from 1 to 10000",
     ],
+    [['log-level', 'loud'], 'expected'],
     [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],

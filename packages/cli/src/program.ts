@@ -11,7 +11,7 @@ import { enqueue } from './commands/enqueue.ts'
 import { audit } from './commands/fleet/audit.ts'
 import { drain } from './commands/fleet/drain.ts'
 import { fleet } from './commands/fleet/fleet.ts'
-import { limit, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
+import { limit, logLevel, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
 import { groups } from './commands/groups/groups.ts'
 import { list } from './commands/list.ts'
 import { queues } from './commands/queues.ts'
@@ -61,6 +61,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   stop,
   resize,
   limit,
+  'log-level': logLevel,
   audit,
   doctor,
 }

@@ -1,5 +1,6 @@
 // These exports are for Bullpen's own packages and may change in any version.
 export { type AttemptSummaries, summarizeAttempts } from './log/attempt-summaries.ts'
+export { childLog } from './log/child-log.ts'
 export { logEvents } from './log/event-log.ts'
 export { createLog, type LogOptions } from './log/log.ts'
 export type { AnsweredRequest } from './metrics/http-metrics.ts'

@@ -31,10 +31,11 @@ import {
 } from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256, systemClock } from '@bullpen/engine/node'
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
-import { createLog, createTelemetry, logEvents, summarizeAttempts } from '@bullpen/telemetry/internal'
+import { childLog, createLog, createTelemetry, logEvents, summarizeAttempts } from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
 import type { Opening } from './lifecycle.ts'
+import { createLogLevel } from './log-level.ts'
 import { poolFactory } from './pools/create-pool.ts'
 import { createPoolSupervisor, type DrainRequest, type PoolSupervisor } from './pools/pool-supervisor.ts'
 import { openProbes } from './probes.ts'
@@ -160,6 +161,16 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const warnAfter = settings.eventLoopStallWarning
     const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
     opening.owns(monitor.close)
+    const logLevel = createLogLevel({
+      configured: settings.logLevel,
+      apply(level) {
+        log.level = level
+        monitor.setLogLevel(level)
+      },
+      clock: systemClock,
+      log,
+    })
+    opening.owns(logLevel.close)
     const { host, port } = settings
     const address = { host, port, portOrigin: originOf(options.config ?? {}, 'port') }
     const probes = await openProbes({ notReady, exposition: telemetry.exposition }, address, log)
@@ -215,6 +226,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       codec,
       onlineGroup,
       log,
+      logFor: (fields: object) => childLog(log, fields),
       parent,
     }
     pools = createPoolSupervisor({
@@ -234,6 +246,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       clock,
       skewMs: () => Math.round(skew.skewMs() ?? 0),
       log,
+      logLevel,
       pools,
       drain,
       about: {

@@ -51,6 +51,7 @@ describe('the recipients of a command', () => {
       { action: 'resize', queue: 'cpu', concurrency: 3 },
       ['a', 'b', 'silent'],
     ],
+    ['no target: every live worker', { action: 'log_level', level: 'debug' }, ['a', 'b', 'c']],
     ['a silent worker: none', { action: 'pause', worker: 'silent' }, []],
     ['a limit of the whole fleet: none, because Redis enforces it', { action: 'limit', queue: 'cpu' }, []],
   ])('are, for %s', (_, spec, expected) => {

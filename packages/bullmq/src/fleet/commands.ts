@@ -26,8 +26,8 @@ const COMMANDS_PER_PAGE = 20
 export type NewCommand = Omit<Command, 'at'>
 
 /**
- * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue. A
- * resize of all workers also goes to silent workers, because a returning worker could not learn its size from any queue setting.
+ * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue. A command
+ * that names neither is for every live worker. A resize of all workers also goes to silent workers, because a returning worker could not learn its size from any queue setting.
  * `now` is the time by Redis's clock.
  */
 export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
@@ -37,7 +37,7 @@ export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker
   return workers
     .filter((each) => isAlive(each, now) || (spec.action === 'resize' && worker === undefined))
     .filter((each) => worker === undefined || each.worker === worker)
-    .filter((each) => worker !== undefined || each.pools.some((pool) => pool.queue === queue))
+    .filter((each) => worker !== undefined || queue === undefined || each.pools.some((pool) => pool.queue === queue))
     .map((each) => each.worker)
 }
 

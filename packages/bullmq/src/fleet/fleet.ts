@@ -20,7 +20,7 @@ import { createSchemaGuard } from '../schema.ts'
 import { announceCommand } from '../scripts/fleet/announce-command.ts'
 import { runScript } from '../scripts/script.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
-import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
+import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from './notifications.ts'
 import {
   addSettingsReads,
   applySettings,
@@ -97,7 +97,7 @@ export function openFleet(options: FleetOptions): Fleet {
     if (queue !== undefined) await applySettings(redis, queueKeys(namespace, queue), command)
     if (rate !== undefined) await storeEnqueueRate(redis, keys, rate, command.sequence)
     const worker = spec.action === 'limit' ? undefined : spec.worker
-    const message = worker === undefined ? queueMessage(spec.queue ?? '') : workerMessage(worker)
+    const message = worker === undefined ? fleetMessage(spec.queue) : workerMessage(worker)
     const hasChanged = changesSettings(spec) ? '1' : ''
     await runScript(redis, announceCommand, keys, { id, hasChanged, channel: keys.notifications, message })
   }
@@ -142,7 +142,7 @@ export function openFleet(options: FleetOptions): Fleet {
     respond: (command, response) => call(() => storeResponse(redis, keys, command, response)),
 
     listen(worker, wake) {
-      const relevant = new Set([workerMessage(worker), ...queues.map(queueMessage)])
+      const relevant = new Set([FLEET_MESSAGE, workerMessage(worker), ...queues.map(queueMessage)])
       return notifications.listen(keys.notifications, (message) => {
         if (message === undefined || relevant.has(message)) wake()
       })
@@ -197,6 +197,11 @@ export function openFleet(options: FleetOptions): Fleet {
       redis.disconnect()
     },
   }
+}
+
+/** Returns the message for all workers of a queue, or of the namespace if the command names no queue. */
+function fleetMessage(queue: string | undefined): string {
+  return queue === undefined ? FLEET_MESSAGE : queueMessage(queue)
 }
 
 function toRecord({ id, spec, by, at, responses }: CommandRecord & { readonly spec: CommandSpec }): CommandRecord {

@@ -7,6 +7,8 @@ import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
 /** Builds a message for the notifications channel. */
 export const workerMessage = (worker: string): string => `worker ${worker}`
 export const queueMessage = (queue: string): string => `queue ${queue}`
+/** The message about a command for every worker. */
+export const FLEET_MESSAGE = 'fleet'
 export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]
 
 /** `undefined` means that messages may have been missed. */

@@ -287,6 +287,11 @@ export const OPTIONS = {
     value: 'N',
     help: "how many unfinished tasks the API key may have in the queue, or 'none'",
   },
+  for: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'how long the change lasts, such as 10m (default: until the worker exits)',
+  },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },
   api: {

@@ -9,6 +9,8 @@ describe('a fleet command', () => {
     [{ action: 'drain', queue: 'cpu', worker: 'pod-1:7:ab12cd34', mode: 'soft_timeout', timeout: '30s' }],
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 3, how: 'hard', by: 'ann', id: 'once-1' }],
     [{ action: 'resize', queue: 'cpu', concurrency: 20 }],
+    [{ action: 'log_level', level: 'debug', for: '10m' }],
+    [{ action: 'log_level', level: 'configured', worker: 'pod-1:7:ab12cd34' }],
     [{ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }],
     [{ action: 'limit', queue: 'cpu', maxTasks: 5_000 }],
     [{ action: 'limit', queue: 'cpu', maxTasks: 'none' }],
@@ -60,6 +62,7 @@ describe('a fleet command', () => {
     [{ action: 'limit', queue: 'cpu', maxBytes: 0 }, 'maxBytes', '>=1'],
     [{ action: 'limit', queue: 'cpu', maxAge: '10' }, 'maxAge', "such as '10s'"],
     [{ action: 'resize', queue: 'cpu', concurrency: 0 }, 'concurrency', '1'],
+    [{ action: 'log_level', level: 'trace' }, 'level', 'debug'],
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 0 }, 'slot', '1'],
     [{ action: 'pause', queue: 'cpu', id: 'a b' }, 'id', 'letters'],
   ])('%j is rejected with an error at %s', (body, path, message) => {
@@ -76,6 +79,9 @@ describe('a fleet command', () => {
 
   it('with an unknown action is rejected with the known ones', () => {
     const issue = commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).error?.issues[0]
-    expect(issue).toMatchObject({ path: ['action'], message: 'expected pause, resume, drain, stop, resize or limit' })
+    expect(issue).toMatchObject({
+      path: ['action'],
+      message: 'expected pause, resume, drain, stop, resize, limit or log_level',
+    })
   })
 })

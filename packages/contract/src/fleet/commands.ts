@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
+import { LOG_LEVELS } from '../definition/log.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
 import { apiKeyNameText, queueText, workerText } from './fleet-names.ts'
@@ -106,6 +107,30 @@ const resizeSchema = z
   .describe(
     'Change how many tasks a pool runs at once, until its worker exits. If no worker is given, every pool of the queue is resized.',
   )
+/** The levels that a command may set. `configured` is the level of each worker's settings. */
+export const COMMANDED_LEVELS = [...LOG_LEVELS, 'configured'] as const
+
+export type CommandedLevel = (typeof COMMANDED_LEVELS)[number]
+
+const logLevelSchema = z
+  .strictObject({
+    action: z.literal('log_level'),
+    level: z
+      .enum(COMMANDED_LEVELS)
+      .describe(
+        "The minimum level of the lines that are written. `configured` is the level of each worker's settings.",
+      ),
+    for: durationText
+      .optional()
+      .describe(
+        'After this time, the level of the settings applies again. By default, the change lasts until the worker exits.',
+      ),
+    ...target,
+    ...commandFields,
+  })
+  .describe(
+    'Change the level of the log of one worker, of all workers of a queue or, without a target, of all workers. Workers that start later are not affected.',
+  )
 const QUEUE_LIMITS = ['concurrency', 'rate', 'maxTasks', 'maxBytes', 'maxAge'] as const
 const API_KEY_LIMITS = ['enqueueRate', 'maxUnfinishedTasks'] as const
 const limitSchema = z
@@ -188,10 +213,16 @@ function checkLimits(limits: Limits, context: z.RefinementCtx): void {
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
-  .discriminatedUnion('action', [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema], {
-    error: ({ code }) =>
-      code === 'invalid_union' ? 'expected pause, resume, drain, stop, resize or limit' : 'expected a JSON object',
-  })
+  .discriminatedUnion(
+    'action',
+    [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema, logLevelSchema],
+    {
+      error: ({ code }) =>
+        code === 'invalid_union'
+          ? 'expected pause, resume, drain, stop, resize, limit or log_level'
+          : 'expected a JSON object',
+    },
+  )
   .meta({ id: 'CommandRequest' })
 
 /** A command as the caller sends it. */
@@ -224,7 +255,7 @@ const time = z.iso.datetime()
 
 const commandSpecSchema = z
   .object({
-    action: z.enum(['pause', 'resume', 'drain', 'stop', 'resize', 'limit'] satisfies CommandAction[]),
+    action: z.enum(['pause', 'resume', 'drain', 'stop', 'resize', 'limit', 'log_level'] satisfies CommandAction[]),
     queue: z.string().optional(),
     worker: z.string().optional(),
     slot: z.int().optional(),
@@ -233,6 +264,8 @@ const commandSpecSchema = z
     how: z.enum(STOP_MODES).optional(),
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
+    level: z.enum(COMMANDED_LEVELS).optional(),
+    for: z.string().optional(),
     maxTasks: z.union([z.literal('none'), z.int()]).optional(),
     maxBytes: z.union([z.string(), z.int()]).optional(),
     maxAge: z.string().optional(),

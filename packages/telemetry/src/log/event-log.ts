@@ -16,21 +16,11 @@ type Level = keyof Log
 type Fields = Readonly<Partial<Record<LogField, unknown>>>
 type EventOf<E extends TaskEvent['event']> = Extract<TaskEvent, { readonly event: E }>
 
-const LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[]
-
-/**
- * Creates an event sink that writes to `log`. The level is read only once, so that a disabled line costs one comparison. Set the
- * level before calling this function.
- */
+/** Creates an event sink that writes to `log`. The level is read for each event, because a command may change it. */
 export function logEvents(log: Log & { isLevelEnabled(level: string): boolean }): EventSink {
-  const enabled = Object.fromEntries(LEVELS.map((level) => [level, log.isLevelEnabled(level)])) as Record<
-    Level,
-    boolean
-  >
   return (event) => {
     const level = levelOf(event)
-    if (!enabled[level]) return
-    log[level](fieldsOf(event), messageOf(event))
+    if (log.isLevelEnabled(level)) log[level](fieldsOf(event), messageOf(event))
   }
 }
 

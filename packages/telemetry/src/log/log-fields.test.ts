@@ -19,7 +19,6 @@ const NOT_NAMED: Readonly<Record<string, string>> = {
   'packages/bullmq/src/plain-processor.ts ...more': 'a handler chooses the fields',
   'packages/pipeline/src/tasks/task-caller.ts ...fields': 'they are the fields of logFor in packages/engine',
   'packages/pipeline/src/tasks/task-caller.ts ...own': 'a handler chooses the fields',
-  'packages/worker/src/pools/create-pool.ts fields': 'they are the fields of logFor in packages/engine',
   'packages/sandbox/src/isolate/managed-isolate.ts fields': 'a handler chooses the fields',
   'packages/sandbox/src/isolate/managed-isolate.ts ...fields': 'the code that opens a resource chooses the fields',
   'packages/sandbox/src/isolate/managed-isolate.ts ...message.of':

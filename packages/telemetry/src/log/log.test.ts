@@ -1,5 +1,6 @@
 import type { LogLevel, TaskEvent } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
+import { childLog } from './child-log.ts'
 import { logEvents } from './event-log.ts'
 import { createLog } from './log.ts'
 import { LOG_FIELDS } from './log-fields.ts'
@@ -219,6 +220,17 @@ describe('the log', () => {
     const { log, lines } = capture('info')
     log.error({ err: thrown }, 'odd')
     expect(lines()).toHaveLength(1)
+  })
+
+  it('writes the lines of a child at the level that the log has now', () => {
+    const { log, lines } = capture('info')
+    const child = childLog(log, { task: 'receipt.send' })
+    child.debug({}, 'one')
+    log.level = 'debug'
+    child.debug({}, 'two')
+    log.level = 'silent'
+    child.error({}, 'three')
+    expect(lines()).toMatchObject([{ level: 'debug', task: 'receipt.send', msg: 'two' }])
   })
 
   it('survives an error that is its own cause', () => {

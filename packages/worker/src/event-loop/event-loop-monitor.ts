@@ -9,7 +9,7 @@ import { type Log, type LogLevel, milliseconds } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import type { AsyncContext } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
-import type { AttemptInLoop, MonitorOptions, StallOver } from './messages.ts'
+import type { AttemptInLoop, MonitorOptions, StallOver, ToMonitor } from './messages.ts'
 import { TICK_MS } from './stall-detector.ts'
 
 const SOURCE = new URL('./stall-reporter-thread.ts', import.meta.url)
@@ -21,6 +21,8 @@ const END_MS = 500
 let monitors = 0
 
 export interface EventLoopMonitor {
+  /** Sets the level of the lines that the thread writes. */
+  setLogLevel(level: LogLevel): void
   /** Ends the thread, and removes the monitor's timer and global. */
   close(): Promise<void>
 }
@@ -35,7 +37,7 @@ export interface EventLoopMonitorOptions {
   readonly logAs: { readonly level: LogLevel; readonly name: string }
 }
 
-const NO_MONITOR: EventLoopMonitor = { close: async () => {} }
+const NO_MONITOR: EventLoopMonitor = { setLogLevel() {}, close: async () => {} }
 
 /** Opens the monitor. If the event loop can't be monitored, logs one warning and returns a monitor that does nothing. */
 export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoopMonitor {
@@ -83,11 +85,13 @@ export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoo
   })
   Object.defineProperty(globalThis, Symbol.for(hook), { value: () => currentAttempt(context), configurable: true })
 
+  const send = (message: ToMonitor): void => thread.postMessage(message)
   return {
+    setLogLevel: (level) => send({ logLevel: level }),
     async close() {
       // Keep the process alive until the thread has ended, because nothing else may do so.
       thread.ref()
-      thread.postMessage('stop')
+      send('stop')
       clearInterval(timer)
       Reflect.deleteProperty(globalThis, Symbol.for(hook))
       await settlesWithin(exited, END_MS)

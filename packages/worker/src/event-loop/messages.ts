@@ -15,6 +15,9 @@ export interface MonitorOptions {
   readonly log: { readonly level: LogLevel; readonly name: string }
 }
 
+/** A message to the monitor thread. */
+export type ToMonitor = 'stop' | { readonly logLevel: LogLevel }
+
 /** The message that the monitor thread sends when a stall that it has logged is over. */
 export interface StallOver {
   readonly attempt: AttemptInLoop | undefined

@@ -8,7 +8,7 @@ import { settlesWithin } from '@bullpen/engine/node'
 import type { LogField } from '@bullpen/telemetry'
 import { createLog } from '@bullpen/telemetry/log'
 import { type StackSample, sampleMainThread } from './main-thread-inspector.ts'
-import type { MonitorOptions, StallOver } from './messages.ts'
+import type { MonitorOptions, StallOver, ToMonitor } from './messages.ts'
 import { NO_STALL, observe, type StallState, TICK_MS } from './stall-detector.ts'
 
 /** How long a line waits for a stack sample, in ms. A sample usually takes a few milliseconds, but native code delays it. */
@@ -83,10 +83,14 @@ async function reportOver(): Promise<void> {
   parentPort?.postMessage(over)
 }
 
-// The only message to this thread tells it to stop.
-parentPort?.once('message', () => {
+parentPort?.on('message', (message: ToMonitor) => {
+  if (message !== 'stop') {
+    log.level = message.logLevel
+    return
+  }
   clearInterval(timer)
   sampling?.cancel.abort()
+  parentPort?.close()
 })
 
 /** Writes a line. If the pipe stays full for 100 ms, drops the line, because this thread must not block. */

@@ -4,8 +4,9 @@
 // A drain, a pause or a limit of a whole queue is planned as `nothing`, because the command has already changed the queue's
 // settings, which queue-drains.ts and BullMQ follow.
 import { BullpenError, type DrainMode, type Log, milliseconds, type StopMode } from '@bullpen/contract'
-import type { CommandSpec } from '@bullpen/contract/internal'
+import type { CommandedLevel, CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandResponse, Pool } from '@bullpen/engine/internal'
+import type { LogLevelControl } from '../log-level.ts'
 import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 
 export type CommandPlan =
@@ -20,6 +21,7 @@ export type CommandPlan =
   | ({ readonly do: 'drain_worker' } & HowToDrain)
   | { readonly do: 'stop_slot'; readonly queue: string; readonly slot: number; readonly how: StopMode }
   | { readonly do: 'resize'; readonly queue: string; readonly concurrency: number }
+  | { readonly do: 'log_level'; readonly level: CommandedLevel; readonly forMs: number | undefined }
 
 interface HowToDrain {
   readonly mode: DrainMode
@@ -41,8 +43,8 @@ export function planCommand(spec: CommandSpec, { worker, queues, draining }: Com
     const why = `this worker has no pool for queue '${spec.queue}'; it has pools for ${queues.join(', ')}`
     return { do: 'refuse', why }
   }
-  // Commands for the whole fleet are meant for the workers that remain.
-  if (draining && isForAll) return { do: 'nothing', detail: 'the worker is draining' }
+  // Except for the log, commands for the whole fleet are meant for the workers that remain.
+  if (draining && isForAll && spec.action !== 'log_level') return { do: 'nothing', detail: 'the worker is draining' }
   const targets = spec.queue === undefined ? queues : [spec.queue]
   switch (spec.action) {
     case 'pause':
@@ -59,12 +61,15 @@ export function planCommand(spec: CommandSpec, { worker, queues, draining }: Com
       return { do: 'stop_slot', queue: spec.queue, slot: spec.slot, how: spec.how }
     case 'resize':
       return { do: 'resize', queue: spec.queue, concurrency: spec.concurrency }
+    case 'log_level':
+      return { do: 'log_level', level: spec.level, forMs: spec.for === undefined ? undefined : milliseconds(spec.for) }
   }
 }
 
 /** The worker that commands act on. */
 export interface SteeredWorker {
   readonly pools: PoolSupervisor
+  readonly logLevel: Pick<LogLevelControl, 'set'>
   /** Starts to drain the whole worker. */
   drain(request: DrainRequest): void
 }
@@ -78,7 +83,7 @@ export interface SteeredWorker {
 export function executeCommand(
   plan: CommandPlan,
   command: string,
-  { pools, drain }: SteeredWorker,
+  { pools, logLevel, drain }: SteeredWorker,
   isHeld: (queue: string) => boolean,
 ): string {
   switch (plan.do) {
@@ -111,6 +116,9 @@ export function executeCommand(
     case 'resize':
       pools.resize(plan.queue, plan.concurrency)
       return `concurrency is ${plan.concurrency}`
+    case 'log_level':
+      logLevel.set(plan.level, plan.forMs)
+      return plan.level === 'configured' ? 'the level of the settings applies' : `the log's level is ${plan.level}`
   }
 }
 

@@ -5,6 +5,7 @@ import { HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'
 import { fakeClock, memoryBroker, memoryPool } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { createLogLevel } from '../log-level.ts'
 import { createPoolSupervisor, type DrainRequest } from '../pools/pool-supervisor.ts'
 import { fakeFleet } from './fake-fleet.fixture.ts'
 import { openFleetAgent } from './fleet-agent.ts'
@@ -51,12 +52,15 @@ function newAgent() {
     log,
   })
   const drains: DrainRequest[] = []
+  const levels: string[] = []
+  const logLevel = createLogLevel({ configured: 'info', apply: (level) => levels.push(level), clock, log })
   const skew = { ms: 0 }
   const agent = openFleetAgent({
     fleet: fleet.fleet,
     clock,
     log,
     pools,
+    logLevel,
     drain(request) {
       drains.push(request)
       void pools.end(request)
@@ -79,7 +83,22 @@ function newAgent() {
     await pools.start()
     await clock.advance(0)
   }
-  return { clock, broker, pools, agent, lines, running, drains, skew, observed, stateOf, statuses, start, ...fleet }
+  return {
+    clock,
+    broker,
+    pools,
+    agent,
+    lines,
+    levels,
+    running,
+    drains,
+    skew,
+    observed,
+    stateOf,
+    statuses,
+    start,
+    ...fleet,
+  }
 }
 
 async function startedAgent() {
@@ -201,6 +220,21 @@ describe('a command', () => {
     for (let i = 0; i < 5; i++) await broker.add(two, {})
     await clock.advance(0)
     expect([pools.pool('two')?.size(), running.length]).toEqual([5, 5])
+  })
+
+  it('changes the level of the log, until another command or for the given time', async () => {
+    const { send, levels, lines, clock } = await startedAgent()
+    expect(await send(of({ action: 'log_level', level: 'debug', for: '10m' }))).toMatchObject({ outcome: 'done' })
+    await clock.advance(599_000)
+    expect(levels).toEqual(['debug'])
+    await clock.advance(1_000)
+    expect([levels, lines.at(-1)]).toMatchObject([['debug', 'info'], { message: 'change of the log level ended' }])
+    await send(of({ action: 'log_level', level: 'debug', for: '10m' }))
+    await send(of({ action: 'log_level', level: 'warn', worker: ME }))
+    await clock.advance(600_000)
+    expect(levels.slice(2)).toEqual(['debug', 'warn'])
+    await send(of({ action: 'log_level', level: 'configured', queue: 'one' }))
+    expect(levels.at(-1)).toBe('info')
   })
 
   it('drains a pool; resuming it starts a new pool of the same size', async () => {

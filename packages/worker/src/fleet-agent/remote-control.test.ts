@@ -122,6 +122,34 @@ describe('a remote command', () => {
     expect(worker.output()).toMatch(/"by":"a test".*"outcome":"done".*"msg":"command executed"/)
   })
 
+  it('changes the level of the log: of lines about short tasks, which are otherwise only summarised', async () => {
+    const { start, enqueue, send, settled } = await slowFleet()
+    const worker = await start()
+    const run = async (): Promise<TaskId> => {
+      const id = await enqueue('slow.short')
+      expect(await settled(id)).toMatchObject({ status: 'completed' })
+      return id
+    }
+    expect((await send(of({ action: 'log_level', level: 'debug', for: '1h' }))).responses).toMatchObject([
+      { worker: worker.id, outcome: 'done', detail: "the log's level is debug" },
+    ])
+    const verbose = await run()
+    await send(of({ action: 'log_level', level: 'configured', worker: worker.id }))
+    const quiet = await run()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    const about = (text: string) =>
+      worker
+        .output()
+        .split('\n')
+        .filter((line) => line.includes(text))
+        .map((line) => JSON.parse(line))
+    const messages = (id: TaskId) => about(id).map(({ level, msg }) => `${level} ${msg}`)
+    expect(messages(verbose)).toEqual(['debug attempt started', 'info begun', 'debug task completed'])
+    expect(messages(quiet)).toEqual(['info begun'])
+    expect(about('attempts of short task ended')).toMatchObject([{ task: 'slow.short', verdicts: { completed: 2 } }])
+  })
+
   it('drains one pool; resuming it starts another in its place', async () => {
     const { start, enqueue, send, settled, active } = await slowFleet()
     const worker = await start()

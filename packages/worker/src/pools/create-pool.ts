@@ -34,7 +34,9 @@ export interface PoolFactoryOptions {
   readonly quarantineProcesses: QuarantineProcessPool | undefined
   /** The only group whose tasks the pools run. If undefined, they run all tasks of their queues. */
   readonly onlineGroup: OnlineGroup | undefined
-  readonly log: Log & { child(fields: object): Log }
+  readonly log: Log
+  /** Creates the log of an attempt. */
+  readonly logFor: (fields: object) => Log
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
@@ -92,7 +94,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         maxOutputBytes: settings.maxOutputBytes,
         worker,
         resources,
-        logFor: (fields) => log.child(fields),
+        logFor: options.logFor,
       },
     })
 }

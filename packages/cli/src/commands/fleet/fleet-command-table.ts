@@ -183,6 +183,24 @@ export const FLEET_COMMANDS = {
       'bullpen limit --api-key-name shop --enqueue-rate 500/1s',
     ],
   },
+  'log-level': {
+    usage: 'LEVEL',
+    summary: 'Change which log lines the workers write',
+    description: [
+      'Set the minimum level of the log lines of all running workers, of the workers of a queue, or of one worker. Running tasks are',
+      'included. LEVEL is debug, info, warn, error or silent, or configured for the level that each worker was started with. With --for,',
+      'the configured level applies again after that time. Without it, the change lasts until the worker exits. Workers that start later',
+      'and the API processes are not affected.',
+    ],
+    arguments: { min: 1, max: 1 },
+    options: ['queue', 'worker', 'for', 'by'],
+    optionHelp: { queue: { value: 'QUEUE', help: "only this queue's running workers" } },
+    examples: [
+      'bullpen log-level debug --for 10m',
+      'bullpen log-level debug --worker worker-7d9f',
+      'bullpen log-level configured',
+    ],
+  },
   audit: {
     usage: '[ID]',
     summary: 'Show the commands that were sent to the fleet',

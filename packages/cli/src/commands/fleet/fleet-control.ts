@@ -1,8 +1,16 @@
-// bullpen pause, resume, stop, resize and limit: each sends one command and prints the workers' responses.
+// bullpen pause, resume, stop, resize, limit and log-level: each sends one command and prints the workers' responses.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
-import { MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
-import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../../arguments/option-values.ts'
+import { COMMANDED_LEVELS, MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
+import {
+  parseBytes,
+  parseChoice,
+  parseCount,
+  parseDuration,
+  parseLimit,
+  parseRate,
+  requireValue,
+} from '../../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
@@ -39,6 +47,17 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
   const target = await resolveWorker(client, { ...parseTarget(values), queue })
   const command = await sendCommand(context, client, { action: 'resize', ...target, concurrency })
   // Unlike a pause or a limit, a resize is not stored for workers that start later.
+  return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
+}
+
+export async function logLevel(context: CommandContext): Promise<ExitCode> {
+  const { values, positionals } = context
+  const level = parseChoice('LEVEL', positionals[0] ?? '', COMMANDED_LEVELS)
+  const time = parseDuration('--for', values.for)
+  const client = context.connect()
+  const target = values.queue || values.worker ? await resolveWorker(client, parseTarget(values)) : {}
+  const order = { action: 'log_level', level, ...target, ...(time === undefined ? {} : { for: time }) } as const
+  const command = await sendCommand(context, client, order)
   return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
 }
 

@@ -11,7 +11,9 @@ test.each<[CommandView['spec'], string]>([
   [{ action: 'limit', queue: 'cpu', maxTasks: 500 }, 'length of cpu limited to 500 tasks'],
   [{ action: 'resize', queue: 'cpu', concurrency: 1 }, 'resized cpu to 1 slot'],
   [{ action: 'resize', queue: 'cpu', concurrency: 2 }, 'resized cpu to 2 slots'],
-])('the outcome of %j counts in the singular or the plural', (spec, text) => {
+  [{ action: 'log_level', level: 'debug', for: '10m' }, 'log level of all workers set to debug for 10m'],
+  [{ action: 'log_level', level: 'configured', queue: 'cpu' }, 'log level of cpu set to configured'],
+])('the outcome of %j is one short sentence, with the right plurals', (spec, text) => {
   expect(commandLines(commandView(spec), layout)).toEqual([`${text}  command c1`])
 })
 

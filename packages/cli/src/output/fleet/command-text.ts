@@ -17,7 +17,7 @@ type Spec = CommandView['spec']
 
 /** Returns the command in the imperative, such as `drain cpu, soft_timeout 30s`. */
 export function requestText(spec: Spec): string {
-  const { action, mode, timeout, how, concurrency } = spec
+  const { action, mode, timeout, how, concurrency, level } = spec
   const details: Readonly<Record<Spec['action'], string>> = {
     pause: '',
     resume: '',
@@ -27,8 +27,9 @@ export function requestText(spec: Spec): string {
     limit: limits(spec)
       .map(({ kind, value }) => `${kind} ${value}`)
       .join(', '),
+    log_level: [level, spec.for && `for ${spec.for}`].filter(Boolean).join(' '),
   }
-  return plain([`${action} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
+  return plain([`${action.replace('_', '-')} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
 }
 
 /**
@@ -44,6 +45,8 @@ function doneText(spec: Spec): string {
     stop: () => (spec.how === 'hard' ? `stopped ${target}` : `stopping ${target} after its task`),
     resize: () => `resized ${target} to ${typeof spec.concurrency === 'number' ? count(spec.concurrency, 'slot') : ''}`,
     limit: () => limits(spec).map(limitText).join('; '),
+    log_level: () =>
+      `log level of ${target} set to ${[spec.level, spec.for && `for ${spec.for}`].filter(Boolean).join(' ')}`,
   }
   return plain(texts[spec.action]())
 
@@ -95,13 +98,13 @@ function rateText(rate: NonNullable<Spec['rate']>): string {
   return rate === 'none' ? rate : `${rate.max}/${rate.per}`
 }
 
-/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `WORKER/cpu/3`, `API key shop` or `API key shop in cpu`. */
+/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop` or `API key shop in cpu`. */
 export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName'>): string {
   const { queue, worker, slot, apiKeyName } = spec
   if (apiKeyName !== undefined) return `API key ${apiKeyName}${queue === undefined ? '' : ` in ${queue}`}`
   if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
-  return queue ?? worker ?? ''
+  return queue ?? worker ?? 'all workers'
 }
 
 /** Returns a line for the command with its outcome, and a line for each worker's response. */
