@@ -36,7 +36,8 @@ const DECLINED = 12
 const input = z.object({ n: z.int() })
 const once = { retry: { maxAttempts: 1 } } as const
 const small = defineQueue({ name: 'small', limits: { maxTasks: 2 } })
-const send = defineTask({ name: 'mail.send', queue: 'mail', input, kind: 'short' })
+const slo = { startWithin: '1h', objective: 0.9 } as const
+const send = defineTask({ name: 'mail.send', queue: 'mail', input, kind: 'short', slo })
 const retried = defineTask({
   ...{ name: 'mail.retried', queue: 'mail', input },
   retry: { maxAttempts: 2, backoff: { initialDelay: '1ms' } },
@@ -143,6 +144,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'bullpen_tasks_enqueued_total{queue="small"}': 2,
     'bullpen_enqueue_duration_seconds_count{queue="mail"}': SENT + RETRIED + DECLINED + 1,
     'bullpen_tasks_refused_total{queue="small", limit="maxTasks", action="rejected"}': 1,
+    'bullpen_slo_tasks_total{task="mail.send"}': SENT,
+    'bullpen_slo_late_tasks_total{task="mail.send"}': 0,
     'bullpen_attempts_started_total{queue="mail"}': SENT + 2 * RETRIED + DECLINED + 1,
     'bullpen_attempts_ended_total{queue="mail", verdict="completed"}': SENT + RETRIED,
     'bullpen_attempts_ended_total{queue="mail", verdict="retrying"}': RETRIED,
@@ -164,6 +167,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
+    'max(bullpen_slo_start_within_seconds)': 3_600,
+    'min(bullpen_slo_objective_ratio)': 0.9,
     'sum(bullpen_pool_slots{queue!="closed"})': 8,
     'sum(bullpen_leader)': 1,
     'sum(bullpen_unaccounted_tasks)': 0,

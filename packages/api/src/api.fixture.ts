@@ -30,7 +30,7 @@ const square = defineTask({
 
 const welcome = defineTask({
   name: 'email.welcome',
-  queue: defineQueue({ name: 'mail', onShutdown: 'cancel', limits: { maxTasks: 500 } }),
+  queue: defineQueue({ name: 'mail', onShutdown: 'cancel', limits: { maxTasks: 500 }, slo: { startWithin: '30s' } }),
   input: z.object({
     to: z.email().transform((address) => address.toUpperCase()),
     lines: z.array(z.object({ text: z.string() })).default([]),

@@ -31,6 +31,7 @@ export {
   type RetryOptions,
   type RetryPolicy,
 } from './definition/retry/retry-policy.ts'
+export type { Slo, SloOptions } from './definition/slo.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
 

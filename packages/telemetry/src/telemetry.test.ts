@@ -21,6 +21,8 @@ const ended = {
 const { delayMs: _, ...committed } = ended
 const REFUSED: TaskEvent = { ...committed, event: 'attempt.commit_refused', refusal: 'lock_taken' }
 
+const RECEIPT = { name: 'receipt.send', queue: 'mail' } as const
+
 const stall = {
   task: 'receipt.send',
   id: 'mail-1',
@@ -205,6 +207,44 @@ describe('telemetry', () => {
     expect(lines).toContain('bullpen_attempts_started_total{queue="mail",task="other"} 1500')
   })
 
+  it('publishes the objectives of definitions, and counts from the start which of their tasks are late', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    const slo = { startWithinMs: 30_000, objective: 0.99 }
+    telemetry.watchObjectives([
+      { ...RECEIPT, slo },
+      { ...RECEIPT, name: 'receipt.print', slo: undefined },
+    ])
+    const published = async () => (await textOf(telemetry)).split('\n').filter((line) => /^bullpen_slo\w+\{/.test(line))
+    const of = 'queue="mail",task="receipt.send"'
+    const objective = [`bullpen_slo_start_within_seconds{${of}} 30`, `bullpen_slo_objective_ratio{${of}} 0.99`]
+    expect(await published()).toEqual([
+      ...objective,
+      `bullpen_slo_tasks_total{${of}} 0`,
+      `bullpen_slo_late_tasks_total{${of}} 0`,
+    ])
+    // Two start in time, one starts late, and two expire. The retries and requeues of started tasks do not count.
+    for (const waitedMs of [3, 30_000, 30_001, undefined, undefined]) {
+      telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })
+    }
+    telemetry.sink({ ...about, event: 'task.expired' })
+    telemetry.sink({ ...ended, state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', verdict: 'expired' })
+    telemetry.sink({ ...attempt, task: 'receipt.print', event: 'attempt.started', waitedMs: 60_000 })
+    expect(await published()).toEqual([
+      ...objective,
+      `bullpen_slo_tasks_total{${of}} 5`,
+      `bullpen_slo_late_tasks_total{${of}} 3`,
+    ])
+  })
+
+  it('counts the tasks of a definition with an objective, however many names foreign producers have invented', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.watchObjectives([{ ...RECEIPT, slo: { startWithinMs: 30_000, objective: 0.99 } }])
+    const started = { ...attempt, event: 'attempt.started', waitedMs: 1 } as const
+    for (let name = 0; name < 1_000; name++) telemetry.sink({ ...started, task: `made.up-${name}` })
+    telemetry.sink(started)
+    expect(await textOf(telemetry)).toContain('bullpen_slo_tasks_total{queue="mail",task="receipt.send"} 1')
+  })
+
   it('reads a watched pool at each scrape', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     let busy = 1
@@ -268,6 +308,7 @@ describe('telemetry', () => {
 
 function usedTelemetry(): Telemetry {
   const telemetry = createTelemetry({ role: 'worker', version: '1.2.3' })
+  telemetry.watchObjectives([{ ...RECEIPT, slo: { startWithinMs: 30_000, objective: 0.99 } }])
   for (const event of EVENTS) telemetry.sink(event)
   telemetry.watchPool({
     queue: 'mail',

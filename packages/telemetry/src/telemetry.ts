@@ -1,5 +1,5 @@
 // Collects the metrics of a process: counts events, reads gauges at each scrape, and renders both for Prometheus.
-import type { PoolState, SlotState } from '@bullpen/contract'
+import type { PoolState, SlotState, TaskDefinition } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -10,6 +10,7 @@ import { counter, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { type QueueGauges, queueGauges } from './metrics/queue-gauges.ts'
 import { type ChangedRun, runMetrics } from './metrics/run-metrics.ts'
+import { sloMetrics } from './metrics/slo-metrics.ts'
 
 /** A pool whose state is read at each scrape. */
 export interface WatchedPool {
@@ -25,6 +26,8 @@ export interface WatchedPool {
 export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTimed'> {
   /** Counts and times events. A call takes less than a microsecond and never throws. */
   readonly sink: EventSink
+  /** Publishes the objectives of these definitions, and counts which of their tasks start in time. Call it once, before any event. */
+  watchObjectives(definitions: readonly Pick<TaskDefinition, 'name' | 'queue' | 'slo'>[]): void
   /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
   /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
@@ -77,6 +80,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const pools = poolGauges(registry)
   const tasks = taskMetrics()
+  const slos = sloMetrics(registry)
   const http = httpMetrics()
   const runs = runMetrics()
   const queues = queueGauges(registry)
@@ -107,7 +111,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    const counted = [tasks, enqueues, runs, http].map((each) => each.exposition())
+    const counted = [tasks, slos, enqueues, runs, http].map((each) => each.exposition())
     const texts = [await registry.metrics(), ...counted]
     return { contentType: registry.contentType, text: texts.join('\n') }
   }
@@ -115,6 +119,11 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   return {
     sink: tasks.sink,
+    watchObjectives(definitions) {
+      for (const { queue, name, slo } of definitions) {
+        if (slo !== undefined) tasks.watchSlo(queue, name, slos.declare(queue, name, slo))
+      }
+    },
     watchPool: pools.watch,
     onScrape(read) {
       reads.push(read)

@@ -8,7 +8,7 @@ const id = (n: number) => createTaskId('cpu', NOW + n, new Uint8Array(10))
 const at = (ms: number): string => new Date(ms).toISOString()
 
 describe('the queues', () => {
-  test('have their tasks by status, the oldest waiting task, their limits and their slots', async () => {
+  test('have their tasks by status, the oldest waiting task, their limits, objectives and slots', async () => {
     const { get, broker, fleet } = await testApi()
     broker.put({ id: id(1), enqueuedAt: NOW - 9_000 })
     broker.put({ id: id(2), enqueuedAt: NOW - 5_000 })
@@ -31,8 +31,12 @@ describe('the queues', () => {
         tasks: { waiting: 2, active: 0, scheduled: 0, retrying: 0, completed: 0, dead: 1, cancelled: 0, expired: 0 },
         oldestWaiting: { id: id(1), task: 'math.square', enqueuedAt: at(NOW - 9_000) },
       },
-      { queue: 'mail', maxTasks: 500, tasks: { waiting: 0 } },
+      {
+        ...{ queue: 'mail', maxTasks: 500, tasks: { waiting: 0 } },
+        slos: [{ task: 'email.welcome', startWithinMs: 30_000, objective: 0.99 }],
+      },
     ])
+    expect(page.queues[0]).not.toHaveProperty('slos')
     expect(page.queues[1]).not.toHaveProperty('oldestWaiting')
   })
 

@@ -1,6 +1,6 @@
 // GET /v1/queues returns each queue's tasks by status, most frequent kinds of error, oldest waiting task, rates, limits and slots.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { QueuePage, QueueStats } from '@bullpen/contract'
+import type { Catalogue, QueuePage, QueueStats } from '@bullpen/contract'
 import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
 import { isAlive, type WorkerStatus } from '@bullpen/engine/internal'
@@ -20,6 +20,13 @@ const KINDS_SHOWN = 5
 
 function outboxView({ entries, oldestAt }: QueueTotals['outbox']): Pick<QueueStats, 'outbox'> {
   return oldestAt === undefined ? {} : { outbox: { entries, oldestAt: timeText(oldestAt) } }
+}
+
+function slosView({ definitions }: Pick<Catalogue, 'definitions'>, queue: string): Pick<QueueStats, 'slos'> {
+  const slos = definitions.flatMap(({ name, slo, ...definition }) =>
+    definition.queue === queue && slo !== undefined ? [{ task: name, ...slo }] : [],
+  )
+  return slos.length === 0 ? {} : { slos }
 }
 
 export function listQueues({ catalogue, broker, fleet }: ApiContext) {
@@ -56,6 +63,7 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
       ...(maxAgeMs !== undefined && { maxAgeMs }),
       // A limit that a command has set replaces the definition's.
       ...queueView(queue, settings, live),
+      ...slosView(catalogue, queue),
       tasks,
       deadByFingerprint: kinds.map(fingerprintView),
       bytes: totals.bytes,

@@ -32,6 +32,7 @@ const QUEUE_SETTINGS = [
   'limits',
   'whenFull',
   'events',
+  'slo',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /** What {@link defineCatalogue} accepts: task definitions, schedules, and pipelines that run across the fleet. */

@@ -7,6 +7,7 @@ import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/
 import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
+import { parseSlo, type Slo, type SloOptions } from './slo.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const
@@ -48,6 +49,12 @@ export interface QueueOptions {
    * the last 10,000 events are kept for an hour, and each definition decides whether its tasks have events.
    */
   readonly events?: EventOptions | false
+  /**
+   * How soon the queue's tasks should start, for example `{ startWithin: '30s', objective: 0.99 }`: 99% of them within 30 s after they are
+   * ready. Metrics count how many do, and alerts report if too few do. It applies to every task whose definition has no `slo`. By
+   * default, a queue has no objective.
+   */
+  readonly slo?: SloOptions
 }
 
 export interface QueueDefinition {
@@ -61,6 +68,8 @@ export interface QueueDefinition {
   readonly whenFull: WhenFull
   /** False if none of the queue's tasks has events. */
   readonly events: KeptEvents | false
+  /** Undefined if only the queue's task definitions may have objectives. */
+  readonly slo: Slo | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -74,6 +83,7 @@ const SETTINGS: readonly string[] = [
   'limits',
   'whenFull',
   'events',
+  'slo',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -113,7 +123,9 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   const limits = options.limits === undefined ? undefined : queueLimits(options.limits, fail)
   const whenFull = checkedWhenFull(options.whenFull ?? 'reject', fail)
   const events = options.events === undefined ? DEFAULT_KEPT_EVENTS : keptEvents(options.events, fail)
-  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events })
+  const slo = options.slo === undefined ? undefined : parseSlo(options.slo, `queue ${name}`, fail)
+  const settings = { onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events, slo }
+  const definition = Object.freeze({ name, ...settings })
   definitions.add(definition)
   return definition
 }
@@ -128,6 +140,7 @@ export function defaultQueue(name: string): QueueDefinition {
     limits: undefined,
     whenFull: 'reject',
     events: DEFAULT_KEPT_EVENTS,
+    slo: undefined,
   }
 }
 

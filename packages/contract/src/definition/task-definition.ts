@@ -11,6 +11,7 @@ import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry/retry-policy.ts'
+import { parseSlo, type Slo, type SloOptions } from './slo.ts'
 import { contradictionIn } from './timeouts.ts'
 
 /** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */
@@ -53,6 +54,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * Redis a few microseconds.
    */
   readonly events?: boolean
+  /**
+   * How soon the tasks should start, for example `{ startWithin: '30s', objective: 0.99 }`: 99% of them within 30 s after they are ready.
+   * Metrics count how many do, and alerts report if too few do. Defaults to the queue's `slo`.
+   */
+  readonly slo?: SloOptions
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -143,6 +149,8 @@ export interface TaskDefinition<
   readonly events: boolean
   /** The follow-ups of every task. Undefined if there are none. */
   readonly followUps: FollowUpRules | undefined
+  /** How soon the tasks should start. Undefined if neither the definition nor its queue has an objective. */
+  readonly slo: Slo | undefined
   readonly isolation: Isolation
   readonly onInterrupt: OnInterrupt
   readonly memoryLimitBytes: number | undefined
@@ -184,6 +192,7 @@ const SETTINGS: readonly string[] = [
   'priority',
   'classify',
   'events',
+  'slo',
   ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
@@ -258,6 +267,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const contradiction = contradictionIn(limits)
   if (contradiction !== undefined) fail(contradiction)
+  const slo = options.slo === undefined ? queue.slo : parseSlo(options.slo, name, fail)
   const retry = retryPolicy(options.retry ?? {}, name)
   refuseUnboundTotal(retry, limits.totalMs, kind, fail)
   const memoryLimitBytes =
@@ -284,6 +294,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     classify: options.classify,
     events,
     followUps: followUpRules(options, fail),
+    slo,
     isolation,
     onInterrupt,
     memoryLimitBytes,

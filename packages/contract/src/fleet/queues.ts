@@ -20,6 +20,16 @@ export const queueStatsSchema = queueViewSchema
       .describe(
         'How long the task that starts next may have been waiting, in ms. If it has waited longer, new tasks are refused.',
       ),
+    slos: z
+      .array(
+        z.object({
+          task: z.string(),
+          startWithinMs: z.int().describe('How soon a task should start after it is ready, in ms.'),
+          objective: z.number().describe('The share of the tasks that should start in time, such as 0.99.'),
+        }),
+      )
+      .optional()
+      .describe("The service-level objectives of the queue's task definitions. Absent if there are none."),
     tasks: z.record(z.enum(TASK_STATUSES), z.int()).describe('How many tasks the queue has in each status.'),
     deadByFingerprint: z
       .array(fingerprintCountSchema)

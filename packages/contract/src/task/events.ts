@@ -76,7 +76,10 @@ export type TaskEvent =
   /** A worker has fetched the task and is about to call its handler. */
   | (AttemptFields & {
       readonly event: 'attempt.started'
-      /** The time between the task becoming ready and the attempt starting. Known only for the first attempt. */
+      /**
+       * The time between the task becoming ready and the attempt starting. Known only for the first attempt, and not if the task expired
+       * or was cancelled before its handler was called.
+       */
       readonly waitedMs: number | undefined
     })
   /**

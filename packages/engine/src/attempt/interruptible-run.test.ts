@@ -23,7 +23,7 @@ describe('a queue timeout', () => {
     })
     expect(calls).toEqual([])
     expect(events).toMatchObject([
-      { event: 'attempt.started', waitedMs: 200 },
+      { event: 'attempt.started', waitedMs: undefined },
       { event: 'attempt.ended', durationMs: 0 },
     ])
   })

@@ -190,10 +190,10 @@ function endBeforeStart(
   } as const
   const policy = decoded?.retry ?? definition?.retry ?? DEFAULT_RETRY
   const verdict = decide(context, outcome, policy, now, host.random)
-  emitStarted(task, kind, decoded?.correlationId, now, host)
-  // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt.
+  // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt, and nothing has waited for a start.
   const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled' || details.reason === 'poison'
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
+  emitStarted(hasNoAttempt ? { ...task, readyAt: undefined } : task, kind, decoded?.correlationId, now, host)
   return {
     event: endEvent(task, kind, decoded?.correlationId, details, verdict, 0, host),
     record: toRecord(ended, details, verdict, at, at, host),

@@ -11,6 +11,8 @@ interface Case {
 }
 
 export interface AlertCases {
+  /** How often the rule is evaluated. Defaults to every minute, which takes long for windows of hours. */
+  readonly evaluatedEvery?: `${number}m`
   readonly fires: Case & {
     /** The labels of the alert, except its severity. */
     readonly labels: Readonly<Record<string, string>>
@@ -39,6 +41,14 @@ const enqueueSeconds = (from: string, to: string): Series => ({
 const STARTED = 'bullpen_attempts_started_total{queue="mail", task="receipt.send"}'
 const FAILED = 'bullpen_attempt_failures_total{queue="mail", task="receipt.send", reason="declared"}'
 const ENDED = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_SUCCESS"}'
+const OF_RECEIPTS = 'queue="mail", task="receipt.send"'
+const RECEIPTS = { ...MAIL, task: 'receipt.send' }
+/** A task with an SLO: this share should start in time, and these numbers of tasks have started and started late. */
+const slo = (objective: string, started: string, late: string): Series => ({
+  [`bullpen_slo_objective_ratio{${OF_RECEIPTS}}`]: objective,
+  [`bullpen_slo_tasks_total{${OF_RECEIPTS}}`]: started,
+  [`bullpen_slo_late_tasks_total{${OF_RECEIPTS}}`]: late,
+})
 const BUILD = 'bullpen_build_info{job="bullpen", instance="w1", role="worker"}'
 const UP = 'up{job="bullpen", instance="w1"}'
 
@@ -166,6 +176,31 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       'every schedule is well': {
         series: { 'bullpen_troubled_schedules{queue="mail", trouble="missed"}': '0x20' },
         at: '6m',
+      },
+    },
+  },
+  BullpenSloBurnsFast: {
+    evaluatedEvery: '5m',
+    // 14.4 times the 20% that may be late are more than all tasks.
+    fires: { series: slo('0.8x90', '0+100x90', '0+95x90'), at: '80m', labels: RECEIPTS, figure: '95% late' },
+    quiet: {
+      'a tenth is late': { series: slo('0.99x90', '0+100x90', '0+10x90'), at: '80m' },
+      'tasks start in time again': { series: slo('0.99x90', '0+100x90', '0+100x60 6000x30'), at: '80m' },
+      'tasks have been late for a few minutes': { series: slo('0.99x90', '0+100x90', '0x70 0+100x20'), at: '75m' },
+      'nine tasks of a rare kind are late': { series: slo('0.99x90', '0x70 1+1x8 9x9', '0x70 1+1x8 9x9'), at: '80m' },
+    },
+  },
+  BullpenSloBurnsSlowly: {
+    evaluatedEvery: '10m',
+    // More than 6 times the 1% that may be late.
+    fires: { series: slo('0.99x400', '0+100x400', '0+7x400'), at: '380m', labels: RECEIPTS, figure: '7% late' },
+    quiet: {
+      'one in twenty is late': { series: slo('0.99x400', '0+100x400', '0+5x400'), at: '380m' },
+      'tasks start in time again': { series: slo('0.99x400', '0+100x400', '0+7x340 2380x60'), at: '380m' },
+      'the objective is lower': { series: slo('0.98x400', '0+100x400', '0+7x400'), at: '380m' },
+      'four tasks of a rare kind are late': {
+        series: slo('0.99x400', '0x370 1+1x3 4x9', '0x370 1+1x3 4x9'),
+        at: '380m',
       },
     },
   },

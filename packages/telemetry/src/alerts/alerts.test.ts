@@ -31,8 +31,12 @@ describe('the alerts', () => {
     // Each alert has a file of its own, because promtool evaluates all rules of a file for each of its tests.
     const files = ALERTS.map((rule) => {
       const rule_files = [file('rules.yaml', rulesFile([rule]))]
-      const tests = promtoolTests(rule, ALERT_CASES[rule.name])
-      return file('tests.yaml', JSON.stringify({ rule_files, evaluation_interval: '1m', tests }))
+      const cases = ALERT_CASES[rule.name]
+      const tests = promtoolTests(rule, cases)
+      return file(
+        'tests.yaml',
+        JSON.stringify({ rule_files, evaluation_interval: cases?.evaluatedEvery ?? '1m', tests }),
+      )
     })
     const { code, output } = await promtool(['test', 'rules', ...files])
     expect(code, output).toBe(0)

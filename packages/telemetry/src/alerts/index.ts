@@ -3,6 +3,7 @@ import type { AlertRule } from './alert-rule.ts'
 import { FLEET_ALERTS } from './rules/fleet-alerts.ts'
 import { QUEUE_ALERTS } from './rules/queue-alerts.ts'
 import { REDIS_ALERTS } from './rules/redis-alerts.ts'
+import { SLO_ALERTS } from './rules/slo-alerts.ts'
 import { TASK_ALERTS } from './rules/task-alerts.ts'
 import { WORKER_ALERTS } from './rules/worker-alerts.ts'
 
@@ -10,6 +11,7 @@ export type { AlertRule, Severity } from './alert-rule.ts'
 
 export const ALERTS: readonly AlertRule[] = [
   ...QUEUE_ALERTS,
+  ...SLO_ALERTS,
   ...TASK_ALERTS,
   ...WORKER_ALERTS,
   ...REDIS_ALERTS,

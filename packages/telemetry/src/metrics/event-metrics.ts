@@ -5,6 +5,7 @@ import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
 import { fastCounter, fastHistogram } from './instruments.ts'
 import { remembered } from './remembered.ts'
+import type { SloSeries } from './slo-metrics.ts'
 
 /** Task names beyond this number share one series, so that a queue with foreign producers cannot flood Prometheus. */
 const MOST_TASK_NAMES = 500
@@ -27,6 +28,8 @@ interface TaskSeries {
   readonly expired: Count
   readonly cancelled: Count
   readonly dead: Count
+  /** Undefined if the task has no objective. */
+  slo: SloSeries | undefined
   /** The most frequent series of {@link ended}. It has its own field so that it does not need a look-up. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
@@ -59,6 +62,8 @@ const REFUSED = { rejected: 'rejectedBy', dropped: 'droppedBy' } as const
 
 export interface TaskMetrics {
   readonly sink: EventSink
+  /** Counts a task's first starts and expirations in these series, too. */
+  watchSlo(queue: string, task: string, slo: SloSeries): void
   /** Returns the metrics in Prometheus's text format. */
   exposition(): string
 }
@@ -93,7 +98,9 @@ export function taskMetrics(): TaskMetrics {
       case 'attempt.started': {
         const task = seriesOf(event.queue, event.task)
         task.started.count++
-        if (event.waitedMs !== undefined) task.wait.observe(event.waitedMs / 1_000)
+        if (event.waitedMs === undefined) return
+        task.wait.observe(event.waitedMs / 1_000)
+        task.slo?.started(event.waitedMs)
         return
       }
       case 'attempt.ended': {
@@ -101,7 +108,10 @@ export function taskMetrics(): TaskMetrics {
         if (event.verdict === 'completed') task.completed.count++
         else task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
-        if (event.verdict === 'expired') task.expired.count++
+        if (event.verdict === 'expired') {
+          task.expired.count++
+          task.slo?.expired()
+        }
         if (event.verdict === 'cancelled') task.cancelled.count++
         if (event.verdict === 'dead') {
           task.dead.count++
@@ -122,9 +132,12 @@ export function taskMetrics(): TaskMetrics {
       case 'task.cancelled':
         seriesOf(event.queue, event.task).cancelled.count++
         return
-      case 'task.expired':
-        seriesOf(event.queue, event.task).expired.count++
+      case 'task.expired': {
+        const task = seriesOf(event.queue, event.task)
+        task.expired.count++
+        task.slo?.expired()
         return
+      }
       case 'task.dead':
         seriesOf(event.queue, event.task).dead.count++
         deadWith(event.queue)(event.reason).count++
@@ -150,7 +163,10 @@ export function taskMetrics(): TaskMetrics {
     `${Object.values(metrics)
       .map((metric) => metric.exposition())
       .join('\n\n')}\n`
-  return { sink, exposition }
+  const watchSlo = (queue: string, task: string, slo: SloSeries): void => {
+    seriesOf(queue, task).slo = slo
+  }
+  return { sink, watchSlo, exposition }
 }
 
 function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, task: string) => TaskSeries {
@@ -167,6 +183,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
       expired: metrics.expired.series(labels),
       cancelled: metrics.cancelled.series(labels),
       dead: metrics.dead.series(labels),
+      slo: undefined,
       completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
       ended: remembered((state) => remembered((verdict) => metrics.ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => metrics.failed.series({ ...labels, reason })),

@@ -15,7 +15,7 @@ export interface Count {
 export class FastCounter<L extends Labels = Labels> {
   readonly #name: string
   readonly #help: string
-  readonly #series: { readonly labels: L; readonly tally: Count }[] = []
+  readonly #series: { readonly labels: L; readonly tally: Count; readonly isShownAtZero: boolean }[] = []
 
   constructor({ name, help }: { readonly name: string; readonly help: string }) {
     this.#name = name
@@ -24,15 +24,24 @@ export class FastCounter<L extends Labels = Labels> {
 
   /** Call it once for each combination of labels. */
   series(labels: L): Count {
+    return this.#add(labels, false)
+  }
+
+  /** Like {@link series}, for the few series that are published before they have counted anything. */
+  seriesFromZero(labels: L): Count {
+    return this.#add(labels, true)
+  }
+
+  #add(labels: L, isShownAtZero: boolean): Count {
     const tally = { count: 0 }
-    this.#series.push({ labels, tally })
+    this.#series.push({ labels, tally, isShownAtZero })
     return tally
   }
 
-  /** Returns the counter in Prometheus's text format, omitting series that have not counted anything yet. */
+  /** Returns the counter in Prometheus's text format, omitting other series that have not counted anything yet. */
   exposition(): string {
-    const counted = this.#series.filter(({ tally }) => tally.count > 0)
-    const lines = counted.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
+    const shown = this.#series.filter(({ tally, isShownAtZero }) => isShownAtZero || tally.count > 0)
+    const lines = shown.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
     return [header(this.#name, this.#help, 'counter'), ...lines].join('\n')
   }
 }

@@ -21,6 +21,7 @@ export interface MetricRow {
     | 'entries'
     | 'duties'
     | 'bytes'
+    | 'ratio'
     | 'flag'
   readonly labels: readonly string[]
   readonly help: string
@@ -101,6 +102,30 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Time from the moment a task was ready to its first attempt.',
     buckets: WAIT_SECONDS,
+  },
+  bullpen_slo_tasks_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task'],
+    help: 'Tasks with a service-level objective that started for the first time in this process, or whose expiration it has noticed before they started.',
+  },
+  bullpen_slo_late_tasks_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task'],
+    help: 'Tasks of bullpen_slo_tasks_total that started later than startWithin after they were ready, or that expired. Waiting tasks are not counted until then.',
+  },
+  bullpen_slo_start_within_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue', 'task'],
+    help: 'The startWithin of the task, from its definition or that of its queue. Every process reports the objectives of its catalogue, so take the maximum or the minimum rather than the sum.',
+  },
+  bullpen_slo_objective_ratio: {
+    type: 'gauge',
+    unit: 'ratio',
+    labels: ['queue', 'task'],
+    help: 'The share of the tasks that should start within startWithin. Every process reports the objectives of its catalogue, so take the maximum or the minimum rather than the sum.',
   },
   bullpen_attempt_failures_total: {
     type: 'counter',

@@ -65,6 +65,21 @@ export const attemptSection: Section = {
       queries: [query(quantileOf(0.99, 'bullpen_task_wait_seconds_bucket'), '{{task}}')],
     },
     {
+      title: 'Tasks that started within their SLO',
+      description:
+        'Of the tasks that started or expired within the last hour, the share that started within the startWithin of their definition or queue, and the share that should. If the first share stays below the second one, the objective is missed.',
+      runbook: 'tasks-start-late.md',
+      unit: 'percentunit',
+      max: 1,
+      queries: [
+        query(
+          `1 - sum by (queue, task) (rate(bullpen_slo_late_tasks_total{${OF_TASK}}[1h])) / sum by (queue, task) (rate(bullpen_slo_tasks_total{${OF_TASK}}[1h]))`,
+          '{{task}}',
+        ),
+        query(`max by (queue, task) (bullpen_slo_objective_ratio{${OF_TASK}})`, '{{task}} objective'),
+      ],
+    },
+    {
       title: 'Dead tasks by code',
       description:
         'Tasks that become dead per second, by the error code of their last attempt. "poison" is a task that has killed its process too often.',
