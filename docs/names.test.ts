@@ -34,6 +34,7 @@ const FOREIGN_NAMES = {
   aof_delayed_fsync: "a field of Redis's INFO",
   stop_grace_period: 'a setting of Docker Compose',
   grafana_dashboard: 'a label of a config map',
+  log_level: 'an action of a fleet command',
   rule_files: 'a setting of Prometheus',
   node_modules: 'a directory',
   worker_threads: 'a module of Node',
@@ -65,7 +66,7 @@ const flagsIn = (text: string): readonly string[] => text.match(/(?<=\s)--[a-z][
 
 /** Returns what is wrong with the first command of Bullpen's CLI in a line, or undefined if the line has none or it is valid. */
 function mistakeIn(line: string): string | undefined {
-  const [, name = '', rest = ''] = /(?:^|[|(&$] *|\bnpx (?:--no -- )?)bullpen ([a-z]+)\b([^|]*)/.exec(line) ?? []
+  const [, name = '', rest = ''] = /(?:^|[|(&$] *|\bnpx (?:--no -- )?)bullpen ([a-z][a-z-]*)\b([^|]*)/.exec(line) ?? []
   if (name === '' || name === 'help') return undefined
   if (!(COMMAND_NAMES as readonly string[]).includes(name)) return `no command: ${line}`
   const known = flagsIn(commandHelp(name as CommandName) + generalHelp().split('examples:')[0])
