@@ -198,11 +198,23 @@ describe('the log', () => {
     { headers: { authorization: 'Bearer secret', cookie: 'key=secret' } },
     { req: { headers: { Authorization: 'Bearer secret' } } },
     { config: { options: { headers: { 'x-api-key': 'secret' } } } },
+    { requests: [{ headers: { COOKIE: 'key=secret', accept: '*/*' } }] },
+    { error: Object.assign(new Error('refused'), { config: { headers: { Authorization: 'Bearer secret' } } }) },
   ])('hides secrets: %j', (fields) => {
     const { log, lines } = capture('info')
+    const before = JSON.stringify(fields)
     log.info(fields, 'request')
     expect(JSON.stringify(lines())).not.toContain('secret')
     expect(JSON.stringify(lines())).toContain('[redacted]')
+    expect(JSON.stringify(fields)).toBe(before)
+  })
+
+  it('shows an error whose request has secrets', () => {
+    const { log, lines } = capture('info')
+    const err = Object.assign(new Error('refused'), { config: { headers: { authorization: 'Bearer secret' } } })
+    log.info({ err, headers: { accept: '*/*' } }, 'request')
+    expect(lines()).toMatchObject([{ err: { type: 'Error', message: 'refused' }, headers: { accept: '*/*' } }])
+    expect(JSON.stringify(lines())).not.toContain('secret')
   })
 
   it('shows the type, message, code and causes of an error, but no field that a client added', () => {
