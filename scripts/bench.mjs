@@ -26,6 +26,10 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
   against CHECKOUT [--pairs 11] [--tasks 12000]
            compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
+  overhead [CASE...] [--pairs 5] [--tasks 20000]
+           compare the CPU time that a process and Redis use per task with metrics and logs with that without them, about a
+           minute for each CASE: short (a short task, which writes no line at the level info), long (which writes two), or
+           enqueue (over HTTP); or with traces as well: short-traced, long-traced. Defaults to all of them
   follow-ups [--pairs 11] [--tasks 4000]
            compare the CPU time that the process and Redis use for a task with one follow-up with that of a task whose handler
            enqueues the next one, for the same tasks; the follow-up is named by the caller, or added by the handler

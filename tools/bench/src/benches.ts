@@ -5,6 +5,7 @@ import { benchEvents, describeEvents } from './events/events-bench.ts'
 import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
 import { benchMemory, describeMemory } from './memory.ts'
+import { benchOverhead, describeOverhead, OVERHEAD_CASES, type OverheadCase } from './overhead/overhead-bench.ts'
 import { benchPipeline } from './pipeline.ts'
 import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipeline-fleet-bench.ts'
 import { asTable } from './report.ts'
@@ -38,6 +39,7 @@ export interface Described {
 }
 
 const isCase = (text: string): text is EnqueueCase => ENQUEUE_CASES.some((each) => each === text)
+const isOverheadCase = (text: string): text is OverheadCase => OVERHEAD_CASES.some((each) => each === text)
 
 export const BENCHES: Readonly<Record<string, Bench>> = {
   worker: { run: ({ redisUrl }) => described(benchWorker(redisUrl), asTable) },
@@ -62,6 +64,16 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
       const cases = operands.length === 0 ? ENQUEUE_CASES : operands.filter(isCase)
       const limits = { pairs: number('pairs'), seconds: number('seconds') }
       return described(benchEnqueue({ redisUrl, cases, ...limits }), describeEnqueue)
+    },
+  },
+  overhead: {
+    operands: `[${OVERHEAD_CASES.join('|')}]…`,
+    accepts: (operands) => operands.every(isOverheadCase),
+    options: { pairs: 5, tasks: 20_000 },
+    run({ redisUrl, operands, number }) {
+      const cases = operands.length === 0 ? OVERHEAD_CASES : operands.filter(isOverheadCase)
+      const limits = { pairs: number('pairs'), tasks: number('tasks') }
+      return described(benchOverhead({ redisUrl, cases, ...limits }), describeOverhead)
     },
   },
   against: {

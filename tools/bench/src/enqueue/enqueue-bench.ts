@@ -5,11 +5,12 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { type Comparison, compareRounds, describeRatios, measureRounds } from '../controlled-pairs.ts'
+import { deleteKeys } from '../delete-keys.ts'
 import type { LoadOptions } from './load-part.ts'
 import { type Figures, measure } from './measurement.ts'
 import { type Part, startPart } from './part.ts'
 import type { ProducerName, ProducerOptions } from './producer-part.ts'
-import type { ServerName, ServerOptions } from './server-part.ts'
+import type { Listening, ServerName, ServerOptions } from './server-part.ts'
 import type { RequestName } from './workload.ts'
 
 export interface EnqueueOptions {
@@ -104,21 +105,15 @@ async function measureSide(
   const times = { warmUpMs: warmUpSeconds * 1_000, measureMs: seconds * 1_000 }
   if ('requests' in contest) {
     const server: ServerOptions = { server: contest[side], redisUrl, namespace }
-    const enqueuing = await start<number>('server-part.ts', server)
+    const enqueuing = await start<Listening>('server-part.ts', server)
     const atOnce = Math.min(connections, contest.mostConnections ?? connections)
-    const requests: LoadOptions = { port: enqueuing.ready, connections: atOnce, requests: contest.requests }
+    const requests: LoadOptions = { port: enqueuing.ready.port, connections: atOnce, requests: contest.requests }
     const load = await start('load-part.ts', requests)
     return await measure({ enqueuing, load, redis, ...times })
   }
   const producer: ProducerOptions = { producer: contest[side], redisUrl, namespace, inFlight: connections }
   const enqueuing = await start('producer-part.ts', producer)
   return await measure({ enqueuing, load: enqueuing, redis, ...times })
-}
-
-async function deleteKeys(redis: Redis, pattern: string): Promise<void> {
-  for await (const keys of redis.scanStream({ match: pattern, count: 1_000 })) {
-    if (keys.length > 0) await redis.del(keys)
-  }
 }
 
 export function describeEnqueue({ case: name, figure, unit, ...compared }: EnqueueComparison): string {

@@ -23,10 +23,18 @@ export interface Part<Ready> {
   stop(): Promise<void>
 }
 
-/** Starts the program in this directory with these options, and waits until it is ready. Rejects if the program ends before that. */
-export async function startPart<Ready>(program: string, options: object): Promise<Part<Ready>> {
+/**
+ * Starts the program in this directory with these options, and waits until it is ready. `execArgv` are options of Node. Rejects if the
+ * program ends before that.
+ */
+export async function startPart<Ready>(
+  program: string,
+  options: object,
+  execArgv: readonly string[] = [],
+): Promise<Part<Ready>> {
   const child = fork(resolve(import.meta.dirname, program), [JSON.stringify(options)], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    execArgv: [...execArgv],
   })
   const exited = once(child, 'exit')
   const nextMessage = async (): Promise<unknown> => {

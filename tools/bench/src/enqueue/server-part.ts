@@ -15,16 +15,22 @@ export interface ServerOptions {
   readonly namespace: string
 }
 
-/** The servers. Each one listens on a free port, which it returns. */
+export interface Listening {
+  readonly port: number
+  /** The address of the metrics. Only Bullpen's API has one. */
+  readonly metricsUrl?: string
+}
+
+/** The servers. Each one listens on a free port. */
 const SERVERS = {
-  async bullpen({ redisUrl, namespace }: ServerOptions): Promise<number> {
+  async bullpen({ redisUrl, namespace }: ServerOptions): Promise<Listening> {
     const config = { redisUrl, namespace, keys: [API_KEY], port: 0, metricsPort: 0 }
     const api = await createApi({ catalogue, config })
-    const { url } = await api.listen()
-    return Number(new URL(url).port)
+    const { url, metricsUrl } = await api.listen()
+    return { port: Number(new URL(url).port), metricsUrl }
   },
 
-  async bullmq({ redisUrl, namespace }: ServerOptions): Promise<number> {
+  async bullmq({ redisUrl, namespace }: ServerOptions): Promise<Listening> {
     const queue = new Queue(welcome.queue, { connection: { url: redisUrl }, prefix: `{${namespace}}` })
     await queue.waitUntilReady()
     const opts = { sizeLimit: SIZE_LIMIT }
@@ -34,12 +40,12 @@ const SERVERS = {
     )
   },
 
-  fastify: (): Promise<number> =>
+  fastify: (): Promise<Listening> =>
     listen(
       async () => ({ id: '1' }),
       async (tasks) => tasks.map(() => ({ id: '1' })),
     ),
-} as const satisfies Record<string, (options: ServerOptions) => Promise<number>>
+} as const satisfies Record<string, (options: ServerOptions) => Promise<Listening>>
 export type ServerName = keyof typeof SERVERS
 
 const taskSchema = z.object({ task: z.literal(welcome.name), input: welcome.input })
@@ -50,7 +56,7 @@ type Added = { readonly id?: string | undefined }
 async function listen(
   add: (task: Task) => Promise<Added>,
   addBulk: (tasks: readonly Task[]) => Promise<readonly Added[]>,
-): Promise<number> {
+): Promise<Listening> {
   const app = fastify({ logger: false, bodyLimit: BODY_LIMIT }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
@@ -74,7 +80,7 @@ async function listen(
     async ({ body }) => ({ failed: 0, ids: (await addBulk(body.tasks)).map(({ id = '' }) => id) }),
   )
   await app.listen({ port: 0, host: '127.0.0.1' })
-  return (app.server.address() as AddressInfo).port
+  return { port: (app.server.address() as AddressInfo).port }
 }
 
 const options = partOptions<ServerOptions>()
