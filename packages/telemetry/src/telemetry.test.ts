@@ -157,6 +157,19 @@ describe('telemetry', () => {
     ])
   })
 
+  it('does not count an attempt as failed if its worker could not run the task and leaves it to another one', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.sink({ ...ended, state: 'DONE_ERROR', code: 'unknown_task', verdict: 'snoozed', delayMs: 5_000 })
+    const text = await textOf(telemetry)
+    expect(text).not.toContain('bullpen_attempt_failures_total{')
+    expect(text).toContain('state="DONE_ERROR",verdict="snoozed"} 1')
+    // No worker has been able to run the task for so long that it is dead.
+    telemetry.sink({ ...ended, state: 'DONE_ERROR', code: 'unknown_task', verdict: 'dead' })
+    expect(await textOf(telemetry)).toContain(
+      'bullpen_attempt_failures_total{queue="mail",task="receipt.send",reason="declared"} 1',
+    )
+  })
+
   it('sorts durations into cumulative buckets, in seconds', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (const durationMs of [0.2, 12, 700_000]) telemetry.sink({ ...ended, durationMs })

@@ -10,15 +10,19 @@ interface Case {
   readonly at: `${number}m`
 }
 
+interface Firing extends Case {
+  /** The labels of the alert, except its severity. */
+  readonly labels: Readonly<Record<string, string>>
+  /** The alert's figure as people read it. */
+  readonly figure?: string
+}
+
 export interface AlertCases {
   /** How often the rule is evaluated. Defaults to every minute, which takes long for windows of hours. */
   readonly evaluatedEvery?: `${number}m`
-  readonly fires: Case & {
-    /** The labels of the alert, except its severity. */
-    readonly labels: Readonly<Record<string, string>>
-    /** The alert's figure as people read it. */
-    readonly figure?: string
-  }
+  readonly fires: Firing
+  /** Other cases in which it fires, by what is different. */
+  readonly alsoFires?: Readonly<Record<string, Firing>>
   /** Cases in which the alert does not fire, by what is different. */
   readonly quiet: Readonly<Record<string, Case>>
 }
@@ -55,6 +59,14 @@ const UP = 'up{job="bullpen", instance="w1"}'
 export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   BullpenQueueStuck: {
     fires: { series: { ...waiting('5x30'), ...slots('0x30', '4x30') }, at: '12m', labels: MAIL, figure: '5 waiting' },
+    alsoFires: {
+      'the queue is full, too': {
+        series: { ...waiting('90x30'), ...slots('3x30', '4x30'), 'bullpen_blocked_requests{queue="mail"}': '2x30' },
+        at: '12m',
+        labels: MAIL,
+        figure: '90 waiting',
+      },
+    },
     quiet: {
       'tasks start': { series: { ...waiting('5x30'), ...slots('2x30', '4x30'), [STARTED]: '0+10x30' }, at: '12m' },
       'the first task has just started': {
@@ -68,6 +80,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       'workers do not keep up, and producers are slowed down': {
         series: { ...waiting('90x40'), ...enqueueSeconds('1', '2.5'), ...slots('3x40', '4x40'), [STARTED]: '0+10x40' },
+        at: '12m',
+      },
+      'the queue is full, and every slot is busy': {
+        series: { ...waiting('90x30'), ...slots('4x30', '4x30'), 'bullpen_blocked_requests{queue="mail"}': '2x30' },
         at: '12m',
       },
       'no task is waiting': { series: { ...waiting('0x30'), ...slots('0x30', '4x30') }, at: '12m' },
@@ -84,6 +100,13 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       at: '12m',
       labels: MAIL,
     },
+    alsoFires: {
+      'every slot is busy with a task that takes an hour': {
+        series: { ...waiting('90x40'), ...slots('4x40', '4x40'), 'bullpen_blocked_requests{queue="mail"}': '2x40' },
+        at: '12m',
+        labels: MAIL,
+      },
+    },
     quiet: {
       'only the backlog grows': {
         series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('0.001', '0.005'), [STARTED]: '0+10x40' },
@@ -94,7 +117,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         at: '12m',
       },
       'the queue is stuck': {
-        series: { ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5'), [STARTED]: '7x40' },
+        series: {
+          ...{ ...waiting('90x40'), ...limit('100x40'), ...enqueueSeconds('1', '2.5') },
+          ...{ ...slots('3x40', '4x40'), [STARTED]: '7x40' },
+        },
         at: '12m',
       },
       'an API key has reached its rate': {
@@ -442,11 +468,39 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenApiMissing: {
-    fires: { series: { [BUILD]: '1x10' }, at: '6m', labels: { role: 'api' } },
-    quiet: { 'an API is scraped': { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m' } },
+    // Another installation has an API.
+    fires: {
+      series: {
+        'bullpen_build_info{namespace="live", instance="w1", role="worker"}': '1x10',
+        'bullpen_build_info{namespace="staging", instance="a1", role="api"}': '1x10',
+      },
+      at: '6m',
+      labels: { namespace: 'live' },
+    },
+    alsoFires: {
+      'its last process is gone': {
+        series: {
+          'bullpen_build_info{namespace="live", instance="a1", role="api"}': '1x10 stale',
+          'bullpen_build_info{namespace="staging", instance="a2", role="api"}': '1x30',
+        },
+        at: '20m',
+        labels: { namespace: 'live' },
+      },
+      'nothing was ever scraped': { series: { [UP]: '1x10' }, at: '6m', labels: { role: 'api' } },
+    },
+    quiet: {
+      'an API is scraped': { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m' },
+      'the installation was removed': {
+        series: {
+          'bullpen_build_info{namespace="live", instance="a1", role="api"}': '1x10 stale',
+          'bullpen_build_info{namespace="staging", instance="a2", role="api"}': '1x90',
+        },
+        at: '80m',
+      },
+    },
   },
   BullpenWorkersMissing: {
-    fires: { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m', labels: { role: 'worker' } },
+    fires: { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m', labels: {} },
     quiet: { 'a worker is scraped': { series: { [BUILD]: '1x10' }, at: '6m' } },
   },
   BullpenScrapeFails: {

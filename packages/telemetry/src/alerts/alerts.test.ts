@@ -91,9 +91,11 @@ function file(name: string, text: string): string {
 
 /** Returns an alert's cases in the format of `promtool test rules`. */
 function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly object[] {
-  const { fires, quiet = {} } = cases ?? {}
+  const { fires, alsoFires = {}, quiet = {} } = cases ?? {}
   return [
-    ...(fires === undefined ? [] : [{ name: 'fires', case: fires, alerts: [fires] }]),
+    ...Object.entries({ ...(fires && { fires }), ...alsoFires }).map(([name, each]) => ({
+      ...{ name, case: each, alerts: [each] },
+    })),
     ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, alerts: [] })),
   ].map(({ name, case: { series, at }, alerts }) => ({
     name: `${rule.name}: ${name}`,

@@ -117,7 +117,8 @@ export function taskMetrics(): TaskMetrics {
           task.dead.count++
           deadWith(event.queue)(event.code ?? event.reason ?? event.state.toLowerCase()).count++
         }
-        if (event.state !== 'DONE_SUCCESS') {
+        // Another worker runs a task that this one cannot run, such as one of a newer catalogue.
+        if (event.state !== 'DONE_SUCCESS' && event.verdict !== 'snoozed') {
           const reason = event.reason ?? 'declared'
           if (IS_FAILURE[reason]) task.failed(reason).count++
         }

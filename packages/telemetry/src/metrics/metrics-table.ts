@@ -131,7 +131,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'reason'],
-    help: 'Ended attempts that failed, by reason. Cancellations, drains, snoozes and rate limits are not failures. An attempt that its worker could not run has the reason declared.',
+    help: 'Ended attempts that failed, by reason. Cancellations, drains, snoozes and rate limits are not failures, and neither is an attempt that its worker could not run, because the task is left to another worker.',
   },
   bullpen_late_results_total: {
     type: 'counter',

@@ -1,9 +1,21 @@
 // Defines the alerts about the installation as a whole: its leader, its API and its scrapes.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, rate, sum } from '../expressions.ts'
+import { growth, largest, on, rate, sum } from '../expressions.ts'
 
 /** Whether the target was one of Bullpen's processes when it last responded. A target that is down does not have any other series. */
 const IS_OURS = 'on (job, instance) max by (job, instance) (max_over_time(bullpen_build_info[1h]))'
+
+/**
+ * The condition that an installation has no process of this role, although another process of it, or one of this role, was scraped within
+ * the last hour. An installation that has been gone for longer counts as removed, unless there is no other.
+ */
+const missing = (role: 'api' | 'worker'): string => {
+  const known = 'max_over_time(bullpen_build_info[1h])'
+  const present = `bullpen_build_info{role="${role}"}`
+  return `${largest(known)}
+unless ${on()} ${largest(present)}
+or absent(${present}) unless on () ${known}`
+}
 
 export const FLEET_ALERTS: readonly AlertRule[] = [
   alert({
@@ -35,18 +47,18 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenApiMissing',
-    expr: 'absent(bullpen_build_info{role="api"})',
+    expr: missing('api'),
     for: '5m',
     severity: 'critical',
-    summary: 'Prometheus has not scraped any API process for 5 minutes',
+    summary: 'Prometheus has not scraped any API process of the installation for 5 minutes',
     runbook: 'metrics-missing.md',
   }),
   alert({
     name: 'BullpenWorkersMissing',
-    expr: 'absent(bullpen_build_info{role="worker"})',
+    expr: missing('worker'),
     for: '5m',
     severity: 'critical',
-    summary: 'Prometheus has not scraped any worker for 5 minutes',
+    summary: 'Prometheus has not scraped any worker of the installation for 5 minutes',
     runbook: 'metrics-missing.md',
   }),
   alert({

@@ -1,7 +1,7 @@
 // Defines the alerts about queues: their backlog, their limits, their schedules, their outbox and their counts.
 //
-// A backlog alone does not say what is wrong. If producers are slowed down as well, the workers do not keep up (backpressure). If tasks
-// wait and none starts although producers are not slowed down, the workers are stalled (stuck).
+// A backlog alone does not say what is wrong. If producers are slowed down while tasks start or all slots are busy, the workers do not keep
+// up (backpressure). If tasks wait and none starts although slots are free, the workers are stalled (stuck), whether the queue is full or not.
 import { type AlertRule, alert } from '../alert-rule.ts'
 import { growth, largest, on, rate, sum } from '../expressions.ts'
 
@@ -9,6 +9,8 @@ const WAITING = largest('bullpen_queue_tasks{status="waiting"}', 'queue')
 const BUSY = sum('bullpen_pool_slots_busy', 'queue')
 const SLOTS = sum('bullpen_pool_slots', 'queue')
 const STARTED = growth('bullpen_attempts_started_total', '5m', 'queue')
+/** Every slot is busy, for example with tasks that take an hour, so none starts although nothing is wrong with the workers. */
+const SATURATED = `${BUSY} == ${SLOTS} > 0`
 const PAUSED = `${largest('bullpen_queue_paused', 'queue')} == 1`
 
 const UNSTARTED = largest('sum without (status) (bullpen_queue_tasks{status=~"waiting|scheduled|retrying"})', 'queue')
@@ -21,11 +23,10 @@ const REFUSED = `${growth('bullpen_tasks_refused_total{limit=~"maxTasks|maxBytes
 export const QUEUE_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenQueueStuck',
-    // If every slot is busy, the queue is not stuck but saturated, for example with tasks that take an hour.
     expr: `${WAITING} > 0
 unless ${on('queue')} ${STARTED} > 0
 unless ${on('queue')} ${PAUSED}
-unless ${on('queue')} ${BUSY} == ${SLOTS} > 0`,
+unless ${on('queue')} ${SATURATED}`,
     for: '5m',
     severity: 'critical',
     summary:
@@ -41,7 +42,10 @@ unless ${on('queue')} ${BUSY} == ${SLOTS} > 0`,
   or ${REFUSED}
   or (${ENQUEUE_SLOW} and ${on('queue')} (${NEARLY_FULL}))
 )
-and ${on('queue')} ${STARTED} > 0`,
+and ${on('queue')} (
+  ${STARTED} > 0
+  or ${SATURATED}
+)`,
     for: '5m',
     severity: 'warning',
     summary:
