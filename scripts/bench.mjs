@@ -26,6 +26,9 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
   against CHECKOUT [--pairs 11] [--tasks 12000]
            compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
+  http [--callers 64] [--seconds 10] [--rounds 3]
+           measure the platform end to end over HTTP, from the call that enqueues a task until its result has arrived, with
+           1, 2 and 4 worker processes: tasks per second, p50, p99, and the CPU time of each part
   overhead [CASE...] [--pairs 5] [--tasks 20000]
            compare the CPU time that a process and Redis use per task with metrics and logs with that without them, about a
            minute for each CASE: short (a short task, which writes no line at the level info), long (which writes two), or

@@ -3,6 +3,7 @@ import { benchAgainst, describeCosts } from './against.ts'
 import { benchEnqueue, describeEnqueue, ENQUEUE_CASES, type EnqueueCase } from './enqueue/enqueue-bench.ts'
 import { benchEvents, describeEvents } from './events/events-bench.ts'
 import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench.ts'
+import { benchHttp, describeHttp } from './http/http-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
 import { benchMemory, describeMemory } from './memory.ts'
 import { benchOverhead, describeOverhead, OVERHEAD_CASES, type OverheadCase } from './overhead/overhead-bench.ts'
@@ -64,6 +65,13 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
       const cases = operands.length === 0 ? ENQUEUE_CASES : operands.filter(isCase)
       const limits = { pairs: number('pairs'), seconds: number('seconds') }
       return described(benchEnqueue({ redisUrl, cases, ...limits }), describeEnqueue)
+    },
+  },
+  http: {
+    options: { callers: 64, seconds: 10, rounds: 3 },
+    run({ redisUrl, number }) {
+      const limits = { callers: number('callers'), seconds: number('seconds'), rounds: number('rounds') }
+      return described(benchHttp({ redisUrl, ...limits }), describeHttp)
     },
   },
   overhead: {

@@ -3,12 +3,13 @@
 // Every measurement starts new processes and uses keys of its own, which are deleted afterwards. The load comes from a third
 // process, and the process that enqueues is the only one whose CPU time is counted.
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { type Comparison, compareRounds, describeRatios, measureRounds } from '../controlled-pairs.ts'
 import { deleteKeys } from '../delete-keys.ts'
+import { type Part, startPart } from '../part.ts'
 import type { LoadOptions } from './load-part.ts'
 import { type Figures, measure } from './measurement.ts'
-import { type Part, startPart } from './part.ts'
 import type { ProducerName, ProducerOptions } from './producer-part.ts'
 import type { Listening, ServerName, ServerOptions } from './server-part.ts'
 import type { RequestName } from './workload.ts'
@@ -100,7 +101,7 @@ async function measureSide(
   const redis = opened.adopt(new Redis(redisUrl), (each) => each.disconnect())
   opened.defer(() => deleteKeys(redis, `{${namespace}*`))
   const start = async <Ready>(program: string, options: object): Promise<Part<Ready>> =>
-    opened.adopt(await startPart<Ready>(program, options), (part) => part.stop())
+    opened.adopt(await startPart<Ready>(join(import.meta.dirname, program), options), (part) => part.stop())
 
   const times = { warmUpMs: warmUpSeconds * 1_000, measureMs: seconds * 1_000 }
   if ('requests' in contest) {

@@ -14,9 +14,9 @@ import { type Comparison, compareRounds, describeRatios, measureRounds } from '.
 import { deleteKeys } from '../delete-keys.ts'
 import type { LoadOptions } from '../enqueue/load-part.ts'
 import { measure } from '../enqueue/measurement.ts'
-import { startPart } from '../enqueue/part.ts'
 import type { Listening, ServerOptions } from '../enqueue/server-part.ts'
 import { API_KEY } from '../enqueue/workload.ts'
+import { startPart } from '../part.ts'
 import { startScrapes } from './scrapes.ts'
 import { type Costs, catalogue, type Kind, type WorkerMessage, type WorkerOptions } from './workload.ts'
 
@@ -59,6 +59,8 @@ export type OverheadCase = keyof typeof CASES
 
 export const OVERHEAD_CASES = Object.keys(CASES) as readonly OverheadCase[]
 
+const SERVER = join(import.meta.dirname, '../enqueue/server-part.ts')
+const LOAD = join(import.meta.dirname, '../enqueue/load-part.ts')
 const UNOBSERVED = ['--import', new URL('./unobserved.ts', import.meta.url).href]
 const CONNECTIONS = 64
 const ENQUEUE_TIMES = { warmUpMs: 2_000, measureMs: 5_000 }
@@ -119,10 +121,10 @@ async function measureApi(level: Level, { redisUrl }: Limits): Promise<Costs> {
   opened.defer(() => deleteKeys(redis, `{${namespace}*`))
   const server: ServerOptions = { server: 'bullpen', redisUrl, namespace }
   const preload = level === 'off' ? UNOBSERVED : []
-  const api = opened.adopt(await startPart<Listening>('server-part.ts', server, preload), (part) => part.stop())
+  const api = opened.adopt(await startPart<Listening>(SERVER, server, preload), (part) => part.stop())
   const { port, metricsUrl } = api.ready
   const requests: LoadOptions = { port, connections: CONNECTIONS, requests: 'single' }
-  const load = opened.adopt(await startPart('load-part.ts', requests), (part) => part.stop())
+  const load = opened.adopt(await startPart(LOAD, requests), (part) => part.stop())
   const scraped = level === 'off' || metricsUrl === undefined ? [] : [metricsUrl]
   opened.adopt(startScrapes(scraped), (each) => each.stop())
   const figures = await measure({ enqueuing: api, load, redis, ...ENQUEUE_TIMES })

@@ -3,7 +3,8 @@
 export interface Load {
   readonly tasks: number
   readonly seconds: number
-  /** The 99th percentile of the time from a request to its response, in ms. */
+  /** The median and the 99th percentile of the time from a request to its response, in ms. */
+  readonly p50Ms: number
   readonly p99Ms: number
 }
 
@@ -36,7 +37,8 @@ export function createMeter(): Meter {
     end() {
       const seconds = (performance.now() - began) / 1_000
       const sorted = Float64Array.from(times).sort()
-      return { tasks, seconds, p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN }
+      const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? Number.NaN
+      return { tasks, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
     },
   }
 }

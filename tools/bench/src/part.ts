@@ -1,7 +1,7 @@
 // Runs a part of the benchmark in a separate process, so that its CPU time is its own, and asks that process for its figures.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import type { Load } from './meter.ts'
 
 /** The questions that a part may be asked, with the type of each response. */
@@ -24,7 +24,7 @@ export interface Part<Ready> {
 }
 
 /**
- * Starts the program in this directory with these options, and waits until it is ready. `execArgv` are options of Node. Rejects if the
+ * Starts the program in this file with these options, and waits until it is ready. `execArgv` are options of Node. Rejects if the
  * program ends before that.
  */
 export async function startPart<Ready>(
@@ -32,7 +32,7 @@ export async function startPart<Ready>(
   options: object,
   execArgv: readonly string[] = [],
 ): Promise<Part<Ready>> {
-  const child = fork(resolve(import.meta.dirname, program), [JSON.stringify(options)], {
+  const child = fork(program, [JSON.stringify(options)], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     execArgv: [...execArgv],
   })
