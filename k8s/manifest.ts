@@ -124,7 +124,7 @@ export interface PodMonitor extends Of<'PodMonitor'> {
 
 /** Tells the Prometheus operator which rules Prometheus evaluates. */
 export interface PrometheusRule extends Of<'PrometheusRule'> {
-  readonly spec: { readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[] }
+  readonly spec: { readonly groups: readonly { readonly rules: readonly { readonly alert?: string }[] }[] }
 }
 
 export type Manifest =

@@ -45,7 +45,7 @@ const retried = defineTask({
 const declined = defineTask({ name: 'mail.declined', queue: 'mail', input, ...once })
 const slow = defineTask({ name: 'mail.slow', queue: 'mail', input, timeout: '50ms', ...once })
 const parked = defineTask({ name: 'small.parked', queue: small, input })
-const closed = defineTask({ name: 'closed.any', queue: 'closed', input })
+const closed = defineTask({ name: 'closed.any', queue: 'closed', input, expectedDuration: '90s' })
 const gen = defineSource({ name: 'numbers.gen', queue: 'numbers', input, item: input })
 const square = defineTask({ name: 'numbers.square', queue: 'numbers', input, output: input })
 const squares = definePipeline('squares').source(gen).map(square, { concurrency: 2 })
@@ -111,7 +111,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
   const ports = { api: await freePort(), worker: await freePort() }
   const metricsUrls = [ports.api, ports.worker].map((port) => `http://127.0.0.1:${port}/metrics`)
   // Prometheus begins to scrape up to five seconds after its start, so it starts together with the platform.
-  const [{ query, alerts }, { client, command, returnLate }] = await Promise.all([
+  const [{ query, rules }, { client, command, returnLate }] = await Promise.all([
     startPrometheus(metricsUrls),
     startPlatform(ports),
   ])
@@ -170,11 +170,20 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_slo_start_within_seconds)': 3_600,
     'min(bullpen_slo_objective_ratio)': 0.9,
     'sum(bullpen_pool_slots{queue!="closed"})': 8,
+    'max(bullpen_task_expected_seconds{queue="closed"})': 90,
+    'bullpen:queue_backlog_seconds{queue="small"}': 0, // it is paused
+    'bullpen:queue_run_seconds{queue="closed"}': 90,
+    'bullpen:queue_slots_per_worker{queue="mail"}': 4,
     'sum(bullpen_leader)': 1,
     'sum(bullpen_unaccounted_tasks)': 0,
   }
   for (const [expression, value] of Object.entries(gauges)) {
-    await scraped(async () => expect(await query(expression), expression).toEqual([{ labels: {}, value }]))
+    await scraped(async () =>
+      expect(
+        (await query(expression)).map((each) => each.value),
+        expression,
+      ).toEqual([value]),
+    )
   }
 
   const panels = Object.values(DASHBOARDS).flatMap((each) => each.panels as readonly Panel[])
@@ -192,7 +201,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     if (!EMPTY.includes(metric)) await scraped(async () => expect(await query(metric), metric).not.toEqual([]))
   }
   await scraped(async () => {
-    const all = await alerts()
+    const all = (await rules()).filter(({ type }) => type === 'alerting')
     expect(all.map(({ name, health }) => [name, health])).toEqual(ALERTS.map(({ name }) => [name, 'ok']))
     const firing = all.filter(({ state }) => state === 'firing')
     expect(firing.map(({ name }) => name)).toEqual(['BullpenDeadTasksGrow'])

@@ -1,6 +1,6 @@
-// Starts a Prometheus that scrapes Bullpen's processes on this machine and evaluates Bullpen's alerts.
+// Starts a Prometheus that scrapes Bullpen's processes on this machine and evaluates Bullpen's rules.
 import { spawn } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { statusOf } from '../system/http-status.mjs'
@@ -10,6 +10,8 @@ import { UserError } from '../system/user-error.mjs'
 import { resolvePrometheus } from './programs.mjs'
 
 const RULES = resolve(import.meta.dirname, '../../k8s/alerts/bullpen.rules.yaml')
+/** The interval of a group of rules, which would otherwise take precedence over that of the configuration. */
+const OWN_INTERVAL = /^( +interval: ).*$/gm
 const START_TIMEOUT = 20_000 // in ms, because reading the data of earlier runs takes time
 const LAST_OUTPUT = 2_000 // characters
 
@@ -18,7 +20,7 @@ const LAST_OUTPUT = 2_000 // characters
  * @param {object} options
  * @param {string} options.dir where its configuration and data are kept; created if missing
  * @param {readonly string[]} options.targets the host and port of each process; its metrics are at `/metrics`
- * @param {string} [options.interval] between two scrapes, and between two evaluations of the alerts
+ * @param {string} [options.interval] between two scrapes, and between two evaluations of the rules
  * @param {number} [options.port] a free one by default
  */
 export async function startPrometheus({ dir, targets, interval = '5s', port }) {
@@ -26,7 +28,9 @@ export async function startPrometheus({ dir, targets, interval = '5s', port }) {
   const address = `127.0.0.1:${port ?? (await freePort())}`
   mkdirSync(dir, { recursive: true })
   const config = join(dir, 'prometheus.yml')
-  writeFileSync(config, JSON.stringify(configuration(targets, interval))) // JSON is YAML
+  const rules = join(dir, 'bullpen.rules.yaml')
+  writeFileSync(rules, readFileSync(RULES, 'utf8').replace(OWN_INTERVAL, `$1${interval}`))
+  writeFileSync(config, JSON.stringify(configuration({ rules, targets, interval }))) // JSON is YAML
   const flags = {
     'config.file': config,
     'storage.tsdb.path': join(dir, 'data'),
@@ -69,10 +73,10 @@ export async function startPrometheus({ dir, targets, interval = '5s', port }) {
   return { url, pid: child.pid, stop }
 }
 
-function configuration(targets, interval) {
+function configuration({ rules, targets, interval }) {
   return {
     global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
-    rule_files: [RULES],
+    rule_files: [rules],
     scrape_configs: [{ job_name: 'bullpen', static_configs: [{ targets }] }],
   }
 }

@@ -1,6 +1,6 @@
 // Builds the reference pages of the metrics, the alerts and the log fields.
 import { COMMIT_REFUSALS } from '@bullpen/contract/internal'
-import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
+import { LOG_FIELDS, METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
 import { ALERTS } from '@bullpen/telemetry/alerts'
 import { code, codes, page, table } from './markdown.ts'
 
@@ -22,6 +22,15 @@ Each started attempt is later counted either as ended or as a refused commit, un
     table(
       ['metric', 'type', 'labels', 'meaning'],
       Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),
+    ),
+    `
+## Recorded series
+
+Prometheus records the following series every 15 s if it has loaded \`k8s/alerts/bullpen.rules.yaml\`. Autoscalers read them: see
+[Autoscaling](../explanation/autoscaling.md).`,
+    table(
+      ['series', 'labels', 'meaning'],
+      Object.entries(RECORDED_METRICS).map(([name, { labels, help }]) => [code(name), codes(labels), help]),
     ),
     `
 For the metrics to check for each symptom, see [the runbook](../README.md#runbook). The Grafana dashboard in \`k8s/base/dashboards\` is

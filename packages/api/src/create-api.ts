@@ -79,6 +79,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
   telemetry.watchObjectives(catalogue.definitions)
+  telemetry.expectedDurations(catalogue.definitions)
   const isDevelopment = settings.environment === 'development'
   const devKey = isDevelopment ? (settings.devKey ?? generateKey()) : undefined
   const keyring = createKeyring(settings.keys, devKey === undefined ? undefined : `${DEV_KEY_NAME}:${devKey}`)

@@ -353,6 +353,7 @@ function usedTelemetry(): Telemetry {
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
   telemetry.enqueueTimed('mail', 0.002)
+  telemetry.expectedDurations([{ queue: 'mail', name: 'mail.send', expectedMs: 2_000 }])
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

@@ -32,6 +32,10 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   watchPool(pool: WatchedPool): () => void
   /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
   onScrape(read: () => Promise<void> | void): void
+  /** Sets how long attempts of these definitions take, as far as the definitions say. */
+  expectedDurations(
+    definitions: readonly { readonly queue: string; readonly name: string; readonly expectedMs: number | undefined }[],
+  ): void
   /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
   heldRetries(queue: string, task: string, count: number): void
   /** Sets how many of a queue's schedules are in each kind of trouble. Call it from {@link onScrape} at every scrape. */
@@ -85,6 +89,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const runs = runMetrics()
   const queues = queueGauges(registry)
   const enqueues = enqueueMetrics()
+  const expected = gauge(registry, 'bullpen_task_expected_seconds')
   const held = gauge(registry, 'bullpen_held_retries')
   const troubled = gauge(registry, 'bullpen_troubled_schedules')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
@@ -130,6 +135,11 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     ...queues.set,
     enqueueTimed: enqueues.enqueueTimed,
+    expectedDurations(definitions) {
+      for (const { queue, name, expectedMs } of definitions) {
+        if (expectedMs !== undefined) expected.set({ queue, task: name }, expectedMs / 1_000)
+      }
+    },
     heldRetries(queue, task, count) {
       held.set({ queue, task }, count)
     },

@@ -82,6 +82,15 @@ describe('a definition', () => {
     expect(defineTask(minimal).memoryLimitBytes).toBeUndefined()
   })
 
+  test('may say how long an attempt takes, which limits nothing', () => {
+    expect(defineTask(minimal).expectedMs).toBeUndefined()
+    const short = defineTask({ ...minimal, kind: 'short', expectedDuration: '250ms' })
+    expect([short.expectedMs, short.timeoutMs]).toEqual([250, undefined])
+    expect(() => define({ ...minimal, expectedDuration: '2' })).toThrow(
+      refusal('expectedDuration of email.welcome is "2"', 'invalid_duration'),
+    )
+  })
+
   test('may have no output, which is then void', () => {
     const { output: _, ...withoutOutput } = minimal
     const task = defineTask(withoutOutput)

@@ -4,7 +4,7 @@ import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
 import type { Isolation, TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
-import { formatDuration, type Limit, limitMs } from './duration.ts'
+import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
@@ -59,6 +59,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * Metrics count how many do, and alerts report if too few do. Defaults to the queue's `slo`.
    */
   readonly slo?: SloOptions
+  /**
+   * How long an attempt takes on average, such as `'2s'`. Autoscaling uses it to estimate the work in the queue until workers have
+   * measured attempts. It does not limit anything.
+   */
+  readonly expectedDuration?: Duration
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -147,6 +152,8 @@ export interface TaskDefinition<
   readonly classify: Classifier | undefined
   /** Whether the tasks have events. */
   readonly events: boolean
+  /** How long an attempt takes on average. Undefined if the definition does not say. */
+  readonly expectedMs: number | undefined
   /** The follow-ups of every task. Undefined if there are none. */
   readonly followUps: FollowUpRules | undefined
   /** How soon the tasks should start. Undefined if neither the definition nor its queue has an objective. */
@@ -193,6 +200,7 @@ const SETTINGS: readonly string[] = [
   'classify',
   'events',
   'slo',
+  'expectedDuration',
   ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
@@ -265,6 +273,10 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     totalMs: limitMs(long.totalTimeout, `totalTimeout of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
   }
+  const expectedMs =
+    options.expectedDuration === undefined
+      ? undefined
+      : milliseconds(options.expectedDuration, `expectedDuration of ${name}`)
   const contradiction = contradictionIn(limits)
   if (contradiction !== undefined) fail(contradiction)
   const slo = options.slo === undefined ? queue.slo : parseSlo(options.slo, name, fail)
@@ -293,6 +305,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     priority,
     classify: options.classify,
     events,
+    expectedMs,
     followUps: followUpRules(options, fail),
     slo,
     isolation,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promtool } from '@bullpen/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { SCALING_RULES } from '../scaling/scaling-rules.ts'
 import { ALERT_CASES, type AlertCases } from './alert-cases.fixture.ts'
 import { ALERTS, type AlertRule, prometheusRuleFile, RUNBOOKS, rulesFile } from './index.ts'
 
@@ -24,7 +25,7 @@ describe('the alerts', () => {
   it('are valid for promtool', async () => {
     const { code, output } = await promtool(['check', 'rules', '--lint-fatal', file('rules.yaml', rulesFile())])
     expect(code, output).toBe(0)
-    expect(output).toContain(`${ALERTS.length} rules found`)
+    expect(output).toContain(`${ALERTS.length + SCALING_RULES.length} rules found`)
   })
 
   it('fire when they should, and only then', async () => {

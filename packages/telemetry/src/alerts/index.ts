@@ -1,4 +1,6 @@
-// Exports the alerts, and writes them in Prometheus's format and as a PrometheusRule for the Prometheus operator.
+// Exports the alerts, and writes them in Prometheus's format and as a PrometheusRule for the Prometheus operator, together with the rules
+// that record the series for autoscalers.
+import { type RecordingRule, SCALING_INTERVAL, SCALING_RULES } from '../scaling/scaling-rules.ts'
 import type { AlertRule } from './alert-rule.ts'
 import { FLEET_ALERTS } from './rules/fleet-alerts.ts'
 import { QUEUE_ALERTS } from './rules/queue-alerts.ts'
@@ -35,8 +37,21 @@ spec:
 ${groups(ALERTS, '  ')}`
 
 function groups(alerts: readonly AlertRule[], indent: string): string {
-  const lines = ['groups:', '  - name: bullpen', '    rules:', ...alerts.flatMap(ruleLines)]
+  const lines = [
+    'groups:',
+    '  - name: bullpen-scaling',
+    `    interval: ${SCALING_INTERVAL}`,
+    '    rules:',
+    ...SCALING_RULES.flatMap(recordLines),
+    '  - name: bullpen',
+    '    rules:',
+    ...alerts.flatMap(ruleLines),
+  ]
   return lines.map((line) => `${indent}${line}\n`).join('')
+}
+
+function recordLines({ record, expr }: RecordingRule): readonly string[] {
+  return [`      - record: ${record}`, '        expr: |-', ...expr.split('\n').map((line) => `          ${line}`)]
 }
 
 /** Returns the lines of a rule in YAML. A JSON string is a YAML string. */

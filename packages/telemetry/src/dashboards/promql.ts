@@ -1,22 +1,25 @@
 // Finds the metrics that a PromQL expression reads, and rejects those that are not published.
 import { nearest } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
+import { RECORDED_METRICS } from '../metrics/recorded-metrics.ts'
 
 const PUBLISHED: readonly string[] = [
   ...Object.entries(METRICS).flatMap(([name, { type }]) =>
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
   ),
   ...PROCESS_METRICS,
+  ...Object.keys(RECORDED_METRICS),
 ]
 
 /**
- * Returns each metric in an expression once. A name is treated as a metric if it begins with `bullpen_`, `nodejs_` or `process_`.
+ * Returns each metric in an expression once. A name is treated as a metric if it begins with `bullpen_`, `bullpen:`, `nodejs_` or
+ * `process_`.
  *
  * @throws RangeError if a metric is not published. The message suggests the nearest published metric.
  */
 export function metricsIn(expression: string): readonly string[] {
   const withoutStrings = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
-  const found = [...new Set(withoutStrings.match(/\b(?:bullpen|nodejs|process)_\w+/g) ?? [])]
+  const found = [...new Set(withoutStrings.match(/\b(?:bullpen[_:]|nodejs_|process_)\w+/g) ?? [])]
   for (const name of found) {
     if (PUBLISHED.includes(name)) continue
     const hint = nearest(name, PUBLISHED)

@@ -241,6 +241,12 @@ export const METRICS = {
     labels: ['queue'],
     help: 'How long the waiting task that starts next has been ready, or 0 if no task is waiting. Without priorities, this task is the oldest. A task that has been started before counts from its last start. Every API process reports the same number, so take the maximum rather than the sum.',
   },
+  bullpen_task_expected_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue', 'task'],
+    help: 'The expectedDuration of the definition: how long an attempt takes on average until workers have measured some. Missing if the definition does not have one. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
   bullpen_queue_paused: {
     type: 'gauge',
     unit: 'flag',

@@ -12,6 +12,15 @@ export interface Sample {
   readonly value: number
 }
 
+interface Rule {
+  readonly type: 'alerting' | 'recording'
+  readonly name: string
+  /** `unknown` until Prometheus has evaluated the rule once. */
+  readonly health: string
+  /** Undefined if the rule is not an alert. */
+  readonly state?: string
+}
+
 interface Answer {
   readonly status: string
   readonly error?: string
@@ -48,11 +57,9 @@ export async function startPrometheus(metricsUrls: readonly string[]) {
       const { result } = data as { result: readonly { metric: Sample['labels']; value: readonly [number, string] }[] }
       return result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }))
     },
-    /** Returns the alerts with their states. `health` is `unknown` until Prometheus has evaluated the alert once. */
-    async alerts(): Promise<readonly { readonly name: string; readonly health: string; readonly state: string }[]> {
-      const data = (await ask('/api/v1/rules')) as {
-        groups: readonly { rules: readonly { name: string; health: string; state: string }[] }[]
-      }
+    /** Returns the rules: those of type `alerting`, with their states, and those of type `recording`. */
+    async rules(): Promise<readonly Rule[]> {
+      const data = (await ask('/api/v1/rules')) as { groups: readonly { rules: readonly Rule[] }[] }
       return data.groups.flatMap((group) => group.rules)
     },
   }

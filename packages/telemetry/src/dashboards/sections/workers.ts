@@ -1,5 +1,6 @@
 // The panels of workers: whether their slots are used, stuck or draining.
 import { POOL_STATE_LABELS } from '@bullpen/contract'
+import { BACKLOG_SECONDS_PER_WORKER, BUSY_SHARE } from '../../scaling/scaling-rules.ts'
 import { query, type Section } from '../grafana.ts'
 import { OF_QUEUE } from './selectors.ts'
 
@@ -36,6 +37,31 @@ export const workerSection: Section = {
         query(
           `sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}}) / sum by (queue) (bullpen_pool_slots{${OF_QUEUE}})`,
           '{{queue}}',
+        ),
+      ],
+    },
+    {
+      title: 'Backlog of one worker',
+      description:
+        'How long a single worker would need to run the waiting tasks. Autoscalers divide this time by their target, which gives the number of workers. If it grows although workers are added, the tasks wait for something else.',
+      runbook: 'backlog-grows.md',
+      unit: 's',
+      queries: [query(`max by (queue) (bullpen:queue_backlog_seconds{${OF_QUEUE}})`, '{{queue}}')],
+    },
+    {
+      title: 'Workers',
+      description: `The workers that serve the queue, and those that an autoscaler wants: for each ${BACKLOG_SECONDS_PER_WORKER} s of backlog, and so that at most ${100 * BUSY_SHARE}% of the slots are busy. The larger number counts. If fewer workers are present for minutes, the autoscaler has reached its maximum or cannot read the series.`,
+      runbook: 'backlog-grows.md',
+      unit: 'short',
+      queries: [
+        query(`count by (queue) (bullpen_pool_slots{${OF_QUEUE}} > 0)`, '{{queue}} present'),
+        query(
+          `ceil(max by (queue) (bullpen:queue_backlog_seconds{${OF_QUEUE}}) / ${BACKLOG_SECONDS_PER_WORKER})`,
+          '{{queue}} for the backlog',
+        ),
+        query(
+          `ceil(max by (queue) (bullpen:queue_busy_workers{${OF_QUEUE}}) / ${BUSY_SHARE})`,
+          '{{queue}} for the busy slots',
         ),
       ],
     },
