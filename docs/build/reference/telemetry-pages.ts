@@ -58,7 +58,8 @@ attempt take about 640 bytes together: 1,000 tasks per second write 55 GB a day.
 \`bullpen log-level debug --for 10m\` changes the level of running workers, including the lines of handlers that are already running. The
 level of an API process is changed with \`BULLPEN_LOG_LEVEL\` and a restart.
 
-Inputs, outputs, API keys, cookies and query strings are never logged. Handlers' error messages are logged, so keep secrets out of them.`,
+Inputs, outputs, API keys, cookies and query strings are never logged. The messages of handlers' errors and the lines that handlers write
+are logged, but without the values of the input's [sensitive fields](../how-to/encryption.md#keep-values-out-of-logs-and-errors).`,
     table(
       ['field', 'meaning'],
       Object.entries(LOG_FIELDS).map(([name, meaning]) => [code(name), meaning]),

@@ -178,7 +178,9 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     group,
     attributeUncaught(err) {
       const fate = attributeUncaught(err, context)
-      if (fate === 'late') log.warn({ err }, 'error escaped a handler whose attempt had already ended')
+      const redactor = fate === 'late' ? context.current()?.redactor : undefined
+      const shown = redactor === undefined ? err : redactor.value(err)
+      if (fate === 'late') log.warn({ err: shown }, 'error escaped a handler whose attempt had already ended')
       return fate
     },
     ended: lifecycle.ended,

@@ -24,6 +24,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { RegisteredKind, StepLookup, StepStore } from '../ports/steps.ts'
 import type { AttemptSpan } from '../ports/tracing.ts'
+import { type Redactor, redactingLog, redactorOf } from '../redaction/redactor.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
 import { ChildTasks, type ChildTasksHost } from './child-tasks.ts'
@@ -214,9 +215,17 @@ export class Attempt implements TaskContext, StepStore {
         ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
       })
       const { events } = this.fetched
-      this.#log = handlerLog(events === undefined ? log : reportingLog(log, events, () => this.#state === 'IN_PROCESS'))
+      const written = events === undefined ? log : reportingLog(log, events, () => this.#state === 'IN_PROCESS')
+      const { redactor } = this
+      this.#log = handlerLog(redactor === undefined ? written : redactingLog(written, redactor))
     }
     return this.#log
+  }
+
+  /** Removes the sensitive values of the input. Undefined if the definition marks nothing as sensitive. */
+  get redactor(): Redactor | undefined {
+    const { definition, rawInput, input } = this.decoded
+    return redactorOf(definition, [rawInput, input])
   }
 
   /** The outcome of the first uncaught error. */

@@ -4,6 +4,7 @@ import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contra
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
+import { redactorOf } from '../redaction/redactor.ts'
 import { decodeInput } from '../task/payload/value-text.ts'
 import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, type Timeouts, totalTimeoutAt } from './timeouts.ts'
@@ -129,16 +130,19 @@ function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: u
     return parsed.success ? { input: parsed.data } : wrongInput(runnable, envelope, parsed.error)
   } catch (cause) {
     const { name } = runnable.definition
-    return new TaskError('invalid_input', `the input schema of ${name} threw: ${String(cause)}`, {
+    const redactor = redactorOf(runnable.definition, [envelope.input])
+    const thrown = redactor === undefined ? cause : redactor.value(cause)
+    return new TaskError('invalid_input', `the input schema of ${name} threw: ${String(thrown)}`, {
       retryable: false,
-      cause,
+      cause: thrown,
     })
   }
 }
 
 function wrongInput(runnable: Runnable, envelope: Envelope, error: z.ZodError): TaskError {
   const { name, version } = runnable.definition
-  const places = error.issues.map((issue) => `${['input', ...issue.path].join('.')}: ${issue.message}`).join('; ')
+  const issues = error.issues.map((issue) => `${['input', ...issue.path].join('.')}: ${issue.message}`).join('; ')
+  const places = redactorOf(runnable.definition, [envelope.input])?.text(issues) ?? issues
   return new TaskError(
     'invalid_input',
     `the input does not match the schema of ${name} version ${version}: ${places}`,

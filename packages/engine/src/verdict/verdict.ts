@@ -14,6 +14,7 @@ import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
 import { type Survival, survivalOf } from '../quarantine/decision.ts'
+import { redactedDetails } from '../redaction/redactor.ts'
 import { backoffMs } from './backoff.ts'
 import { describeOutcome, type OutcomeDetails, outcomeOfError } from './outcome.ts'
 
@@ -156,7 +157,9 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   const endedAt = host.clock.monotonic()
   const now = host.clock.at(endedAt)
   const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
-  const details = describeOutcome(final)
+  const described = describeOutcome(final)
+  const redactor = described.message === undefined ? undefined : attempt.redactor
+  const details = redactor === undefined ? described : redactedDetails(described, redactor)
   attempt.moveTo(details.state)
   const { attempt: number, maxAttempts } = task
   const { onInterrupt } = definition

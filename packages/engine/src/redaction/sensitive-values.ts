@@ -1,0 +1,103 @@
+// Finds the values of an input whose schemas are marked as sensitive: `z.string().meta({ sensitive: true })`.
+import { z } from 'zod'
+
+type Schema = z.core.$ZodType
+type Visit = (schema: Schema, value: unknown) => void
+
+const known = new WeakMap<Schema, boolean>()
+
+/** Returns whether any part of the schema is marked as sensitive. The answer is remembered. */
+export function hasSensitiveParts(schema: Schema): boolean {
+  const answer = known.get(schema) ?? isAnySensitive(schema, new Set())
+  known.set(schema, answer)
+  return answer
+}
+
+/** Returns all strings and numbers within the sensitive parts of `value`, as strings. */
+export function sensitiveValues(schema: Schema, value: unknown): ReadonlySet<string> {
+  const found = new Set<string>()
+  const visit: Visit = (part, of) => {
+    // A schema can only be recursive through a value, so the walk ends.
+    if (of === undefined || of === null) return
+    if (isSensitive(part)) addLeaves(of, found)
+    else visitParts(part, of, visit)
+  }
+  visit(schema, value)
+  return found
+}
+
+function isSensitive(schema: Schema): boolean {
+  return z.globalRegistry.get(schema)?.['sensitive'] === true
+}
+
+function isAnySensitive(schema: Schema, seen: Set<Schema>): boolean {
+  if (seen.has(schema)) return false
+  seen.add(schema)
+  return isSensitive(schema) || partsOf(schema).some((part) => isAnySensitive(part, seen))
+}
+
+/** Returns the schemas that the schema consists of. */
+function partsOf(schema: Schema): readonly Schema[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  switch (def.type) {
+    case 'object':
+      return [...Object.values(def.shape), ...(def.catchall === undefined ? [] : [def.catchall])]
+    case 'array':
+      return [def.element]
+    case 'tuple':
+      return [...def.items, ...(def.rest === null ? [] : [def.rest])]
+    case 'record':
+      return [def.keyType, def.valueType]
+    case 'union':
+      return def.options
+    case 'intersection':
+      return [def.left, def.right]
+    case 'pipe':
+      return [def.in, def.out]
+    case 'lazy':
+      return [def.getter()]
+    default:
+      return 'innerType' in def ? [def.innerType as Schema] : []
+  }
+}
+
+/** Calls `visit` with each part of the schema and the part of the value that it describes. */
+function visitParts(schema: Schema, value: unknown, visit: Visit): void {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'object' && isObject(value)) {
+    const { shape, catchall } = def
+    for (const [name, each] of Object.entries(value)) {
+      const part = shape[name] ?? catchall
+      if (part !== undefined) visit(part, each)
+    }
+  } else if (def.type === 'array' && Array.isArray(value)) {
+    for (const each of value) visit(def.element, each)
+  } else if (def.type === 'tuple' && Array.isArray(value)) {
+    for (const [i, each] of value.entries()) {
+      const part = def.items[i] ?? def.rest
+      if (part !== null) visit(part, each)
+    }
+  } else if (def.type === 'record' && isObject(value)) {
+    for (const [name, each] of Object.entries(value)) {
+      visit(def.keyType, name)
+      visit(def.valueType, each)
+    }
+  } else {
+    // The parts of a union, a pipe or a wrapper such as `.optional()` describe the same value. Of a union, any option may apply.
+    for (const part of isContainer(def.type) ? [] : partsOf(schema)) visit(part, value)
+  }
+}
+
+function isContainer(type: string): boolean {
+  return type === 'object' || type === 'array' || type === 'tuple' || type === 'record'
+}
+
+function addLeaves(value: unknown, into: Set<string>): void {
+  if (typeof value === 'string' || typeof value === 'number') into.add(String(value))
+  else if (isObject(value)) for (const each of Object.values(value)) addLeaves(each, into)
+}
+
+/** Arrays are objects too. */
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
