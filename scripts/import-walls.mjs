@@ -97,6 +97,7 @@ export const ROOMS = [
     room: 'tools/testing',
     allow: [...ENGINE, '@bullpen/testkit', '@bullpen/testkit/internal', 'fast-check', 'vitest', 'zod', ...NODE],
   },
+  { room: 'tools/grafana', allow: ['@bullpen/telemetry/dashboards', '@grafana/grafana-foundation-sdk/*', ...NODE] },
   {
     room: 'tools/bench',
     allow: [

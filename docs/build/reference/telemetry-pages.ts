@@ -33,7 +33,7 @@ Prometheus records the following series every 15 s if it has loaded \`k8s/alerts
       Object.entries(RECORDED_METRICS).map(([name, { labels, help }]) => [code(name), codes(labels), help]),
     ),
     `
-For the metrics to check for each symptom, see [the runbook](../README.md#runbook). The Grafana dashboard in \`k8s/base/dashboards\` is
+For the metrics to check for each symptom, see [the runbook](../README.md#runbook). The Grafana dashboards in \`k8s/base/dashboards\` are
 generated from \`packages/telemetry/src/dashboards\`. For the alerts on these metrics, see [Alerts](alerts.md).`,
   )
 }

@@ -1,4 +1,4 @@
-// Finds the metrics that a PromQL expression reads, and rejects those that are not published.
+// Finds the metrics that a PromQL expression reads, rejects those that are not published, and restricts them to an installation.
 import { nearest } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 import { RECORDED_METRICS } from '../metrics/recorded-metrics.ts'
@@ -26,4 +26,21 @@ export function metricsIn(expression: string): readonly string[] {
     throw new RangeError(`unknown metric ${name}${hint === undefined ? '' : `; did you mean ${hint}?`}`)
   }
   return found
+}
+
+/** The variables that every dashboard has. */
+const NAMESPACE = 'namespace=~"$namespace"'
+const JOB = 'job=~"$job"'
+
+/** A string, which is skipped, or a metric with the brace that opens its matchers if it has any. */
+const SELECTOR = /"(?:[^"\\]|\\.)*"|\b(?:bullpen[_:]|nodejs_|process_)\w+\{?/g
+
+/** Restricts every metric of an expression to the namespace and the job that the reader of a dashboard has chosen. */
+export function scoped(expression: string): string {
+  return expression.replace(SELECTOR, (found) => {
+    if (found.startsWith('"')) return found
+    // The series that Prometheus records are sums over all jobs.
+    const scope = found.includes(':') ? NAMESPACE : `${NAMESPACE}, ${JOB}`
+    return found.endsWith('{') ? `${found}${scope}, ` : `${found}{${scope}}`
+  })
 }

@@ -1,16 +1,16 @@
-// The panels of the queues, groups and runs: whether tasks flow through them, and what holds them up.
-import { query, type Section } from '../grafana.ts'
-import { OF_QUEUE, OF_TASK, RATE } from './selectors.ts'
+// The panels of the queues: whether tasks flow through them, and what holds them up.
+import { query, type Section } from '../panel.ts'
+import { OF_QUEUE, quantileOf, RATE } from './selectors.ts'
 
 const NEARLY_FULL_ABOVE = 0.8
 
 export const queueSection: Section = {
-  title: 'Queues',
+  title: 'Backlog',
   panels: [
     {
       title: 'Tasks by status',
-      description:
-        'Tasks that have not ended. Every API process reports the numbers of the whole fleet, so the panel shows the maximum.',
+      description: 'Tasks that have not ended.',
+      bad: 'Waiting tasks that keep growing: the workers do not keep up. Waiting tasks and no active ones: the queue is stuck.',
       runbook: 'backlog-grows.md',
       unit: 'short',
       stacked: true,
@@ -22,9 +22,47 @@ export const queueSection: Section = {
       ],
     },
     {
+      title: 'Oldest waiting task',
+      description: 'How long the task that starts next has been waiting.',
+      bad: 'If this time grows, the queue is stuck or its workers do not keep up. The alert fires above 5 minutes.',
+      runbook: 'backlog-grows.md',
+      unit: 's',
+      queries: [query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
+    },
+    {
+      title: 'In and out',
+      description: 'Tasks enqueued, and attempts started and ended, per second.',
+      bad: 'More enqueued than ended: the backlog grows. Nothing started although tasks wait: the queue is stuck.',
+      runbook: 'nothing-is-running.md',
+      unit: 'ops',
+      queries: [
+        query(`sum by (queue) (rate(bullpen_tasks_enqueued_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} enqueued'),
+        query(`sum by (queue) (rate(bullpen_attempts_started_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} started'),
+        query(`sum by (queue) (rate(bullpen_attempts_ended_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} ended'),
+      ],
+    },
+    {
+      title: 'Paused queues',
+      description: 'Queues that a command has paused.',
+      bad: 'A queue that should run: its tasks wait until "bullpen resume --queue Q".',
+      runbook: 'nothing-is-running.md',
+      unit: 'short',
+      ifEmpty: 'no queue is paused',
+      queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
+    },
+    {
+      title: 'Held retries',
+      description: 'Retries that the retry budget of their definition holds.',
+      bad: 'Growth: a service that the tasks call is down. Once the service is back, the number falls faster and faster.',
+      runbook: 'attempts-fail.md',
+      unit: 'short',
+      queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_QUEUE}})`, '{{queue}} {{task}}')],
+    },
+    {
       title: 'Dead, cancelled and expired tasks',
       description:
-        'Tasks that ended without a result and are still stored. Dead tasks need attention: "bullpen dead counts" shows their kinds of error. Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
+        'Tasks that ended without a result and are still stored. Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
+      bad: 'Growing dead tasks need attention: "bullpen dead counts" shows their kinds of error. Growing expired tasks: the queue is too slow for its queue timeout.',
       runbook: 'dead-tasks.md',
       unit: 'short',
       queries: [
@@ -34,18 +72,16 @@ export const queueSection: Section = {
         ),
       ],
     },
-    {
-      title: 'Oldest waiting task',
-      description:
-        'How long the task that starts next has been waiting, by queue. If this time grows, the queue is stuck or its workers do not keep up.',
-      runbook: 'backlog-grows.md',
-      unit: 's',
-      queries: [query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
-    },
+  ],
+}
+
+export const limitSection: Section = {
+  title: 'Limits and producers',
+  panels: [
     {
       title: 'Limits used',
-      description:
-        "The share of the queue's maxTasks and maxBytes that is used. At 100%, new tasks are blocked, rejected or dropped.",
+      description: "The share of the queue's maxTasks and maxBytes that is used.",
+      bad: 'Above 80%, the queue is nearly full. At 100%, new tasks are blocked, rejected or dropped.',
       runbook: 'producers-slowed.md',
       unit: 'percentunit',
       thresholds: [
@@ -64,134 +100,56 @@ export const queueSection: Section = {
       ],
     },
     {
-      title: 'Time to enqueue, p99',
-      description:
-        'Time until Redis has accepted the task of a request, by queue. If the backlog grows as well, the queue is full, and producers are slowed down. If it does not, the API or Redis is slow.',
-      runbook: 'enqueue-slow.md',
-      unit: 's',
-      queries: [
-        query(
-          `histogram_quantile(0.99, sum by (le, queue) (rate(bullpen_enqueue_duration_seconds_bucket{${OF_QUEUE}}[${RATE}])))`,
-          '{{queue}}',
-        ),
-      ],
-    },
-    {
-      title: 'Blocked requests',
-      description: 'Requests that are waiting for room in a full queue.',
-      runbook: 'producers-slowed.md',
-      unit: 'short',
-      queries: [query(`sum by (queue) (bullpen_blocked_requests{${OF_QUEUE}})`, '{{queue}}')],
-    },
-    {
-      title: 'Paused queues',
-      description: 'Queues that a command has paused. Their tasks wait until "bullpen resume --queue Q".',
-      runbook: 'nothing-is-running.md',
-      unit: 'short',
-      queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
-    },
-    {
       title: 'Bytes of unfinished tasks',
-      description:
-        'The stored strings of the tasks that have not ended, plus 512 bytes for each task. At its maxBytes, a queue refuses new tasks.',
+      description: 'The stored strings of the tasks that have not ended, plus 512 bytes for each task.',
+      bad: "Near the queue's maxBytes, at which it refuses new tasks. Growth without more tasks: inputs have become larger.",
       runbook: 'producers-slowed.md',
       unit: 'bytes',
       queries: [query(`max by (queue) (bullpen_queue_bytes{${OF_QUEUE}})`, '{{queue}}')],
     },
     {
-      title: 'Held retries',
-      description:
-        'Retries that the retry budget of their definition holds. While a service that the tasks call is down, this number grows. Once the service is back, it falls faster and faster.',
-      runbook: 'attempts-fail.md',
-      unit: 'short',
-      queries: [query(`max by (queue, task) (bullpen_held_retries{${OF_TASK}})`, '{{queue}} {{task}}')],
-    },
-    {
-      title: 'Schedules in trouble',
-      description:
-        'Schedules whose last run is dead or expired (failing), whose ticks have found the previous run unfinished for an hour (overlapping), or that have missed a tick within the last day (missed). "bullpen schedules list --trouble" lists them.',
-      runbook: 'schedule-in-trouble.md',
-      unit: 'short',
-      queries: [
-        query(`max by (queue, trouble) (bullpen_troubled_schedules{${OF_QUEUE}}) > 0`, '{{queue}} {{trouble}}'),
-      ],
-    },
-    {
-      title: 'Unfinished groups',
-      description: 'Groups that have not ended. A group that is never sealed ends with its total timeout.',
-      unit: 'short',
-      queries: [query('max(bullpen_unfinished_groups)', 'groups')],
-    },
-    {
-      title: 'Unfinished runs',
-      description:
-        'Runs of pipelines that have not ended. "bullpen runs list" lists them. A run ends with its total timeout at the latest.',
-      unit: 'short',
-      queries: [query('max(bullpen_unfinished_runs)', 'runs')],
-    },
-    {
-      title: 'Ends of runs',
-      description: 'Runs of pipelines that have ended per second, by their result.',
-      unit: 'ops',
-      queries: [
-        query(`sum by (pipeline, result) (rate(bullpen_runs_ended_total[${RATE}]))`, '{{pipeline}} {{result}}'),
-      ],
-    },
-    {
-      title: 'Duration of runs',
-      description: 'The median time from the start of a run to its end.',
+      title: 'Time to enqueue, p99',
+      description: 'Time until Redis has accepted the task of a request.',
+      bad: 'If the backlog grows as well, the queue is full, and producers are slowed down. If it does not, the API or Redis is slow.',
+      runbook: 'enqueue-slow.md',
       unit: 's',
-      queries: [
-        query(
-          `histogram_quantile(0.5, sum by (pipeline, le) (rate(bullpen_run_duration_seconds_bucket[${RATE}])))`,
-          '{{pipeline}}',
-        ),
-      ],
+      queries: [query(quantileOf(0.99, `bullpen_enqueue_duration_seconds_bucket{${OF_QUEUE}}`, 'queue'), '{{queue}}')],
     },
     {
-      title: 'Items of pipelines',
-      description:
-        'Items per second that have left a stage of a run. The stage with the lowest rate limits the others; if items wait for it, give it more concurrency or more workers.',
-      unit: 'ops',
-      queries: [
-        query(
-          `sum by (pipeline, stage, outcome) (rate(bullpen_run_items_total[${RATE}]))`,
-          '{{pipeline}} {{stage}} {{outcome}}',
-        ),
-      ],
-    },
-    {
-      title: 'Oldest follow-up task',
-      description:
-        'How long the oldest follow-up task has been in the outbox of its queue. Above a few seconds, the process that should forward it is gone or cannot reach the target queue.',
-      runbook: 'outbox-grows.md',
-      unit: 's',
-      queries: [query(`max by (queue) (bullpen_outbox_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
-    },
-    {
-      title: 'Unaccounted tasks',
-      description:
-        'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',
-      runbook: 'unaccounted-tasks.md',
+      title: 'Blocked requests',
+      description: 'Requests that are waiting for room in a full queue.',
+      bad: 'Above 0: producers are slowed down, because the workers do not keep up.',
+      runbook: 'producers-slowed.md',
       unit: 'short',
-      queries: [query(`max by (queue) (bullpen_unaccounted_tasks{${OF_QUEUE}})`, '{{queue}}')],
+      queries: [query(`sum by (queue) (bullpen_blocked_requests{${OF_QUEUE}})`, '{{queue}}')],
     },
     {
-      title: 'Enqueued',
+      title: 'Refused because of a limit',
       description:
-        'Tasks enqueued per second. While this rate is above that of "Attempts ended by state", the backlog grows.',
-      runbook: 'backlog-grows.md',
-      unit: 'ops',
-      queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
-    },
-    {
-      title: 'Refused',
-      description:
-        'Tasks per second that were not stored because their queue had reached a limit. "Tasks by status" shows which tasks fill the queue.',
+        'Tasks per second that were not stored because their queue was full or their API key exceeded its rate.',
+      bad: 'Any: "Tasks by status" shows which tasks fill the queue. The action is rejected or dropped.',
       runbook: 'producers-slowed.md',
       unit: 'ops',
+      ifEmpty: 'no task was refused',
       queries: [
-        query(`sum by (task, action) (rate(bullpen_tasks_refused_total{${OF_TASK}}[${RATE}]))`, '{{task}} {{action}}'),
+        query(
+          `sum by (queue, limit, action) (rate(bullpen_tasks_refused_total{${OF_QUEUE}}[${RATE}]))`,
+          '{{queue}} {{limit}} {{action}}',
+        ),
+      ],
+    },
+    {
+      title: 'Refused because of the state',
+      description: 'Tasks per second that were refused because of the state of the queue or of Redis.',
+      bad: 'queue_draining: a command drains the queue. Codes about Redis: it has no room, or might delete tasks.',
+      runbook: 'redis-full.md',
+      unit: 'ops',
+      ifEmpty: 'no task was refused',
+      queries: [
+        query(
+          `sum by (queue, code) (rate(bullpen_enqueues_refused_total{${OF_QUEUE}}[${RATE}]))`,
+          '{{queue}} {{code}}',
+        ),
       ],
     },
   ],

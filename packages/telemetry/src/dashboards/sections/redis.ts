@@ -1,0 +1,52 @@
+// The panels of Redis: whether it is reachable, has room and keeps the tasks.
+import { query, type Section } from '../panel.ts'
+import { RATE } from './selectors.ts'
+
+export const redisSection: Section = {
+  title: 'Redis',
+  panels: [
+    {
+      title: 'Connection to Redis',
+      description: '1 if the process reached Redis during the scrape, 0 if it did not.',
+      bad: '0. If one process is affected, look at its network. If all are, Redis is away.',
+      runbook: 'redis-away.md',
+      unit: 'short',
+      max: 1,
+      queries: [query('bullpen_redis_up', '{{instance}}')],
+    },
+    {
+      title: 'Redis memory',
+      description: 'The share of its memory that Redis uses, and the share that idempotency keys take.',
+      bad: 'New tasks are refused at the watermark, which is 80% by default, and tasks with a new idempotency key if such keys take 25%.',
+      runbook: 'redis-full.md',
+      unit: 'percentunit',
+      thresholds: [
+        { from: 0, colour: 'green' },
+        { from: 0.7, colour: 'orange' },
+        { from: 0.8, colour: 'red' },
+      ],
+      queries: [
+        query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis'),
+        query('max(bullpen_idempotency_records_bytes / bullpen_redis_memory_limit_bytes)', 'idempotency keys'),
+      ],
+    },
+    {
+      title: 'Unsafe settings of Redis',
+      description: "1 for each check of Redis's settings that fails, otherwise 0.",
+      bad: '1. If persistence or eviction fails, Redis may lose tasks.',
+      runbook: 'redis-unsafe.md',
+      unit: 'short',
+      max: 1,
+      queries: [query('max by (check) (bullpen_redis_unsafe)', '{{check}}')],
+    },
+    {
+      title: 'Tasks refused because of Redis',
+      description: 'Tasks per second that the API has refused because of the state of a queue or of Redis, by code.',
+      bad: 'redis_full, idempotency_full or unsafe_redis: producers lose time or tasks.',
+      runbook: 'redis-full.md',
+      unit: 'ops',
+      ifEmpty: 'no task was refused',
+      queries: [query(`sum by (code) (rate(bullpen_enqueues_refused_total[${RATE}]))`, '{{code}}')],
+    },
+  ],
+}
