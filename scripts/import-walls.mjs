@@ -98,6 +98,7 @@ export const ROOMS = [
     allow: [...ENGINE, '@bullpen/testkit', '@bullpen/testkit/internal', 'fast-check', 'vitest', 'zod', ...NODE],
   },
   { room: 'tools/grafana', allow: ['@bullpen/telemetry/dashboards', '@grafana/grafana-foundation-sdk/*', ...NODE] },
+  { room: 'tools/plot', allow: ['vega', 'vega-lite'], noNode: true },
   {
     room: 'tools/bench',
     allow: [
