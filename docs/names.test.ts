@@ -9,7 +9,7 @@ import {
   HTTP_STATUS,
   ORPHAN_REASONS,
 } from '@bullpen/contract/internal'
-import { METRICS, PROCESS_METRICS } from '@bullpen/telemetry'
+import { METRICS, PROCESS_METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
 import type { SimulationErrorCode, SimulationFault } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { COMMAND_NAMES, type CommandName } from '../packages/cli/src/commands/command-table.ts'
@@ -42,6 +42,12 @@ const FOREIGN_NAMES = {
   unexpected_response: "a code of the client's errors",
   not_found: 'the outcome of a cancel in packages/testkit, where the API returns an error',
 } as const
+
+/** The metrics, the recorded series, and the names under which prometheus-adapter serves these to autoscalers. */
+const PUBLISHED: ReadonlySet<string> = new Set([
+  ...Object.keys(METRICS),
+  ...Object.keys(RECORDED_METRICS).flatMap((name) => [name, name.replace(':', '_')]),
+])
 
 /** The codes of the errors and the faults that a simulation finds. */
 const SIMULATION_CODES = {
@@ -107,8 +113,8 @@ describe.each(currentPages)('%s', (file) => {
   })
 
   it('names metrics and settings that exist', () => {
-    const metrics = page.match(/\bbullpen_[a-z]+_[a-z_]+\b/g) ?? []
-    expect(metrics.filter((name) => !(name in METRICS))).toEqual([])
+    const metrics = page.match(/\bbullpen(_[a-z]+|:[a-z]+)_[a-z_]+\b/g) ?? []
+    expect(metrics.filter((name) => !PUBLISHED.has(name))).toEqual([])
     const settings = new Set(referencePages()['settings.md']?.match(/\bBULLPEN_[A-Z_]+\b/g))
     const variables = page.match(/\bBULLPEN_[A-Z_]*[A-Z]\b/g) ?? []
     expect(variables.filter((name) => !settings.has(name))).toEqual([])

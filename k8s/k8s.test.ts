@@ -3,9 +3,9 @@ import { readSettings } from '@bullpen/config'
 import { milliseconds } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { dashboardFiles } from '@bullpen/grafana'
-import { METRICS } from '@bullpen/telemetry'
-import { ALERTS } from '@bullpen/telemetry/alerts'
-import { metricsIn } from '@bullpen/telemetry/dashboards'
+import { catalogue } from '@bullpen/tasks'
+import { RECORDED_METRICS } from '@bullpen/telemetry'
+import { ALERTS, BACKLOG_SECONDS_PER_WORKER, BUSY_SHARE } from '@bullpen/telemetry/alerts'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
@@ -52,8 +52,9 @@ describe.each(names)('the manifests of %s', (name) => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('run the API and the worker', () => {
-    expect(ours.map(({ container }) => container.name).sort()).toEqual(['api', 'worker'])
+  it('run the API, and workers for each kind of task', () => {
+    const programs = ours.map(({ deployment, container }) => `${deployment.metadata.name}: ${container.name}`)
+    expect(programs).toEqual(['bullpen-api: api', 'bullpen-worker-cpu: worker', 'bullpen-worker-io: worker'])
     for (const { container } of ours) expect(container.image).toMatch(/^bullpen-(api|worker):[\w.-]+$/)
   })
 
@@ -111,13 +112,19 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it.each(['api', 'worker'])('contain settings that the %s accepts', (app) => {
-    const { container } = ours.find((each) => each.container.name === app) ?? { container: undefined }
-    const settings = settingsOf(app, environmentOf(container, manifests))
-    const open = Object.fromEntries((container?.ports ?? []).map((port) => [port.name, port.containerPort]))
-    if ('metricsPort' in settings) expect(open).toEqual({ http: settings.port, metrics: settings.metricsPort })
-    else expect(open).toEqual({ metrics: settings.port })
-    expect(settings.host).toBe('0.0.0.0')
+  it('contain settings that the API and the workers accept', () => {
+    for (const { container } of ours) {
+      const settings = settingsOf(container.name, environmentOf(container, manifests))
+      const open = Object.fromEntries((container.ports ?? []).map((port) => [port.name, port.containerPort]))
+      if ('metricsPort' in settings) expect(open).toEqual({ http: settings.port, metrics: settings.metricsPort })
+      else expect(open).toEqual({ metrics: settings.port })
+      expect(settings.host).toBe('0.0.0.0')
+    }
+  })
+
+  it('give every queue of the catalogue to the workers of one Deployment', () => {
+    const queues = ours.flatMap(({ container }) => Object.keys(poolsOf(container, manifests)))
+    expect(queues.toSorted()).toEqual(catalogue.queues.toSorted())
   })
 
   it('probe the endpoints of the programs and point Prometheus at the metrics port', () => {
@@ -173,18 +180,20 @@ describe.each(names)('the manifests of %s', (name) => {
 
   it('scale existing Deployments, with stabilization windows, and leave the replicas to the autoscaler', () => {
     const autoscalers = ofKind(manifests, 'HorizontalPodAutoscaler')
-    expect(autoscalers.map(nameOf).sort()).toEqual(['bullpen-api', 'bullpen-worker'])
+    const scaled = [...autoscalers, ...ofKind(manifests, 'ScaledObject')].map(({ spec }) => spec.scaleTargetRef.name)
+    // exactly one for each Deployment, because two would undo each other's decisions
+    expect(scaled.sort()).toEqual(['bullpen-api', 'bullpen-worker-cpu', 'bullpen-worker-io'])
     for (const { spec } of autoscalers) {
       const target = deployments.find((each) => each.metadata.name === spec.scaleTargetRef.name)
       expect(target).toMatchObject({ apiVersion: spec.scaleTargetRef.apiVersion, kind: spec.scaleTargetRef.kind })
       expect(target?.spec.replicas).toBeUndefined()
       expect(spec.minReplicas).toBeLessThanOrEqual(spec.maxReplicas)
-      expect(spec.metrics.some((metric) => metric.resource?.name === 'cpu')).toBe(true)
+      expect(spec.metrics).not.toEqual([])
       // utilization is relative to the request
       for (const { resources } of target?.spec.template.spec.containers ?? []) {
         expect(resources?.requests).toHaveProperty('cpu')
       }
-      expect(spec.behavior?.scaleUp?.stabilizationWindowSeconds).toBeGreaterThan(0)
+      expect(spec.behavior?.scaleUp?.stabilizationWindowSeconds).toBeLessThanOrEqual(60)
       expect(spec.behavior?.scaleDown?.stabilizationWindowSeconds).toBeGreaterThanOrEqual(300)
     }
   })
@@ -246,36 +255,90 @@ describe('with the Prometheus operator', () => {
   })
 })
 
-describe('scaling on the backlog', () => {
-  const manifests = committed('backlog').objects as Manifest[]
-  const rules = ofKind(manifests, 'ConfigMap').find((each) => each.metadata.name === 'bullpen-prometheus-adapter')
-  const { externalRules } = parse(rules?.data['config.yaml'] ?? '') as {
-    externalRules: { seriesQuery: string; metricsQuery: string; name?: object }[]
-  }
-
-  it('uses a metric that the adapter serves and the API publishes', () => {
-    const used = ofKind(manifests, 'HorizontalPodAutoscaler').flatMap(({ spec }) =>
-      spec.metrics.flatMap(({ external }) => (external === undefined ? [] : [external.metric])),
-    )
-    expect(used).not.toEqual([])
-    const served = externalRules.flatMap((rule) => metricsIn(rule.seriesQuery))
-    for (const { name, selector } of used) {
-      expect(served).toContain(name)
-      const { labels } = METRICS[name as 'bullpen_queue_tasks']
-      for (const label of Object.keys(selector?.matchLabels ?? {})) expect(labels).toContain(label)
-    }
-  })
-
-  it('counts each task once, although every API pod reports it', () => {
-    for (const { metricsQuery } of externalRules) expect(metricsQuery).toMatch(/^max\(.*\) by \(queue, status\)$/)
-  })
-
-  it('scales on CPU as well', () => {
-    const worker = ofKind(manifests, 'HorizontalPodAutoscaler').find((each) => each.metadata.name === 'bullpen-worker')
-    expect(worker?.spec.metrics.map(({ type }) => type)).toEqual(['Resource', 'External'])
-    expect(readme).toContain('rules.existing=bullpen-prometheus-adapter')
+describe('the workers for CPU-bound tasks', () => {
+  it('run as many tasks at once as their pods have cores', () => {
+    const manifests = committed('base').objects as Manifest[]
+    const deployment = ofKind(manifests, 'Deployment').find((each) => each.metadata.name === 'bullpen-worker-cpu')
+    const [container] = deployment?.spec.template.spec.containers ?? []
+    expect(container && poolsOf(container, manifests)).toEqual({ cpu: Number(container?.resources?.requests?.['cpu']) })
   })
 })
+
+/** The series of each queue by which its workers are scaled, and the target for one worker. */
+const SIGNALS = {
+  'bullpen:queue_backlog_seconds': BACKLOG_SECONDS_PER_WORKER,
+  'bullpen:queue_busy_workers': BUSY_SHARE,
+}
+
+/** Returns the signals of all queues of a Deployment's workers, as lines such as `mail bullpen:queue_busy_workers 0.8`. */
+function signalsFor(deployment: string, manifests: readonly Manifest[]): readonly string[] {
+  const { spec } = ofKind(manifests, 'Deployment').find((each) => each.metadata.name === deployment) ?? {}
+  const queues = (spec?.template.spec.containers ?? []).flatMap((each) => Object.keys(poolsOf(each, manifests)))
+  return queues.flatMap((queue) => Object.entries(SIGNALS).map(([series, target]) => `${queue} ${series} ${target}`))
+}
+
+describe('scaling on the backlog', () => {
+  const manifests = committed('backlog').objects as Manifest[]
+  const autoscalers = ofKind(manifests, 'HorizontalPodAutoscaler').filter(
+    (each) => each.metadata.name !== 'bullpen-api',
+  )
+  const config = ofKind(manifests, 'ConfigMap').find((each) => each.metadata.name === 'bullpen-prometheus-adapter')
+  const { externalRules } = parse(config?.data['config.yaml'] ?? '') as {
+    externalRules: { seriesQuery: string; metricsQuery: string; name: { matches: string; as: string } }[]
+  }
+  /** The name under which the adapter serves each recorded series. */
+  const served = new Map(
+    Object.keys(RECORDED_METRICS).flatMap((series) =>
+      externalRules.flatMap(({ seriesQuery, name }) => {
+        const [, pattern = ''] = /__name__=~"([^"]*)"/.exec(seriesQuery) ?? []
+        return new RegExp(pattern).test(series) ? [[series.replace(new RegExp(name.matches), name.as), series]] : []
+      }),
+    ),
+  )
+
+  it.each(autoscalers.map((each) => [nameOf(each), each] as const))(
+    '%s reads both series of each of its queues, with the target for one worker',
+    (name, { spec }) => {
+      const read = spec.metrics.map(({ external }) => {
+        const { metric, target } = external ?? {}
+        expect(target?.type).toBe('AverageValue')
+        const { queue, ...others } = metric?.selector?.matchLabels ?? {}
+        expect(others).toEqual({})
+        return `${queue} ${served.get(metric?.name ?? '')} ${quantity(target?.averageValue ?? '')}`
+      })
+      expect(read.toSorted()).toEqual(signalsFor(name, manifests).toSorted())
+    },
+  )
+
+  it('the adapter serves one value per queue, of the installation in its own namespace', () => {
+    for (const { seriesQuery, metricsQuery } of externalRules) {
+      expect(seriesQuery).toContain('namespace!=""')
+      expect(metricsQuery).toBe('max(<<.Series>>{<<.LabelMatchers>>}) by (queue)')
+    }
+    expect(readme).toContain('rules.existing=bullpen-prometheus-adapter')
+  })
+
+  it('KEDA scales in the same way', () => {
+    const keda = committed('keda').objects as Manifest[]
+    for (const { metadata, spec } of ofKind(keda, 'ScaledObject')) {
+      const { metadata: _, spec: autoscaler } = autoscalers.find((each) => nameOf(each) === metadata.name) ?? {}
+      expect([spec.minReplicaCount, spec.maxReplicaCount]).toEqual([autoscaler?.minReplicas, autoscaler?.maxReplicas])
+      expect(spec.advanced.horizontalPodAutoscalerConfig.behavior).toEqual(autoscaler?.behavior)
+      const read = spec.triggers.map(({ type, metricType, metadata: { query = '', threshold, ignoreNullValues } }) => {
+        // otherwise, KEDA would scale down while Prometheus has no data
+        expect([type, metricType, ignoreNullValues]).toEqual(['prometheus', 'AverageValue', 'false'])
+        const [, series, queue] = /^max\(([\w:]+)\{namespace="bullpen", queue="(\w+)"\}\)$/.exec(query) ?? []
+        return `${queue} ${series} ${threshold}`
+      })
+      expect(read.toSorted()).toEqual(signalsFor(metadata.name, keda).toSorted())
+    }
+  })
+})
+
+/** Returns the number that a quantity of Kubernetes stands for: `800m` is 0.8. */
+function quantity(text: string): number {
+  return text.endsWith('m') ? Number(text.slice(0, -1)) / 1_000 : Number(text)
+}
 
 function nameOf({ metadata }: Manifest): string {
   return metadata.name
@@ -317,6 +380,12 @@ function environmentOf(container: Container | undefined, manifests: readonly Man
     environment[name] = value ?? secrets[secret]?.[key] ?? ''
   }
   return environment
+}
+
+/** Returns the pools of a worker by queue, and none for an API. */
+function poolsOf(container: Container, manifests: readonly Manifest[]): Readonly<Record<string, number>> {
+  const settings = settingsOf(container.name, environmentOf(container, manifests))
+  return 'pools' in settings ? (settings.pools ?? {}) : {}
 }
 
 /** Reads the settings as the program does. @throws BullpenError for unknown, invalid or contradictory settings */

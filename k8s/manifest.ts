@@ -76,8 +76,26 @@ export interface Service extends Of<'Service'> {
   }
 }
 
+export interface ScalingPolicy {
+  readonly type: 'Pods' | 'Percent'
+  readonly value: number
+  readonly periodSeconds: number
+}
+
 export interface ScalingRules {
   readonly stabilizationWindowSeconds?: number
+  readonly selectPolicy?: 'Max' | 'Min' | 'Disabled'
+  readonly policies?: readonly ScalingPolicy[]
+}
+
+export interface ScalingBehavior {
+  readonly scaleUp?: ScalingRules
+  readonly scaleDown?: ScalingRules
+}
+
+export interface ExternalMetric {
+  readonly metric: { readonly name: string; readonly selector?: Selector }
+  readonly target: { readonly type: string; readonly averageValue?: string }
 }
 
 export interface Autoscaler extends Of<'HorizontalPodAutoscaler'> {
@@ -88,9 +106,24 @@ export interface Autoscaler extends Of<'HorizontalPodAutoscaler'> {
     readonly metrics: readonly {
       readonly type: string
       readonly resource?: { readonly name: string }
-      readonly external?: { readonly metric: { readonly name: string; readonly selector?: Selector } }
+      readonly external?: ExternalMetric
     }[]
-    readonly behavior?: { readonly scaleUp?: ScalingRules; readonly scaleDown?: ScalingRules }
+    readonly behavior?: ScalingBehavior
+  }
+}
+
+/** Tells KEDA to create an autoscaler. */
+export interface ScaledObject extends Of<'ScaledObject'> {
+  readonly spec: {
+    readonly scaleTargetRef: { readonly name: string }
+    readonly minReplicaCount: number
+    readonly maxReplicaCount: number
+    readonly advanced: { readonly horizontalPodAutoscalerConfig: { readonly behavior: ScalingBehavior } }
+    readonly triggers: readonly {
+      readonly type: string
+      readonly metricType: string
+      readonly metadata: Readonly<Record<string, string>>
+    }[]
   }
 }
 
@@ -131,6 +164,7 @@ export type Manifest =
   | Deployment
   | Service
   | Autoscaler
+  | ScaledObject
   | DisruptionBudget
   | NetworkPolicy
   | ConfigMap
@@ -145,6 +179,7 @@ export const KINDS: readonly Manifest['kind'][] = [
   'Deployment',
   'Service',
   'HorizontalPodAutoscaler',
+  'ScaledObject',
   'PodDisruptionBudget',
   'NetworkPolicy',
   'ConfigMap',

@@ -11,6 +11,7 @@ export const KUSTOMIZATIONS = {
   base: 'base/',
   dev: 'overlays/dev/',
   backlog: 'overlays/backlog/',
+  keda: 'overlays/keda/',
   'prometheus-operator': 'overlays/prometheus-operator/',
 } as const
 

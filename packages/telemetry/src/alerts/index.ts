@@ -9,6 +9,12 @@ import { SLO_ALERTS } from './rules/slo-alerts.ts'
 import { TASK_ALERTS } from './rules/task-alerts.ts'
 import { WORKER_ALERTS } from './rules/worker-alerts.ts'
 
+export {
+  BACKLOG_SECONDS_PER_WORKER,
+  BUSY_SHARE,
+  type RecordingRule,
+  SCALING_RULES,
+} from '../scaling/scaling-rules.ts'
 export type { AlertRule, Severity } from './alert-rule.ts'
 
 export const ALERTS: readonly AlertRule[] = [
