@@ -29,6 +29,10 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
   http [--callers 64] [--seconds 10] [--rounds 3]
            measure the platform end to end over HTTP, from the call that enqueues a task until its result has arrived, with
            1, 2 and 4 worker processes: tasks per second, p50, p99, and the CPU time of each part
+  sustain [--minutes 10] [--rate 2000] [--waiting 500000] [--workers 2] [--interval 60] *
+           measure whether the platform stays as it is: --rate new tasks per second over 50 queues, of which 25 have a backlog of
+           --waiting tasks in all; prints the p99 of enqueue, wait and end and the use of Redis every --interval seconds, and how
+           they change over time
   overhead [CASE...] [--pairs 5] [--tasks 20000]
            compare the CPU time that a process and Redis use per task with metrics and logs with that without them, about a
            minute for each CASE: short (a short task, which writes no line at the level info), long (which writes two), or

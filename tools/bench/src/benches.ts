@@ -12,6 +12,8 @@ import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipe
 import { asTable } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchRuns, describeRuns } from './runs/runs-bench.ts'
+import { describeSustain } from './sustain/rows.ts'
+import { benchSustain } from './sustain/sustain-bench.ts'
 import { benchWorker } from './worker.ts'
 
 export interface BenchInput {
@@ -72,6 +74,15 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
     run({ redisUrl, number }) {
       const limits = { callers: number('callers'), seconds: number('seconds'), rounds: number('rounds') }
       return described(benchHttp({ redisUrl, ...limits }), describeHttp)
+    },
+  },
+  sustain: {
+    options: { minutes: 10, rate: 2_000, waiting: 500_000, workers: 2, interval: 60 },
+    deletesData: true,
+    run({ redisUrl, number }) {
+      const load = { minutes: number('minutes'), rate: number('rate'), waiting: number('waiting') }
+      const shape = { workers: number('workers'), interval: number('interval') }
+      return described(benchSustain({ redisUrl, ...load, ...shape }), describeSustain)
     },
   },
   overhead: {

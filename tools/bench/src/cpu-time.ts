@@ -6,13 +6,22 @@ export interface CpuTime {
   readonly redis: number
 }
 
+interface Server {
+  info(section: string): Promise<string>
+}
+
+/** Returns the CPU time that Redis has used since it started, in µs. */
+export async function readRedisCpu(redis: Server): Promise<number> {
+  const info = await redis.info('cpu')
+  const seconds = ['user', 'sys'].map((each) => Number(new RegExp(`used_cpu_${each}:([\\d.]+)`).exec(info)?.[1]))
+  return seconds.reduce((sum, each) => sum + each, 0) * 1e6
+}
+
 /** Returns a function that returns the CPU time since this call. */
-export async function startCpuTime(redis: { info(section: string): Promise<string> }): Promise<() => Promise<CpuTime>> {
+export async function startCpuTime(redis: Server): Promise<() => Promise<CpuTime>> {
   const read = async (): Promise<CpuTime> => {
     const { user, system } = process.cpuUsage()
-    const info = await redis.info('cpu')
-    const seconds = ['user', 'sys'].map((each) => Number(new RegExp(`used_cpu_${each}:([\\d.]+)`).exec(info)?.[1]))
-    return { process: user + system, redis: seconds.reduce((sum, each) => sum + each, 0) * 1e6 }
+    return { process: user + system, redis: await readRedisCpu(redis) }
   }
   const before = await read()
   return async () => {

@@ -3,6 +3,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
 import type { Load } from './meter.ts'
+import type { Done } from './sustain/workload.ts'
 
 /** The questions that a part may be asked, with the type of each response. */
 export interface Responses {
@@ -12,6 +13,8 @@ export interface Responses {
   readonly begin: true
   /** What has been counted since `begin`. */
   readonly end: Load
+  /** What a process of the benchmark `sustain` has done since it was last asked. */
+  readonly take: Done
 }
 type Question = keyof Responses
 
