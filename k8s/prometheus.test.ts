@@ -176,6 +176,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'bullpen_attempts_ended_total{queue="mail", verdict="completed"}': SENT + RETRIED,
     'bullpen_attempts_ended_total{queue="mail", verdict="retrying"}': RETRIED,
     'bullpen_attempt_duration_seconds_count{queue="mail"}': SENT + 2 * RETRIED + DECLINED + 1,
+    'bullpen_task_duration_seconds_count{queue="mail"}': SENT + RETRIED + DECLINED + 1,
     'bullpen_attempt_failures_total{queue="mail", reason="declared"}': RETRIED + DECLINED,
     'bullpen_attempt_failures_total{queue="mail", reason="run_timeout"}': 1,
     'bullpen_tasks_dead_total{queue="mail"}': DECLINED + 1,
@@ -197,6 +198,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
+    'count(bullpen_redis_connections{state="ready"} >= 2)': 2, // the API and the worker
+    'sum(bullpen_redis_connections{state="not_ready"})': 0,
     'max(bullpen_slo_start_within_seconds)': 3_600,
     'min(bullpen_slo_objective_ratio)': 0.9,
     'sum(bullpen_pool_slots{queue=~"mail|numbers"})': 8,

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
-import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
+import { createConnectionWatch, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, Tracing } from '@bullpen/engine'
@@ -88,11 +88,13 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   await using opened = new AsyncDisposableStack()
   const skew = opened.adopt(openSkewMonitor({ redisUrl, namespace, log: logger }), (each) => each.close())
   telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
+  const watch = createConnectionWatch(telemetry.redisReplied)
   const broker = opened.adopt(
     openBroker({
       redisUrl,
       namespace,
       queues,
+      watch,
       sizeLimit: bodyLimit + ENVELOPE_BYTES,
       codec,
       now: skew.now,
@@ -115,7 +117,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     }),
     (each) => each.close(),
   )
-  const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
+  const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, watch, log: logger }), (each) => each.close())
   reportQueues(telemetry, broker, catalogue, skew.now)
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()
@@ -123,6 +125,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     for (const subject of STREAM_SUBJECTS) telemetry.eventStreams(subject, streams.count(subject))
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
     telemetry.leader(broker.isLeading())
+    telemetry.redisConnections(watch.count())
     telemetry.redisMemory(broker.memory())
     telemetry.idempotencyRecords(broker.idempotencyBytes())
     telemetry.redisProblems(broker.serverProblems())

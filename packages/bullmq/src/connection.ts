@@ -4,6 +4,7 @@ import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/i
 import { Redis } from 'ioredis'
 import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
 import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
+import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { joinWrites } from './redis/joined-writes.ts'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
 import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
@@ -44,9 +45,10 @@ export function addressIn(redisUrl: string): RedisAddress {
  *
  * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */
-export function producerConnection(url: string, log: Log): Commander {
+export function producerConnection(url: string, log: Log, watch?: ConnectionWatch): Commander {
   const redis = openProducer(addressIn(url))
   if (!isCluster(redis)) joinWrites(redis, 'turn')
+  watch?.follow(redis)
   return reported(url, log, redis)
 }
 
@@ -74,9 +76,10 @@ const PRODUCER: ClientOptions = {
 }
 
 /** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */
-export function workerConnection(url: string, log: Log): Commander {
+export function workerConnection(url: string, log: Log, watch?: ConnectionWatch): Commander {
   const redis = openClient(addressIn(url), WAITING)
   if (!isCluster(redis)) joinWrites(redis, 'callback')
+  watch?.follow(redis)
   return reported(url, log, redis)
 }
 

@@ -52,6 +52,7 @@ import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { deathOf, settleRefusedStart } from './processor.ts'
+import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
@@ -94,6 +95,8 @@ export interface ConsumerOptions {
   readonly registerEveryMs?: number
   /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
   readonly onFollowed?: () => void
+  /** Watches the connection for the process's metrics. By default, nothing is measured. */
+  readonly watch?: ConnectionWatch | undefined
   readonly log: Log
   /**
    * The clock that decides when tasks are due and that provides their timestamps. Nothing is fetched until the clock is measured.
@@ -158,7 +161,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   }
 
   const openConnection = (): Connection => {
-    const redis = workerConnection(redisUrl, log)
+    const redis = workerConnection(redisUrl, log, options.watch)
     const { retention, eventsAgeMs, registerEveryMs } = options
     // The leader removes older tasks and events. The consumer that opens last decides the retention.
     const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention, eventsAgeMs }])

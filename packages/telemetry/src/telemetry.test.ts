@@ -36,7 +36,7 @@ const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.enqueued' },
   { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks', action: 'rejected' },
   { ...attempt, event: 'attempt.started', waitedMs: 3 },
-  ended,
+  { ...ended, taskMs: 15 },
   { ...ended, state: 'DONE_ERROR', code: 'card_declined', verdict: 'retrying', delayMs: 1_000 },
   { ...ended, state: 'RECOVER_ERR', reason: 'unexpected_error', verdict: 'dead' },
   { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
@@ -204,6 +204,23 @@ describe('telemetry', () => {
     ])
   })
 
+  it("shows the state of this process's connections to Redis, and how long commands wait for replies", async () => {
+    const text = await textOf(usedTelemetry())
+    expect(text).toContain('bullpen_redis_connections{state="ready"} 2')
+    expect(text).toContain('bullpen_redis_connections{state="not_ready"} 1')
+    expect(text).toContain('bullpen_redis_command_duration_seconds_bucket{le="0.0005"} 1')
+    expect(text).toContain('bullpen_redis_command_duration_seconds_sum 0.0004')
+  })
+
+  it('times a task from its enqueueing to its end, and not at the end of an attempt that is retried', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.sink({ ...ended, state: 'DONE_ERROR', verdict: 'retrying', taskMs: undefined })
+    telemetry.sink({ ...ended, taskMs: 61_500 })
+    const text = await textOf(telemetry)
+    expect(text).toContain('bullpen_task_duration_seconds_sum{queue="mail",task="receipt.send"} 61.5')
+    expect(text).toContain('bullpen_task_duration_seconds_count{queue="mail",task="receipt.send"} 1')
+  })
+
   it('counts a negative wait, which can result from two different clocks, as zero', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (const waitedMs of [-50, Number.NaN]) telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })
@@ -346,6 +363,7 @@ function usedTelemetry(): Telemetry {
     telemetry.unfinishedGroups(7)
     telemetry.unfinishedRuns(5)
     telemetry.redisUp(true)
+    telemetry.redisConnections({ ready: 2, notReady: 1 })
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
     telemetry.idempotencyRecords(150)
     telemetry.redisProblems(new Map([['persistence', true]]))
@@ -354,6 +372,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
   telemetry.enqueueTimed('mail', 0.002)
   telemetry.expectedDurations([{ queue: 'mail', name: 'mail.send', expectedMs: 2_000 }])
+  telemetry.redisReplied(0.0004)
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

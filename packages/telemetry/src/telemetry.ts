@@ -6,7 +6,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type EnqueueMetrics, enqueueMetrics } from './metrics/enqueue-metrics.ts'
 import { taskMetrics } from './metrics/event-metrics.ts'
 import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
-import { counter, gauge } from './metrics/instruments.ts'
+import { counter, fastHistogram, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { type QueueGauges, queueGauges } from './metrics/queue-gauges.ts'
 import { type ChangedRun, runMetrics } from './metrics/run-metrics.ts'
@@ -43,6 +43,10 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
+  /** Sets how many of this process's connections to Redis are ready, and how many are not. Call it from {@link onScrape}. */
+  redisConnections(count: { readonly ready: number; readonly notReady: number }): void
+  /** Adds the time that a command has waited for Redis's reply. A call takes less than a microsecond. */
+  redisReplied(seconds: number): void
   /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */
   redisMemory(memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined): void
   /** Sets how much memory the records of idempotency keys take, or undefined if that is unknown. Call it from {@link onScrape}. */
@@ -94,6 +98,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const troubled = gauge(registry, 'bullpen_troubled_schedules')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
   const redisUp = gauge(registry, 'bullpen_redis_up')
+  const connections = gauge(registry, 'bullpen_redis_connections')
+  const commands = fastHistogram('bullpen_redis_command_duration_seconds')
+  const replies = commands.series({})
   const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
   const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
   const records = gauge(registry, 'bullpen_idempotency_records_bytes')
@@ -111,12 +118,12 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const scrape = async () => {
     queues.reset()
-    for (const each of [held, troubled, blocked, unsafe, eventStreams]) each.reset()
+    for (const each of [held, troubled, blocked, unsafe, eventStreams, connections]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    const counted = [tasks, slos, enqueues, runs, http].map((each) => each.exposition())
+    const counted = [tasks, slos, enqueues, commands, runs, http].map((each) => each.exposition())
     const texts = [await registry.metrics(), ...counted]
     return { contentType: registry.contentType, text: texts.join('\n') }
   }
@@ -149,6 +156,11 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     blockedRequests(queue, count) {
       blocked.set({ queue }, count)
     },
+    redisConnections({ ready, notReady }) {
+      connections.set({ state: 'ready' }, ready)
+      connections.set({ state: 'not_ready' }, notReady)
+    },
+    redisReplied: (seconds) => replies.observe(seconds),
     redisUp(up) {
       redisUp.set(up ? 1 : 0)
     },

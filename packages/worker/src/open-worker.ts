@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
-import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
+import { createConnectionWatch, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import {
   type Catalogue,
@@ -187,9 +187,11 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const skew = openSkewMonitor({ redisUrl, namespace, log })
     opening.owns(skew.close)
     telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
+    const watch = createConnectionWatch(telemetry.redisReplied)
     const broker = openBroker({
       namespace,
       redisUrl,
+      watch,
       log,
       now: skew.now,
       measured: skew.measured,
@@ -206,7 +208,10 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onHousekeepingFailed: telemetry.housekeepingFailed,
     })
     opening.owns(broker.close)
-    telemetry.onScrape(() => telemetry.leader(broker.isLeading()))
+    telemetry.onScrape(() => {
+      telemetry.leader(broker.isLeading())
+      telemetry.redisConnections(watch.count())
+    })
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
@@ -237,13 +242,21 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
         ...common,
         resources: resources.values,
         tasks: broker,
+        watch,
         quarantineProcesses: quarantine?.pool,
       }),
       observe: telemetry.watchPool,
       log,
     })
     const fleetAgent = openFleetAgent({
-      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()], catalogueQueues: catalogue.queues }),
+      fleet: openFleet({
+        namespace,
+        redisUrl,
+        watch,
+        log,
+        queues: [...sizes.keys()],
+        catalogueQueues: catalogue.queues,
+      }),
       clock,
       skewMs: () => Math.round(skew.skewMs() ?? 0),
       log,

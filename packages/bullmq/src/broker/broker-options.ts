@@ -7,6 +7,7 @@ import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
 import type { QueueHead } from '../queries/queue-head.ts'
+import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
 import type { RunChanged } from '../runs/run-deliveries.ts'
 
@@ -20,6 +21,8 @@ export interface BrokerOptions {
    */
   readonly sizeLimit: number
   readonly log: Log
+  /** Watches the connection for the process's metrics. By default, nothing is measured. */
+  readonly watch?: ConnectionWatch | undefined
   /**
    * Encodes the inputs of the tasks that this broker enqueues, and decodes the payloads of the tasks that it returns. If a
    * payload cannot be decoded, the task is returned without that payload, and the broker logs a warning. By default, payloads are

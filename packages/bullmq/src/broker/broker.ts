@@ -58,7 +58,7 @@ import { createTaskQueries } from './task-queries.ts'
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, sizeLimit, codec, log, now = Date.now } = options
   const { onCancelled = () => {}, onRefused = () => {}, onGroupEnded = () => {} } = options
-  const redis = producerConnection(redisUrl, log)
+  const redis = producerConnection(redisUrl, log, options.watch)
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })

@@ -16,6 +16,7 @@ import { rateCommandIn, storeEnqueueRate } from '../enqueue-rates/commanded-rate
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
+import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import { createSchemaGuard } from '../schema.ts'
 import { announceCommand } from '../scripts/fleet/announce-command.ts'
 import { runScript } from '../scripts/script.ts'
@@ -47,6 +48,8 @@ export interface FleetOptions {
   readonly queues: readonly string[]
   /** All of the catalogue's queues, which are checked for data that another version wrote. Defaults to `queues`. */
   readonly catalogueQueues?: readonly string[]
+  /** Watches the connection for the process's metrics. By default, nothing is measured. */
+  readonly watch?: ConnectionWatch | undefined
   readonly log: Log
 }
 
@@ -58,7 +61,7 @@ export interface FleetOptions {
  */
 export function openFleet(options: FleetOptions): Fleet {
   const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
-  const redis = producerConnection(redisUrl, log)
+  const redis = producerConnection(redisUrl, log, options.watch)
   const withCommandTimeout = commandTimeout(redisUrl)
   const schema = createSchemaGuard(redis, namespace, catalogueQueues)
   const keys = fleetKeys(namespace)

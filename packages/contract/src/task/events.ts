@@ -91,6 +91,8 @@ export type TaskEvent =
         readonly verdict: VerdictKind
         /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue is throttled. */
         readonly delayMs: number | undefined
+        /** The time since the task was enqueued, if the verdict ends the task. */
+        readonly taskMs?: number | undefined
       })
   /** The attempt has ended, but its result is not stored, and another attempt or an operator decides what happens to the task. */
   | (AttemptFields &

@@ -156,7 +156,7 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     expect(verdict).toEqual({ kind: 'completed', output: { n: 7 } })
     expect(events).toMatchObject([
       { event: 'attempt.started', waitedMs: 20 },
-      { event: 'attempt.ended', state: 'DONE_SUCCESS', verdict: 'completed' },
+      { event: 'attempt.ended', state: 'DONE_SUCCESS', verdict: 'completed', taskMs: 20 },
     ])
   })
 

@@ -195,7 +195,7 @@ function endBeforeStart(
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
   emitStarted(hasNoAttempt ? { ...task, readyAt: undefined } : task, kind, decoded?.correlationId, now, host)
   return {
-    event: endEvent(task, kind, decoded?.correlationId, details, verdict, 0, host),
+    event: endEvent(task, kind, decoded?.correlationId, details, verdict, 0, now, host),
     record: toRecord(ended, details, verdict, at, at, host),
     verdict,
     error: details.error,

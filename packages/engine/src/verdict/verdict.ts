@@ -6,7 +6,7 @@
 // time, and a random number. `finish` calls `decide` for an attempt that has run, and consumers carry out the verdict. The event
 // is emitted only after that (see `emitSettled`), because an attempt must not be reported as ended if the store refuses its
 // commit or never responds to it.
-import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
+import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind, VerdictKind } from '@bullpen/contract'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { DecodedTask } from '../attempt/decode.ts'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
@@ -179,7 +179,7 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   const verdict = decide(context, final, retry, now, host.random)
   const durationMs = endedAt - startedAtMonotonic
   return {
-    event: endEvent(task, definition.kind, decoded.correlationId, details, verdict, durationMs, host),
+    event: endEvent(task, definition.kind, decoded.correlationId, details, verdict, durationMs, now, host),
     record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host),
     verdict,
     error: details.error,
@@ -202,7 +202,8 @@ function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }
 }
 
 /**
- * Returns the event to emit once the store has carried out the verdict. For the verdict `lost`, there is nothing to carry out.
+ * Returns the event to emit once the store has carried out the verdict. For the verdict `lost`, there is nothing to carry out. `now` is
+ * when the attempt ended, in ms since 1970.
  */
 export function endEvent(
   task: FetchedTask,
@@ -211,6 +212,7 @@ export function endEvent(
   { state, reason, code, error }: OutcomeDetails,
   verdict: Verdict,
   durationMs: number,
+  now: number,
   { queue }: VerdictHost,
 ): EndEvent {
   const { id, fencingToken, attempt } = task
@@ -232,6 +234,7 @@ export function endEvent(
       durationMs,
       verdict: verdict.kind,
       delayMs: delayOf(verdict),
+      taskMs: ENDS_TASK[verdict.kind] ? now - task.enqueuedAt : undefined,
     }
   }
   const about = { queue, task: task.task, id, kind, fencingToken, attempt, correlationId }
@@ -245,8 +248,18 @@ export function emitSettled({ event }: AttemptResult, refusal: CommitRefusal | u
     sink(event)
     return
   }
-  const { delayMs: _, ...about } = event
+  const { delayMs: _, taskMs: __, ...about } = event
   sink({ ...about, event: 'attempt.commit_refused', refusal })
+}
+
+const ENDS_TASK: Readonly<Record<VerdictKind, boolean>> = {
+  completed: true,
+  dead: true,
+  cancelled: true,
+  expired: true,
+  retrying: false,
+  requeued: false,
+  snoozed: false,
 }
 
 function delayOf(verdict: Verdict): number | undefined {

@@ -366,7 +366,25 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       at: '2m',
       labels: {},
     },
-    quiet: { 'every process reaches it': { series: { [`bullpen_redis_up${API}`]: '1x10' }, at: '2m' } },
+    alsoFires: {
+      'only a worker is cut off': {
+        series: {
+          'bullpen_redis_up{instance="a1"}': '1x10',
+          'bullpen_redis_connections{instance="w1", state="not_ready"}': '0 3x9',
+        },
+        at: '3m',
+        labels: {},
+      },
+    },
+    quiet: {
+      'every process reaches it': {
+        series: {
+          [`bullpen_redis_up${API}`]: '1x10',
+          'bullpen_redis_connections{instance="w1", state="not_ready"}': '0x10',
+        },
+        at: '2m',
+      },
+    },
   },
   BullpenRedisMemoryHigh: {
     fires: {

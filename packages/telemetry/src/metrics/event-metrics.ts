@@ -24,6 +24,7 @@ interface TaskSeries {
   readonly started: Count
   readonly duration: Distribution
   readonly wait: Distribution
+  readonly total: Distribution
   readonly late: Count
   readonly expired: Count
   readonly cancelled: Count
@@ -46,6 +47,7 @@ function createMetrics() {
     refused: fastCounter('bullpen_commits_refused_total'),
     duration: fastHistogram('bullpen_attempt_duration_seconds'),
     wait: fastHistogram('bullpen_task_wait_seconds'),
+    total: fastHistogram('bullpen_task_duration_seconds'),
     failed: fastCounter('bullpen_attempt_failures_total'),
     late: fastCounter('bullpen_late_results_total'),
     cancelled: fastCounter('bullpen_tasks_cancelled_total'),
@@ -108,6 +110,7 @@ export function taskMetrics(): TaskMetrics {
         if (event.verdict === 'completed') task.completed.count++
         else task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
+        if (event.taskMs !== undefined) task.total.observe(event.taskMs / 1_000)
         if (event.verdict === 'expired') {
           task.expired.count++
           task.slo?.expired()
@@ -180,6 +183,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
       started: metrics.started.series(labels),
       duration: metrics.duration.series(labels),
       wait: metrics.wait.series(labels),
+      total: metrics.total.series(labels),
       late: metrics.late.series(labels),
       expired: metrics.expired.series(labels),
       cancelled: metrics.cancelled.series(labels),

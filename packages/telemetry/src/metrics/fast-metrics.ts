@@ -116,7 +116,7 @@ function header(name: string, help: string, type: 'counter' | 'histogram'): stri
 
 function sample(name: string, labels: Labels, value: number): string {
   const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`)
-  return `${name}{${pairs.join(',')}} ${value}`
+  return pairs.length === 0 ? `${name} ${value}` : `${name}{${pairs.join(',')}} ${value}`
 }
 
 function escaped(text: string): string {

@@ -16,6 +16,7 @@ export interface MetricRow {
     | 'isolates'
     | 'requests'
     | 'streams'
+    | 'connections'
     | 'reads'
     | 'stalls'
     | 'entries'
@@ -35,10 +36,15 @@ const RUN_SECONDS = [
 ]
 /** From 1 ms to an hour, because a backlog can last longer than any task in it. */
 const WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
+/** From 5 ms to a day, because a task may be delayed or retried for hours. */
+const TASK_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400]
 /** From 100 ms to a day. A run can have any number of items. */
 const PIPELINE_RUN_SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400]
 /** From 1 ms to 30 s, which is the longest time that a request may wait for a result. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** From 250 µs, for a script that stores a task, to 10 s. A producer stops waiting after 0.8 s, and a worker does not. */
+const COMMAND_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
 /**
  * Every name ends with its unit, and only counters' names end with `_total`. Label values come from a closed list or from the
@@ -102,6 +108,13 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Time from the moment a task was ready to its first attempt.',
     buckets: WAIT_SECONDS,
+  },
+  bullpen_task_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    labels: ['queue', 'task'],
+    help: 'Time from the enqueueing of a task to its end, including delays, waits and retries, for each task that an attempt in this process has ended. If a task was dead and then retried, the time counts from the enqueueing.',
+    buckets: TASK_SECONDS,
   },
   bullpen_slo_tasks_total: {
     type: 'counter',
@@ -294,6 +307,19 @@ export const METRICS = {
     unit: 'flag',
     labels: [],
     help: '1 if Redis responded during this scrape, 0 if it did not.',
+  },
+  bullpen_redis_connections: {
+    type: 'gauge',
+    unit: 'connections',
+    labels: ['state'],
+    help: "Number of this process's connections for commands to Redis that are ready or not_ready. Each pool that fetches tasks has one, and each process has two others.",
+  },
+  bullpen_redis_command_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    labels: [],
+    help: "Time from a command's call in this process to Redis's reply or the command's timeout, including the delay of a busy event loop. One command in 13 is timed, and commands that block in Redis are not.",
+    buckets: COMMAND_SECONDS,
   },
   bullpen_redis_memory_used_bytes: {
     type: 'gauge',

@@ -1,6 +1,6 @@
 // Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
 import type { BullmqBroker } from '@bullpen/bullmq'
-import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
+import { type ConnectionWatch, openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { EventSink, PayloadCodec, Tracing } from '@bullpen/engine'
@@ -29,6 +29,7 @@ export interface PoolFactoryOptions {
   readonly codec: PayloadCodec | undefined
   readonly resources: Resources
   readonly tasks: Pick<BullmqBroker, 'enqueue' | 'forward' | 'runs'>
+  readonly watch: ConnectionWatch
   readonly parent: AbortSignal | undefined
   /** The worker's child processes for quarantined tasks. Undefined if there are none. */
   readonly quarantineProcesses: QuarantineProcessPool | undefined
@@ -67,6 +68,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             concurrency,
             namespace,
             redisUrl,
+            watch: options.watch,
             worker,
             codec,
             // A pool that replaces a drained one is limited as well.

@@ -1,14 +1,16 @@
 // Defines the alerts about Redis: whether it is reachable, its memory, and the settings on which the tasks' safety depends.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, smallest } from '../expressions.ts'
+import { growth, largest, smallest, sum } from '../expressions.ts'
 
 export const REDIS_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenRedisUnreachable',
-    expr: `${smallest('bullpen_redis_up')} == 0`,
+    // Only API processes report the first metric. A connection may also be ready although Redis does not respond.
+    expr: `${smallest('bullpen_redis_up')} == 0
+or ${sum('bullpen_redis_connections{state="not_ready"}')} > 0`,
     for: '1m',
     severity: 'critical',
-    summary: 'At least one API process has not reached Redis for a minute',
+    summary: 'At least one process has not been able to reach Redis for a minute',
     runbook: 'redis-away.md',
   }),
   alert({

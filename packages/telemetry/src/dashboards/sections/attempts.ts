@@ -94,6 +94,20 @@ export const attemptSection: Section = {
       queries: [query(`sum by (task) (rate(bullpen_tasks_dead_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
     },
     {
+      title: 'Time from enqueueing to the end',
+      description:
+        'Time from the enqueueing of a task to its end, including its delay, wait, attempts and retries. A caller that waits for the result waits this long.',
+      bad: 'Longer than before, although attempts are not: tasks wait longer, or are retried more often.',
+      runbook: 'backlog-grows.md',
+      unit: 's',
+      queries: [0.5, 0.95].map((quantile) =>
+        query(
+          quantileOf(quantile, `bullpen_task_duration_seconds_bucket{${OF_TASK}}`, 'task'),
+          `p${quantile * 100} {{task}}`,
+        ),
+      ),
+    },
+    {
       title: 'Tasks that started within their SLO',
       description:
         'Of the tasks that started or expired within the last hour, the share that started within the startWithin of their definition or queue, and the share that should.',

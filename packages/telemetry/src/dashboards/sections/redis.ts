@@ -1,6 +1,6 @@
 // The panels of Redis: whether it is reachable, has room and keeps the tasks.
 import { query, type Section } from '../panel.ts'
-import { RATE } from './selectors.ts'
+import { quantileOf, RATE } from './selectors.ts'
 
 export const redisSection: Section = {
   title: 'Redis',
@@ -13,6 +13,22 @@ export const redisSection: Section = {
       unit: 'short',
       max: 1,
       queries: [query('bullpen_redis_up', '{{instance}}')],
+    },
+    {
+      title: 'Connections that are not ready',
+      description: 'Connections for commands that a process is trying to open.',
+      bad: 'Any for longer than some seconds. If one process shows them, the fault is between it and Redis.',
+      runbook: 'redis-away.md',
+      unit: 'short',
+      queries: [query('bullpen_redis_connections{state="not_ready"}', '{{instance}}')],
+    },
+    {
+      title: 'Commands, p99',
+      description: "Time from a command's call to Redis's reply, as each process sees it.",
+      bad: 'Long in one process: its event loop is busy. Long in all of them: Redis or the network is slow.',
+      runbook: 'enqueue-slow.md',
+      unit: 's',
+      queries: [query(quantileOf(0.99, 'bullpen_redis_command_duration_seconds_bucket', 'instance'), '{{instance}}')],
     },
     {
       title: 'Redis memory',
