@@ -27,7 +27,7 @@ export default defineConfig(({ mode }) => ({
       'docs/{,how-to/}*.test.ts',
     ],
     globalSetup: ['scripts/testing/global-setup.mjs'],
-    setupFiles: ['tools/testing/src/leaks/setup.ts'],
+    setupFiles: ['tools/testing/src/leaks/setup.ts', 'tools/testing/src/random-cases.ts'],
     reporters: ['default', './scripts/testing/reporter.mjs'],
     sequence: { sequencer: LongestFirst },
     passWithNoTests: false,

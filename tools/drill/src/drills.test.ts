@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 
-/** Other tests run at the same time, so that times are judged by `npm run drill` alone. */
-const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
+/**
+ * Other tests run at the same time, so that times are judged by `npm run drill` alone. A time is not measured if no fault happened to
+ * hit a task at this small scale.
+ */
+const isTime = (missed: string): boolean => /^\w+Ms ([\d.]+|not measured), /.test(missed)
 
 // Only two or three drills run at once. They mostly wait, but their processes need the processor when they start.
 describe.each([

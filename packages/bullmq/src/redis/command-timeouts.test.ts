@@ -58,7 +58,9 @@ describe('a command', () => {
     // Redis has run the command once.
     proxy.reset()
     await eventually(() => redis.status === 'ready')
-    expect(await redis.lrange(key, 0, -1)).toEqual(['late'])
+    const other = new Redis(inject('redisUrl'))
+    onTestFinished(() => other.disconnect())
+    expect(await other.lrange(key, 0, -1)).toEqual(['late'])
   })
 
   it('gets its own reply after commands that timed out', async () => {

@@ -1,4 +1,5 @@
 // Tests how pipelines of tasks run within one process, and that they return there what they return across a fleet.
+import { setTimeout as wait } from 'node:timers/promises'
 import {
   type Collected,
   defineHandler,
@@ -248,14 +249,26 @@ describe('a task in one process', () => {
 
   test('can throttle its queue, of which no task then starts', async () => {
     let throttledUntil = 0
-    const results = await runStage(({ input, fencingToken }) => {
-      if (input.n === 0 && fencingToken === 1) {
-        throttledUntil = performance.now() + 20
-        throw rateLimited('20ms')
-      }
-      // Timers may be a millisecond early.
-      return { n: performance.now() >= throttledUntil - 1 ? input.n : -1 }
-    }, 3)
+    const thrown = Promise.withResolvers<void>()
+    const given = withHandlers({
+      async *source() {
+        yield { n: 0 }
+        await thrown.promise
+        // By then, the throttle has been taken into account.
+        await wait(10)
+        yield* [{ n: 1 }, { n: 2 }]
+      },
+      stage: ({ input, fencingToken }) => {
+        if (input.n === 0 && fencingToken === 1) {
+          throttledUntil = Date.now() + 50
+          thrown.resolve()
+          throw rateLimited('50ms')
+        }
+        // Timers may be early by a millisecond.
+        return { n: Date.now() >= throttledUntil - 2 ? input.n : -1 }
+      },
+    })
+    const results = await runPipeline(squares, { upTo: 0 }, { handlers: given })
     expect(results).toEqual([{ n: 0 }, { n: 1 }, { n: 2 }])
   })
 
@@ -389,7 +402,7 @@ describe('a source in one process', () => {
     }
     // Across a fleet, a source waits in its slot for at most a second.
     const stage = async ({ input }: TaskContext<typeof square>) => {
-      if (input.n === 0) await new Promise((resolve) => setTimeout(resolve, 1_100))
+      if (input.n === 0) await wait(1_100)
       return { n: input.n ** 2 }
     }
     expect(await runPipeline(squares, { upTo: 20 }, { handlers: withHandlers({ source, stage }) })).toEqual(upTo(20))
