@@ -45,7 +45,9 @@ const FOREIGN_NAMES = {
 
 /** The metrics, the recorded series, and the names under which prometheus-adapter serves these to autoscalers. */
 const PUBLISHED: ReadonlySet<string> = new Set([
-  ...Object.keys(METRICS),
+  ...Object.entries(METRICS).flatMap(([name, { type }]) =>
+    type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  ),
   ...Object.keys(RECORDED_METRICS).flatMap((name) => [name, name.replace(':', '_')]),
 ])
 

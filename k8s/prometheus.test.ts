@@ -21,16 +21,9 @@ import { eventually } from '@bullpen/testkit'
 import { createWorker } from '@bullpen/worker'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
+import { UNSEEN_METRICS } from './unseen-metrics.ts'
 
-/** The metrics of which there is no series, or none that a panel shows, because what they count does not happen in this test. */
-const EMPTY = [
-  'bullpen_commits_refused_total', // no attempt loses its task
-  'bullpen_event_loop_stalls_total', // no handler blocks the event loop
-  'bullpen_housekeeping_failures_total', // no housekeeping fails
-  'bullpen_isolates_replaced_total', // no handler is isolated
-  'bullpen_slots_restarted_total', // Redis is reachable
-  'bullpen_troubled_schedules', // no schedule is in trouble
-]
+const EMPTY = Object.keys(UNSEEN_METRICS)
 
 const SENT = 20
 const RETRIED = 3

@@ -4,6 +4,7 @@ import { cliPage } from './cli-page.ts'
 import { diagnosisPage } from './diagnosis-page.ts'
 import { errorsPage } from './errors-page.ts'
 import { httpApiPage } from './http-api-page.ts'
+import { panelsPage } from './panels-page.ts'
 import { redisKeysPage } from './redis-keys-page.ts'
 import { settingsPage } from './settings-page.ts'
 import { statesPage } from './states-page.ts'
@@ -15,6 +16,7 @@ export function referencePages(): Readonly<Record<string, string>> {
     'settings.md': settingsPage(),
     'metrics.md': metricsPage(),
     'alerts.md': alertsPage(),
+    'panels.md': panelsPage(),
     'log-fields.md': logFieldsPage(),
     'errors.md': errorsPage(),
     'states.md': statesPage(),

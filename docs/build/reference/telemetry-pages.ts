@@ -90,11 +90,25 @@ keeps them apart. The alerts are generated from \`packages/telemetry/src/alerts\
         severity,
         holds,
         withPlaceholders(summary),
-        `[${runbook.replace('.md', '')}](../runbook/${runbook})`,
+        runbookLink(runbook),
       ]),
+    ),
+    `
+## Expressions
+
+Each alert is tested with \`promtool test rules\`: with series for which it fires, and with series for which it does not. Another test runs a
+real Prometheus with the alerts, an API and a worker. It reads each metric of each expression, and no alert has an error.`,
+    table(
+      ['alert', 'expression'],
+      ALERTS.map(({ name, expr }) => [code(name), code(oneLine(expr))]),
     ),
   )
 }
+
+/** Returns a link from a reference page to a page of the runbook. */
+export const runbookLink = (runbook: string): string => `[${runbook.replace('.md', '')}](../runbook/${runbook})`
+
+const oneLine = (expression: string): string => expression.replaceAll(/\s*\n\s*/g, ' ')
 
 /** Returns a summary with the names of its labels in place of their values. */
 const withPlaceholders = (summary: string): string =>

@@ -22,7 +22,7 @@ export interface PlotPanel {
 
 const WIDTH = 640
 const HEIGHT = 130
-/** Below this length, the axis of time is in seconds. */
+/** Up to this length, the axis of time is in seconds. */
 const LONG_S = 300
 
 /** Draws the panels. Time begins at 0 with the first point of all series. */

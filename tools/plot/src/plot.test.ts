@@ -26,7 +26,7 @@ it('a picture has a line for each series, below the titles of its panels and bes
 
 it.each([
   ['s', 1],
-  ['min', 100],
+  ['min', 200],
 ])('time begins at 0 and is in %s if there is a point every %d s', async (unit, everyS) => {
   const svg = await drawTimeSeries({
     title: 'Time',
