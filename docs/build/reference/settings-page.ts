@@ -39,9 +39,14 @@ two settings contradict each other.
     '## Worker',
     settingsTable(WORKER_SETTINGS),
     `
-Some rules involve several settings:
+For each task, the first of these sources that has a value decides: what the call sets, the definition, \`poolSettings\` of its queue, the
+worker's setting, the default. For the drain of a pool, it is the command, \`poolSettings\`, the worker's setting, the default. For example,
+with \`BULLPEN_WORKER_POOL_SETTINGS='{"reports":{"taskTimeout":"1h","drainMode":"soft"}}'\`, the long tasks of \`reports\` have an hour
+unless their definitions say otherwise, and on SIGTERM, those that are running finish.
 
-- \`drainTimeout + grace + 2s\` must not exceed \`terminationGrace\`. See [Drain](../explanation/drain.md).
+Some rules involve several settings. They apply to the worker and to each pool:
+
+- \`drainTimeout + grace + 2s\` must not exceed \`terminationGrace\`, if the mode is \`soft_timeout\`. See [Drain](../explanation/drain.md).
 - \`heartbeatTimeout\` must be shorter than \`taskTimeout\`.
 - \`taskTimeout\` must not exceed \`totalTimeout\`.
 - \`queueTimeout\` must be shorter than \`totalTimeout\`.`,

@@ -3,6 +3,7 @@ export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, DEV_KEY_NAME
 export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'
 export { type NamedKey, readNamedKey } from './named-key.ts'
+export { settingsOfPool } from './pool-settings.ts'
 export { apiConfig, workerConfig } from './process-settings.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'
 export { durationOr, durationOrNone, trueOrFalse, wholeNumber, wholeNumberOr } from './setting-types.ts'

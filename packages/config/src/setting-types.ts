@@ -27,7 +27,7 @@ export function trueOrFalse(fallback: boolean) {
   return { schema: z.union([z.boolean(), word]).default(fallback), expected: 'true or false' }
 }
 
-const noLimit = z.literal('none')
+export const noLimit = z.literal('none')
 
 /** Accepts a duration of at least `shortest`, with a default. */
 export function durationOr(fallback: Duration, shortest: Duration = '1ms') {
@@ -40,7 +40,7 @@ export function durationOrNone(fallback: Duration | 'none', shortest: Duration =
   return { schema, expected: expectedDuration(shortest, ', or "none"') }
 }
 
-function durationFrom(shortest: Duration) {
+export function durationFrom(shortest: Duration) {
   return z.string().refine((text) => {
     try {
       return milliseconds(text) >= milliseconds(shortest)

@@ -1,5 +1,6 @@
 // Tests a worker's settings: pools, and the rules that involve several settings.
 import { describe, expect, it } from 'vitest'
+import { settingsOfPool } from './pool-settings.ts'
 import { checkSettings, readSettings } from './settings.ts'
 import { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './worker-settings.ts'
 
@@ -43,5 +44,51 @@ describe('the settings of a worker', () => {
 
   it('must not contain contradictory task timeouts', () => {
     expect(() => check({ taskTimeout: '1h', totalTimeout: '1m' })).toThrow(/taskTimeout/)
+  })
+})
+
+describe('the settings of a pool', () => {
+  const text = '{"reports":{"taskTimeout":"1h","drainMode":"soft","maxStuckHandlers":"2"}}'
+
+  it('are read from text and from an object, and take precedence over those of the worker', () => {
+    const settings = readSettings('WORKER', WORKER_SETTINGS, WORKER_RULES, {
+      argv: ['--task-timeout', '10m', '--grace', '1s'],
+      env: { BULLPEN_WORKER_POOL_SETTINGS: text },
+      readFile: () => '{}',
+    })
+    const ofReports = { taskTimeout: '1h', drainMode: 'soft', maxStuckHandlers: 2, grace: '1s' }
+    expect(settingsOfPool(settings, 'reports')).toMatchObject(ofReports)
+    const ofWorker = { taskTimeout: '10m', drainMode: 'soft_timeout', maxStuckHandlers: 10, grace: '1s' }
+    expect(settingsOfPool(settings, 'mail')).toMatchObject(ofWorker)
+    expect(settingsOfPool(settings, 'constructor')).toMatchObject(ofWorker)
+    expect(settingsOfPool(check({ poolSettings: { mail: { isolation: 'thread' } } }), 'mail').isolation).toBe('thread')
+  })
+
+  it.each<[WorkerConfig['poolSettings'], string]>([
+    [{ mail: { drainMode: 'slow' as 'soft' } }, "drainMode of 'mail' is not valid"],
+    [
+      { mail: { drainTimout: '5s' } as object },
+      "drainTimout of 'mail' is not a setting of a pool; did you mean drainTimeout?",
+    ],
+    [{ 'No Queue': {} }, "'No Queue' is not valid"],
+    [{ mail: { grace: '1' as '1s' } }, "grace of 'mail' is not valid"],
+  ])('may not be %j', (poolSettings, fault) => {
+    expect(() => check({ poolSettings })).toThrow(fault)
+    expect(() => check({ poolSettings })).toThrow('expected a JSON object with the settings of pools by queue')
+  })
+
+  it('must let a drain finish before the platform kills the process, unless it has no deadline', () => {
+    expect(() => check({ poolSettings: { mail: { drainTimeout: '1h' } } })).toThrow(
+      /of 'mail': drainTimeout .*, 1h\).*do not fit in terminationGrace/,
+    )
+    expect(() => check({ poolSettings: { mail: { drainTimeout: '1h', drainMode: 'soft' } } })).not.toThrow()
+    expect(() => check({ drainMode: 'hard', drainTimeout: '1h' })).not.toThrow()
+    expect(() => check({ drainMode: 'hard', grace: '29s' })).toThrow(/grace .*, 29s\).*do not fit/)
+  })
+
+  it('must not contain contradictory task timeouts', () => {
+    expect(() => check({ totalTimeout: '1h', poolSettings: { mail: { taskTimeout: '2h' } } })).toThrow(
+      /'mail': taskTimeout/,
+    )
   })
 })

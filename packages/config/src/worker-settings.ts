@@ -1,8 +1,9 @@
 // The settings of a worker, and the rules across them.
 import { milliseconds } from '@bullpen/contract'
-import { contradictionIn, QUEUE_NAME, readGroupId } from '@bullpen/contract/internal'
+import { contradictionIn, DRAIN_MODES, QUEUE_NAME, readGroupId } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
+import { POOL_SETTINGS, settingsOfPool } from './pool-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
 import { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
@@ -39,6 +40,7 @@ export const WORKER_SETTINGS = {
     expected: 'each queue once with its concurrency, a whole number from 0 to 10000, such as cpu=4,files=20',
     help: 'The queues that this worker processes, each with the number of tasks to run at once, such as cpu=4,files=20. The number 0 stands for twice the number of CPU cores. If unset, the worker processes every queue in the catalogue, as if each were set to 0.',
   },
+  ...POOL_SETTINGS,
   group: {
     env: 'BULLPEN_WORKER_GROUP',
     schema: z
@@ -93,10 +95,16 @@ export const WORKER_SETTINGS = {
     ...durationOr('5s'),
     help: "The grace period: how long a task may take to end after it has been signalled, either because its timeout has expired or because a drain's deadline has passed.",
   },
+  drainMode: {
+    env: 'BULLPEN_WORKER_DRAIN_MODE',
+    schema: z.enum(DRAIN_MODES).default('soft_timeout'),
+    expected: `one of ${DRAIN_MODES.join(', ')}`,
+    help: 'What happens to tasks after SIGTERM. light finishes the tasks that were fetched, soft those that were started, and hard signals these at once. soft_timeout signals them when drainTimeout is over. With light and soft, a drain has no deadline of its own: set terminationGrace, and what your platform allows, to the longest time that a task may take.',
+  },
   drainTimeout: {
     env: 'BULLPEN_WORKER_DRAIN_TIMEOUT',
     ...durationOr('20s'),
-    help: 'How long running tasks may continue after SIGTERM before they are signalled.',
+    help: 'How long running tasks may continue after SIGTERM before they are signalled, if drainMode is soft_timeout.',
   },
   terminationGrace: {
     env: 'BULLPEN_WORKER_TERMINATION_GRACE',
@@ -163,20 +171,48 @@ export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 /** How long resources and connections may take to close once all tasks have ended. */
 export const CLOSING_MS = 2_000
 
-export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [
-  ({ taskTimeout, heartbeatTimeout, queueTimeout, totalTimeout }) => {
-    const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
-    return contradictionIn({
-      timeoutMs: ms(taskTimeout),
-      heartbeatMs: ms(heartbeatTimeout),
-      queueMs: ms(queueTimeout),
-      totalMs: ms(totalTimeout),
-    })?.replace(/^timeout|(?<= )timeout/g, 'taskTimeout')
-  },
-  ({ drainTimeout, grace, terminationGrace }) => {
-    const needed = milliseconds(drainTimeout) + milliseconds(grace) + CLOSING_MS
-    return needed <= milliseconds(terminationGrace)
-      ? undefined
-      : `drainTimeout (BULLPEN_WORKER_DRAIN_TIMEOUT, ${drainTimeout}), grace (BULLPEN_WORKER_GRACE, ${grace}) and ${CLOSING_MS / 1_000}s for closing do not fit in terminationGrace (BULLPEN_WORKER_TERMINATION_GRACE, ${terminationGrace}); the platform would kill the worker while it drains`
-  },
-]
+type Limits = Pick<
+  WorkerSettings,
+  | 'taskTimeout'
+  | 'heartbeatTimeout'
+  | 'queueTimeout'
+  | 'totalTimeout'
+  | 'drainMode'
+  | 'drainTimeout'
+  | 'grace'
+  | 'terminationGrace'
+>
+
+function contradictoryTimeouts({ taskTimeout, heartbeatTimeout, queueTimeout, totalTimeout }: Limits) {
+  const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
+  return contradictionIn({
+    timeoutMs: ms(taskTimeout),
+    heartbeatMs: ms(heartbeatTimeout),
+    queueMs: ms(queueTimeout),
+    totalMs: ms(totalTimeout),
+  })?.replace(/^timeout|(?<= )timeout/g, 'taskTimeout')
+}
+
+function drainTooLong({ drainMode, drainTimeout, grace, terminationGrace }: Limits): string | undefined {
+  // A drain without a deadline may take any time.
+  if (drainMode === 'light' || drainMode === 'soft') return undefined
+  const waitMs = drainMode === 'hard' ? 0 : milliseconds(drainTimeout)
+  if (waitMs + milliseconds(grace) + CLOSING_MS <= milliseconds(terminationGrace)) return undefined
+  const wait = drainMode === 'hard' ? '' : `drainTimeout (BULLPEN_WORKER_DRAIN_TIMEOUT, ${drainTimeout}), `
+  return `${wait}grace (BULLPEN_WORKER_GRACE, ${grace}) and ${CLOSING_MS / 1_000}s for closing do not fit in terminationGrace (BULLPEN_WORKER_TERMINATION_GRACE, ${terminationGrace}); the platform would kill the worker while it drains`
+}
+
+/** Applies a rule to the worker, and to each pool with settings of its own. */
+function forPools(rule: (limits: Limits) => string | undefined): SettingsRule<typeof WORKER_SETTINGS> {
+  return (settings) => {
+    const fault = rule(settings)
+    if (fault !== undefined) return fault
+    for (const queue of Object.keys(settings.poolSettings ?? {})) {
+      const ofPool = rule(settingsOfPool(settings, queue))
+      if (ofPool !== undefined) return `poolSettings (BULLPEN_WORKER_POOL_SETTINGS) of '${queue}': ${ofPool}`
+    }
+    return undefined
+  }
+}
+
+export const WORKER_RULES = [forPools(contradictoryTimeouts), forPools(drainTooLong)] as const

@@ -97,7 +97,7 @@ if (process.argv[1] === import.meta.filename) {
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
   // This throws outside any attempt.
   process.on('SIGUSR2', throwElsewhere)
-  const [redisUrl, namespace, drainTimeout = '500ms'] = process.argv.slice(2)
+  const [redisUrl, namespace, drainTimeout = '500ms', more = '{}'] = process.argv.slice(2)
   const config = {
     redisUrl,
     namespace,
@@ -106,6 +106,7 @@ if (process.argv[1] === import.meta.filename) {
     grace: '500ms',
     pools: { slow: 4 },
     terminationGrace: '2h',
+    ...JSON.parse(more),
   } as const
   process.exit(
     await runUntilSignalled(

@@ -8,7 +8,14 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
 import { createConnectionWatch, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
-import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
+import {
+  checkSettings,
+  originOf,
+  settingsOfPool,
+  WORKER_RULES,
+  WORKER_SETTINGS,
+  type WorkerConfig,
+} from '@bullpen/config'
 import {
   type Catalogue,
   type GroupId,
@@ -37,9 +44,17 @@ import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
 import type { Opening } from './lifecycle.ts'
 import { createLogLevel } from './log-level.ts'
 import { poolFactory } from './pools/create-pool.ts'
+import { assertIsolable, isolateByPool } from './pools/pool-isolation.ts'
 import { createPoolSupervisor, type DrainRequest, type PoolSupervisor } from './pools/pool-supervisor.ts'
 import { openProbes } from './probes.ts'
-import { defaultTimeouts, graceWarnings, isolatorFor, poolSizes, quarantineProcesses } from './resolve-config.ts'
+import {
+  defaultTimeouts,
+  drainSettings,
+  graceWarnings,
+  isolatorFor,
+  poolSizes,
+  quarantineProcesses,
+} from './resolve-config.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
@@ -138,7 +153,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     resources: options.isolatedResources,
     onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
   }
-  const isolator = isolatorFor(catalogue, slotsOf, (max) =>
+  const effective = isolateByPool(catalogue, handlers, (queue) => settingsOfPool(settings, queue).isolation)
+  const isolator = isolatorFor(effective.catalogue, slotsOf, (max) =>
     openIsolator({ ...isolates, threads: { max: () => max('thread') }, processes: { max: () => max('process') } }),
   )
   const fit = processFit({
@@ -148,14 +164,20 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const quarantine = quarantineProcesses(settings, fit, (max) =>
     openIsolator({ ...isolates, threads: { max: 1 }, processes: { max } }),
   )
-  const timeouts = defaultTimeouts(settings)
-  const registry = createRegistry(catalogue, handlers, { middleware, timeouts, isolator, quarantine })
+  const timeouts = (queue: string) => defaultTimeouts(settings, queue)
+  const registry = createRegistry(effective.catalogue, effective.handlers, {
+    middleware,
+    timeouts,
+    isolator,
+    quarantine,
+  })
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
     return pools.isDraining() ? 'draining' : pools.notReady()
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker> {
+    await assertIsolable(effective.isolated, fit)
     // The monitor is also a thread, and like isolated handlers' threads, it may end before this process does.
     keepWrappersGeneric()
     opening.owns(() => summaries?.close())
@@ -214,7 +236,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     })
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
-    for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
+    const graceOf = (queue: string): number => drainSettings(settings, queue).graceMs
+    for (const warning of graceWarnings(catalogue, sizes, graceOf)) log.warn(warning)
     // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
     const clock = clockOf(skew)
@@ -237,7 +260,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     }
     pools = createPoolSupervisor({
       sizes,
-      drainTimes: { drainMs, graceMs },
+      drainSettings: (queue) => drainSettings(settings, queue),
       createPool: poolFactory({
         ...common,
         resources: resources.values,

@@ -38,7 +38,7 @@ describe('the size of a pool', () => {
 
 describe('a warning at the start', () => {
   it('names each task whose grace period a drain would cut, and no other', () => {
-    expect(graceWarnings(catalogue, new Map([['plan', 1]]), 5_000)).toEqual([
+    expect(graceWarnings(catalogue, new Map([['plan', 1]]), () => 5_000)).toEqual([
       "grace period of plan.longer is 30s, but a drain shortens it to the worker's grace period of 5s (BULLPEN_WORKER_GRACE)",
       "grace period of plan.endless is unlimited, but a drain shortens it to the worker's grace period of 5s (BULLPEN_WORKER_GRACE)",
     ])

@@ -1,7 +1,7 @@
 // Derives what a worker needs from the catalogue and the settings: the sizes of its pools, its isolator and its timeouts.
 import { availableParallelism } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
-import type { WorkerSettings } from '@bullpen/config'
+import { settingsOfPool, type WorkerSettings } from '@bullpen/config'
 import {
   BullpenError,
   type Catalogue,
@@ -11,6 +11,7 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { nearest, readTaskId } from '@bullpen/contract/internal'
+import type { PoolStatus } from '@bullpen/engine'
 import type { Isolator, QuarantineProcesses, QuarantineProcessPool, Timeouts } from '@bullpen/engine/internal'
 import type { PreparingIsolator } from '@bullpen/sandbox/internal'
 
@@ -18,19 +19,27 @@ import type { PreparingIsolator } from '@bullpen/sandbox/internal'
  * Returns the concurrency of each queue that the settings name, or of every queue in the catalogue if the settings do not name
  * any. A concurrency of 0 stands for twice the number of CPU cores.
  */
-export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
+export function poolSizes(
+  catalogue: Catalogue,
+  { pools, poolSettings = {} }: WorkerSettings,
+): ReadonlyMap<string, number> {
   const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
-  const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
-  if (unknown !== undefined) {
-    const near = nearest(unknown, catalogue.queues)
-    const hint =
-      near === undefined ? `the catalogue's queues are ${catalogue.queues.join(', ')}` : `did you mean '${near}'?`
-    throw new BullpenError(
-      'invalid_configuration',
-      `invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue '${unknown}', which no task in the catalogue uses; ${hint}`,
-    )
-  }
+  assertKnown('pools (BULLPEN_WORKER_POOLS)', Object.keys(wanted), catalogue)
+  // Several workers may share these settings, although each of them runs only some of the queues.
+  assertKnown('poolSettings (BULLPEN_WORKER_POOL_SETTINGS)', Object.keys(poolSettings), catalogue)
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
+}
+
+function assertKnown(setting: string, queues: readonly string[], catalogue: Catalogue): void {
+  const unknown = queues.find((queue) => !catalogue.queues.includes(queue))
+  if (unknown === undefined) return
+  const near = nearest(unknown, catalogue.queues)
+  const hint =
+    near === undefined ? `the catalogue's queues are ${catalogue.queues.join(', ')}` : `did you mean '${near}'?`
+  throw new BullpenError(
+    'invalid_configuration',
+    `invalid configuration: ${setting} names queue '${unknown}', which no task in the catalogue uses; ${hint}`,
+  )
 }
 
 /**
@@ -39,7 +48,7 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
  * there is no pool for it.
  */
 export function isolatorFor(
-  { definitions }: Catalogue,
+  { definitions }: Pick<Catalogue, 'definitions'>,
   slotsOf: (queue: string) => number,
   open: (max: (kind: Isolation) => number) => Isolator,
 ): Isolator | undefined {
@@ -67,7 +76,9 @@ export function quarantineProcesses(
   return { isolator, fits, memoryLimitBytes, pool }
 }
 
-export function defaultTimeouts(settings: WorkerSettings): Timeouts {
+/** Returns the timeouts of long tasks whose definitions omit them, in the pool for a queue. */
+export function defaultTimeouts(worker: WorkerSettings, queue: string): Timeouts {
+  const settings = settingsOfPool(worker, queue)
   const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
   return {
     timeoutMs: ms(settings.taskTimeout),
@@ -76,6 +87,12 @@ export function defaultTimeouts(settings: WorkerSettings): Timeouts {
     totalMs: ms(settings.totalTimeout),
     graceMs: milliseconds(settings.grace),
   }
+}
+
+/** Returns how the pool for a queue drains, unless a request says otherwise. */
+export function drainSettings(worker: WorkerSettings, queue: string): NonNullable<PoolStatus['drainSettings']> {
+  const { drainMode: mode, drainTimeout, grace } = settingsOfPool(worker, queue)
+  return { mode, timeoutMs: milliseconds(drainTimeout), graceMs: milliseconds(grace) }
 }
 
 /**
@@ -98,13 +115,14 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
   return found
 }
 
-/** Returns a warning for each definition whose grace period is longer than the worker's own, because a drain cuts it short. */
+/** Returns a warning for each definition whose grace period is longer than its pool's, because a drain cuts it short. */
 export function graceWarnings(
   { definitions }: Catalogue,
   sizes: ReadonlyMap<string, number>,
-  graceMs: number,
+  graceOf: (queue: string) => number,
 ): readonly string[] {
   return definitions.flatMap(({ name, queue, graceMs: own }) => {
+    const graceMs = graceOf(queue)
     if (!sizes.has(queue) || own === undefined || (own !== 'none' && own <= graceMs)) return []
     const asked = own === 'none' ? 'unlimited' : formatDuration(own)
     return [

@@ -1,6 +1,7 @@
 // Tests worker processes with real signals: what drains, crashes and uncaught errors do to their tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
+import type { WorkerConfig } from '@bullpen/config'
 import type { CallOptions, Log, TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
@@ -31,8 +32,9 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
       .filter((line) => line.includes(id) && line.includes('"begun"')).length
   return {
     broker,
-    async start(drainTimeout = '500ms') {
-      const worker = run('ignores-abort-worker.fixture.ts', [redisUrl, namespace, drainTimeout])
+    async start(drainTimeout = '500ms', config: WorkerConfig = {}) {
+      const args = [redisUrl, namespace, drainTimeout, JSON.stringify(config)]
+      const worker = run('ignores-abort-worker.fixture.ts', args)
       workers.push(worker)
       await eventually(() => worker.output().includes('worker ready'))
       return worker
@@ -77,6 +79,31 @@ describe('a signalled worker', () => {
     expect(await worker.exited).toBe(0)
     expect((await settled(id))?.status).toBe('completed')
     expect(report(worker)).toMatchObject({ finished: 1, requeued: 0, failed: 0, abandoned: 0, unconfirmed: 0 })
+  })
+
+  it('drains in the mode of its settings, and each pool in that of its own', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const hard = await start('1h', { drainMode: 'hard' })
+    const interrupted = await enqueue('slow.listening', 3_600_000)
+    await active(interrupted)
+    hard.child.kill('SIGTERM')
+    expect(await hard.exited).toBe(0)
+    expect(report(hard)).toMatchObject({ finished: 0, requeued: 1 })
+
+    const soft = await start('1ms', {
+      drainMode: 'hard',
+      poolSettings: { slow: { drainMode: 'soft', taskTimeout: '1h' } },
+    })
+    const id = await enqueue('slow.listening', 1_000)
+    await active(id)
+    await active(interrupted)
+    soft.child.kill('SIGTERM')
+    await eventually(() => soft.output().includes('draining'))
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
+    // A second signal ends the wait, which would otherwise last as long as the interrupted task.
+    soft.child.kill('SIGTERM')
+    expect(await soft.exited).toBe(0)
+    expect(report(soft)).toMatchObject({ finished: 1, requeued: 1, abandoned: 0 })
   })
 
   it('logs in one line what became of its tasks, and how long the slowest one ran', async () => {

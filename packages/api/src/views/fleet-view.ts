@@ -32,7 +32,7 @@ export function workerView(worker: RegisteredWorker, now: number, queue?: string
 }
 
 export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
-  const { queue, state, paused, concurrency, busy, stuckHandlers, notReady } = pool
+  const { queue, state, paused, concurrency, busy, stuckHandlers, notReady, drainSettings } = pool
   return {
     queue,
     state,
@@ -42,6 +42,7 @@ export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
     busy,
     stuckHandlers,
     ...(notReady === undefined ? {} : { notReady }),
+    ...(drainSettings === undefined ? {} : { drainSettings }),
   }
 }
 

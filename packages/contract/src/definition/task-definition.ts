@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
-import type { Isolation, TaskKind } from '../task/states.ts'
+import { ISOLATIONS, type Isolation, type TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
 import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
@@ -105,7 +105,8 @@ interface LongOptions {
   /**
    * Where the handler runs. With `inline`, the default, it runs in the worker's own thread and can be signalled but not killed.
    * With `thread`, it runs in another thread and is killed after the grace period, even in an endless loop. With `process`, it
-   * runs in a child process and is killed in the same way. In addition, a crash or excessive memory use ends only this attempt.
+   * runs in a child process and is killed in the same way. In addition, a crash or excessive memory use ends only this attempt. If it is
+   * omitted, the worker's `poolSettings` may set another default.
    */
   readonly isolation?: Isolation
   /**
@@ -159,6 +160,8 @@ export interface TaskDefinition<
   /** How soon the tasks should start. Undefined if neither the definition nor its queue has an objective. */
   readonly slo: Slo | undefined
   readonly isolation: Isolation
+  /** Whether the definition sets no isolation, so that the settings of a pool may set one. */
+  readonly isIsolationOpen: boolean
   readonly onInterrupt: OnInterrupt
   readonly memoryLimitBytes: number | undefined
 }
@@ -175,7 +178,6 @@ export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 /** The smallest memory limit, in bytes. Node itself needs about this much. */
 const MIN_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
-const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
 const ON_INTERRUPT: readonly OnInterrupt[] = ['requeue', 'fail']
 const LONG_SETTINGS = [
   'timeout',
@@ -309,6 +311,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     followUps: followUpRules(options, fail),
     slo,
     isolation,
+    isIsolationOpen: kind === 'long' && long.isolation === undefined,
     onInterrupt,
     memoryLimitBytes,
   })

@@ -55,6 +55,10 @@ export const poolViewSchema = z
     busy: z.int(),
     stuckHandlers: z.int().describe('How many handlers are still running after their attempt has ended.'),
     notReady: z.string().optional().describe('Why the pool is not fetching tasks.'),
+    drainSettings: z
+      .object({ mode: z.enum(DRAIN_MODES), timeoutMs: z.int(), graceMs: z.int() })
+      .optional()
+      .describe("How the pool drains on SIGTERM. Absent if the worker's version does not report it."),
   })
   .meta({ id: 'Pool' })
 

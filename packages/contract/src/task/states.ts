@@ -158,4 +158,6 @@ export const SLOT_STATE_LABELS = {
 export type TaskKind = 'short' | 'long'
 
 /** Where a handler runs: in the worker's own thread, in another thread, or in a child process of its own. */
-export type Isolation = 'inline' | 'thread' | 'process'
+export const ISOLATIONS = ['inline', 'thread', 'process'] as const
+
+export type Isolation = (typeof ISOLATIONS)[number]

@@ -55,8 +55,8 @@ export interface Registry {
 export interface RegistryOptions<R extends Resources> {
   /** Middleware that wraps every attempt. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** The timeouts for long tasks whose definitions omit them. Defaults to {@link DEFAULT_TIMEOUTS}. */
-  readonly timeouts?: Timeouts
+  /** The timeouts for long tasks whose definitions omit them, for all queues or by queue. Defaults to {@link DEFAULT_TIMEOUTS}. */
+  readonly timeouts?: Timeouts | ((queue: string) => Timeouts)
   readonly isolator?: Isolator | undefined
   /** By default, quarantined tasks do not run in child processes, unless their definitions ask for one. */
   readonly quarantine?: QuarantineProcesses | undefined
@@ -71,7 +71,7 @@ export interface RegistryOptions<R extends Resources> {
 export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  { middleware = [], timeouts: pool = DEFAULT_TIMEOUTS, isolator, quarantine }: RegistryOptions<R> = {},
+  { middleware = [], timeouts = DEFAULT_TIMEOUTS, isolator, quarantine }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
   // Handlers<C, R> has checked the type of each handler's context. From here on, all handlers are called in the same way.
@@ -103,6 +103,7 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
         `the handler passed for ${definition.name} was defined for ${handler.task.name}`,
       )
     }
+    const pool = typeof timeouts === 'function' ? timeouts(definition.queue) : timeouts
     const prepare = { handle: innermost(handler, isolator), middleware: middleware as readonly Middleware[], pool }
     runnables.set(definition.name, { ...runnableOf(definition, prepare), ...apartOf(handler, quarantine, prepare) })
   }

@@ -36,16 +36,13 @@ export const configuration: Examine = (facts) => {
     })
   }
   for (const [queue, members] of byQueue(workers)) {
-    const times = countsOf(
-      members,
-      ({ drainTimeoutMs, graceMs }) => `${formatDuration(drainTimeoutMs)} and ${formatDuration(graceMs)}`,
-    )
+    const times = countsOf(members, (worker) => drainText(worker, queue))
     if (times.size === 1) continue
     found.push({
       severity: 'warning',
       queue,
       problem: `the workers of ${queue} have different drain timeouts and grace periods: ${listed(times)}`,
-      advice: 'give the workers of a queue the same BULLPEN_WORKER_DRAIN_TIMEOUT and BULLPEN_WORKER_GRACE',
+      advice: 'give the workers of a queue the same drain mode, drain timeout and grace period',
     })
   }
   return found
@@ -150,6 +147,13 @@ export const workers: Examine = ({ workers: all, now }) =>
         ),
     ]
   })
+
+/** Describes how the worker's pool for the queue drains. */
+function drainText({ pools, drainTimeoutMs, graceMs }: RegisteredWorker, queue: string): string {
+  const own = pools.find((pool) => pool.queue === queue)?.drainSettings
+  const mode = own === undefined || own.mode === 'soft_timeout' ? '' : `${own.mode}, `
+  return `${mode}${formatDuration(own?.timeoutMs ?? drainTimeoutMs)} and ${formatDuration(own?.graceMs ?? graceMs)}`
+}
 
 function byQueue(workers: readonly RegisteredWorker[]): ReadonlyMap<string, readonly RegisteredWorker[]> {
   const members = new Map<string, readonly RegisteredWorker[]>()

@@ -1,5 +1,5 @@
 // Defines what a pool and its slots report about themselves.
-import type { PoolState, SlotState } from '@bullpen/contract'
+import type { DrainMode, PoolState, SlotState } from '@bullpen/contract'
 
 export interface SlotStatus {
   /** The slot's number in its pool, starting from 1. */
@@ -29,5 +29,7 @@ export interface PoolStatus {
   readonly stuckHandlers: number
   /** Why the pool is not fetching tasks. Undefined if it is fetching tasks. */
   readonly notReady: string | undefined
+  /** How the pool drains on SIGTERM. Absent if the worker's version does not report it. */
+  readonly drainSettings?: { readonly mode: DrainMode; readonly timeoutMs: number; readonly graceMs: number }
   readonly slots: readonly SlotStatus[]
 }

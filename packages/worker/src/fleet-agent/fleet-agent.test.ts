@@ -43,7 +43,7 @@ function newAgent() {
       ['one', 2],
       ['two', 1],
     ]),
-    drainTimes: { drainMs: 20_000, graceMs: 100 },
+    drainSettings: () => ({ mode: 'soft_timeout', timeoutMs: 20_000, graceMs: 100 }),
     createPool: (queue, concurrency) => memoryPool(broker, { catalogue, handlers, clock, queue, concurrency }),
     observe(pool) {
       observed.add(pool)

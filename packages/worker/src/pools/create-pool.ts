@@ -1,7 +1,7 @@
 // Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
 import type { BullmqBroker } from '@bullpen/bullmq'
 import { type ConnectionWatch, openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
-import type { WorkerSettings } from '@bullpen/config'
+import { settingsOfPool, type WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { EventSink, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
@@ -52,13 +52,14 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
     maxProcesses: settings.quarantineProcesses,
     processes: options.quarantineProcesses,
   })
-  return (queue, concurrency) =>
-    createPool({
+  return (queue, concurrency) => {
+    const own = settingsOfPool(settings, queue)
+    return createPool({
       quarantine,
       queue,
       concurrency,
-      maxStuckHandlers: settings.maxStuckHandlers,
-      graceMs: milliseconds(settings.grace),
+      maxStuckHandlers: own.maxStuckHandlers,
+      graceMs: milliseconds(own.grace),
       parent,
       consumer: (work, fed) =>
         openConsumer(
@@ -93,10 +94,11 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         enqueue: (task) => tasks.enqueue(task),
         runs: tasks.runs,
         sha256,
-        maxOutputBytes: settings.maxOutputBytes,
+        maxOutputBytes: own.maxOutputBytes,
         worker,
         resources,
         logFor: options.logFor,
       },
     })
+  }
 }

@@ -10,9 +10,9 @@ import { assertTransition, type DrainLimits, drainLimits, type Pool, type Transi
 import { logDrainSummary, summarizeDrain } from '../drain-summary.ts'
 
 export interface DrainRequest {
-  /** The drain mode. Defaults to `soft_timeout`. */
-  readonly mode?: DrainMode
-  /** The timeout of the mode `soft_timeout`, in ms. Defaults to the worker's drain timeout. */
+  /** The drain mode. Defaults to that of each pool's settings. */
+  readonly mode?: DrainMode | undefined
+  /** The timeout of the mode `soft_timeout`, in ms. Defaults to that of each pool's settings. */
   readonly timeoutMs?: number | undefined
   /** When this signal aborts, the wait for running tasks ends immediately. */
   readonly escalate?: AbortSignal | undefined
@@ -23,8 +23,8 @@ export interface DrainRequest {
 export interface PoolSupervisorOptions extends Pick<PoolEntryOptions, 'createPool' | 'observe' | 'log'> {
   /** The concurrency of each queue. */
   readonly sizes: ReadonlyMap<string, number>
-  /** The worker's drain timeout and grace period, in ms. */
-  readonly drainTimes: { readonly drainMs: number; readonly graceMs: number }
+  /** Returns how a queue's pool drains, unless a request says otherwise. Times are in ms. */
+  readonly drainSettings: (queue: string) => NonNullable<PoolStatus['drainSettings']>
 }
 
 export interface PoolSupervisor {
@@ -57,7 +57,7 @@ export interface PoolSupervisor {
   status(): readonly PoolStatus[]
 }
 
-export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervisorOptions): PoolSupervisor {
+export function createPoolSupervisor({ sizes, drainSettings, ...each }: PoolSupervisorOptions): PoolSupervisor {
   const entries = new Map(
     [...sizes].map(([queue, concurrency]) => [queue, new PoolEntry({ queue, concurrency, ...each })] as const),
   )
@@ -73,11 +73,11 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
       `this worker has no pool for queue '${queue}'; it has pools for ${queues}`,
     )
   }
-  const limitsOf = ({ mode = 'soft_timeout', timeoutMs, escalate, broken }: DrainRequest): DrainLimits => ({
-    ...drainLimits(mode, { ...drainTimes, drainMs: timeoutMs ?? drainTimes.drainMs }),
-    hurry: escalate,
-    broken,
-  })
+  const limitsOf = (queue: string, { mode, timeoutMs, escalate, broken }: DrainRequest): DrainLimits => {
+    const own = drainSettings(queue)
+    const times = { drainMs: timeoutMs ?? own.timeoutMs, graceMs: own.graceMs }
+    return { ...drainLimits(mode ?? own.mode, times), hurry: escalate, broken }
+  }
 
   return {
     queues: [...entries.keys()],
@@ -86,13 +86,13 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
     async start(run = (pool) => pool.start()) {
       if (!isDraining) await Promise.all(all.map((entry) => entry.start(run)))
     },
-    drain: (queue, request, cause) => entryOf(queue).drain(limitsOf(request), cause),
+    drain: (queue, request, cause) => entryOf(queue).drain(limitsOf(queue, request), cause),
     resume: (queue) => entryOf(queue).resume(),
     resize: (queue, concurrency) => entryOf(queue).resize(concurrency),
     async end(request) {
       isDraining = true
-      const limits = limitsOf(request)
-      return Promise.all(all.map((entry) => entry.close(limits)).filter((report) => report !== undefined))
+      const reports = all.map((entry) => entry.close(limitsOf(entry.queue, request)))
+      return Promise.all(reports.filter((report) => report !== undefined))
     },
     isDraining: () => isDraining,
     notReady: () =>
@@ -100,7 +100,7 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
         .filter(({ cause }) => cause === undefined)
         .map(({ pool }) => pool.notReady())
         .find((why) => why !== undefined),
-    status: () => all.map((entry) => entry.status()),
+    status: () => all.map((entry) => ({ ...entry.status(), drainSettings: drainSettings(entry.queue) })),
   }
 }
 

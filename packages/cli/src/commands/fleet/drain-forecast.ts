@@ -50,14 +50,19 @@ export function forecastDrain(
 type Fate = 'in time' | 'signal' | 'fail' | 'wait' | 'open'
 
 function forecastWorker(
-  { worker, graceMs, drainTimeoutMs }: WorkerView,
+  { worker, pools, ...usual }: WorkerView,
   slots: readonly SlotView[],
   nowMs: number,
-  { mode, timeoutMs = drainTimeoutMs }: DrainPlan,
+  { mode, timeoutMs }: DrainPlan,
 ): WorkerForecast {
-  const totalMs = mode === 'hard' ? 0 : mode === 'soft_timeout' ? timeoutMs : undefined
+  const settingsOf = (queue: string) => pools.find((pool) => pool.queue === queue)?.drainSettings
+  const totalOf = (queue: string): number | undefined => {
+    if (mode === 'hard') return 0
+    return mode === 'soft_timeout' ? (timeoutMs ?? settingsOf(queue)?.timeoutMs ?? usual.drainTimeoutMs) : undefined
+  }
   const running = slots.filter(({ task }) => task !== undefined)
-  const fates = running.map(({ task }): Fate => {
+  const fates = running.map(({ task, queue }): Fate => {
+    const totalMs = totalOf(queue)
     if (task?.kind === 'short') return totalMs === undefined ? 'in time' : 'wait'
     if (totalMs === undefined) return task?.timeoutAt === undefined ? 'open' : 'in time'
     if (task?.timeoutAt !== undefined && Date.parse(task.timeoutAt) <= nowMs + totalMs) return 'in time'
@@ -69,12 +74,17 @@ function forecastWorker(
     worker,
     running: running.length,
     slowestTaskMs: ages.length === 0 ? undefined : Math.max(0, ...ages),
-    totalMs,
-    graceMs,
+    totalMs: longest(running.map(({ queue }) => totalOf(queue))) ?? totalOf(''),
+    graceMs: longest(running.map(({ queue }) => settingsOf(queue)?.graceMs ?? usual.graceMs)) ?? usual.graceMs,
     endInTime: countOf('in time'),
     maySignal: countOf('signal'),
     mayFail: countOf('fail'),
     waitedFor: countOf('wait'),
     openEnded: countOf('open'),
   }
+}
+
+function longest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((ms) => ms !== undefined)
+  return known.length === 0 ? undefined : Math.max(...known)
 }
