@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { readSettings } from '@bullpen/config'
 import { milliseconds } from '@bullpen/contract'
+import { promtool } from '@bullpen/testing'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
@@ -23,8 +24,9 @@ interface ComposeService {
 
 const root = new URL('../', import.meta.url)
 const dockerfile = readFileSync(new URL('Dockerfile', root), 'utf8')
-const { services } = parse(readFileSync(new URL('docker-compose.yml', root), 'utf8'), { merge: true }) as {
-  services: Record<'redis' | 'api' | 'worker', ComposeService>
+const { services, volumes } = parse(readFileSync(new URL('docker-compose.yml', root), 'utf8'), { merge: true }) as {
+  services: Record<'redis' | 'api' | 'worker' | 'prometheus' | 'grafana', ComposeService>
+  volumes: Readonly<Record<string, unknown>>
 }
 const stages = Object.fromEntries(
   dockerfile
@@ -57,8 +59,8 @@ describe.each(['api', 'worker'])('the image of %s', (app) => {
 })
 
 describe('the compose file', () => {
-  it('starts two workers', () => {
-    expect(services.worker.scale).toBe(2)
+  it('starts three workers', () => {
+    expect(services.worker.scale).toBe(3)
   })
 
   it.each(Object.entries(services))('runs %s on a read-only file system and without capabilities', (_, service) => {
@@ -80,7 +82,9 @@ describe('the compose file', () => {
   })
 
   it('publishes ports on loopback only, and none of Redis', () => {
-    for (const port of services.api.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
+    const published = Object.values(services).flatMap(({ ports = [] }) => ports)
+    expect(published.length).toBeGreaterThan(2)
+    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:/)
     expect([services.redis.ports, services.worker.ports]).toEqual([undefined, undefined])
   })
 
@@ -95,6 +99,67 @@ describe('the compose file', () => {
     expect(command).toContain('--appendonly yes --appendfsync everysec')
     expect(command).toContain('--maxmemory-policy noeviction')
     expect(command).toContain('--hash-max-listpack-value 1024')
+  })
+})
+
+describe('Prometheus and Grafana of the compose file', () => {
+  const mounted = ({ volumes: mounts = [] }: ComposeService): Readonly<Record<string, string>> =>
+    Object.fromEntries(mounts.map((mount) => [mount.split(':')[1] ?? '', mount.split(':')[0] ?? '']))
+  const read = (path = ''): string => readFileSync(new URL(path, root), 'utf8')
+  const inPrometheus = mounted(services.prometheus)
+  const inGrafana = mounted(services.grafana)
+
+  it('mount only files that exist, and volumes', () => {
+    for (const source of [...Object.values(inPrometheus), ...Object.values(inGrafana)]) {
+      expect(source in volumes || existsSync(new URL(source, root)), source).toBe(true)
+    }
+  })
+
+  it('use a configuration that promtool accepts, and the alerts', async () => {
+    const config = inPrometheus['/etc/prometheus/prometheus.yml'] ?? ''
+    const path = new URL(config, root).pathname
+    expect((await promtool(['check', 'config', '--syntax-only', path])).code).toBe(0)
+    const { rule_files } = parse(read(config)) as { rule_files: readonly string[] }
+    expect(rule_files.map((file) => inPrometheus[file])).toEqual(['./k8s/alerts/bullpen.rules.yaml'])
+  })
+
+  it('scrape the API and the workers at the ports on which their images serve metrics', () => {
+    const { scrape_configs } = parse(read(inPrometheus['/etc/prometheus/prometheus.yml'])) as {
+      scrape_configs: readonly { dns_sd_configs: readonly { names: readonly ('api' | 'worker')[]; port: number }[] }[]
+    }
+    const scraped = scrape_configs.flatMap(({ dns_sd_configs }) => dns_sd_configs)
+    expect(scraped.map(({ names, port }) => [names, port])).toEqual([
+      [['api'], 9464],
+      [['worker'], 9464],
+    ])
+    for (const { names, port } of scraped) {
+      for (const name of names) {
+        expect(services).toHaveProperty(name)
+        expect(stages[name]).toMatch(new RegExp(`^EXPOSE .*\\b${port}$`, 'm'))
+      }
+    }
+  })
+
+  it('show the dashboards with this Prometheus as their data source', () => {
+    const provisioned = (kind: string) => `${inGrafana[`/etc/grafana/provisioning/${kind}`]}/`
+    const { datasources } = parse(read(`${provisioned('datasources')}prometheus.yaml`)) as {
+      datasources: readonly { type: string; url: string; isDefault: boolean }[]
+    }
+    expect(datasources).toMatchObject([{ type: 'prometheus', url: 'http://prometheus:9090', isDefault: true }])
+    const { providers } = parse(read(`${provisioned('dashboards')}bullpen.yaml`)) as {
+      providers: readonly { options: { path: string } }[]
+    }
+    expect(providers.map(({ options }) => inGrafana[options.path])).toEqual(['./k8s/base/dashboards'])
+    const home = services.grafana.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? ''
+    const folder = Object.keys(inGrafana).find((path) => home.startsWith(`${path}/`)) ?? ''
+    expect(existsSync(new URL(`${inGrafana[folder]}${home.slice(folder.length)}`, root))).toBe(true)
+  })
+
+  it('lead from Bull Board to a dashboard that exists', () => {
+    const url = new URL(substituted(services.api.environment)['BULLPEN_API_GRAFANA_URL'] ?? '')
+    const { uid } = JSON.parse(read('k8s/base/dashboards/fleet.json')) as { uid: string }
+    expect(url.pathname).toBe(`/d/${uid}`)
+    expect(services.grafana.ports?.[0]).toContain(`:-${url.port}}`)
   })
 })
 

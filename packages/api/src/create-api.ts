@@ -164,6 +164,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     boardQueues: broker.boardQueues,
     boardJobs: broker.boardJobs,
     allowBoardChanges: settings.allowBoardChanges,
+    grafanaUrl: settings.grafanaUrl,
   })
   opened.defer(() => closeServer(app, logger))
 

@@ -191,6 +191,12 @@ export const API_SETTINGS = {
     ...trueOrFalse(false),
     help: 'Whether the buttons of Bull Board may retry and delete dead tasks, and pause and resume queues. Otherwise, the board is read-only. See [Use Bull Board](../how-to/bull-board.md).',
   },
+  grafanaUrl: {
+    env: 'BULLPEN_API_GRAFANA_URL',
+    schema: z.url({ protocol: /^https?$/ }).optional(),
+    expected: 'an http or https URL, such as https://grafana.example.com/d/bullpen-fleet',
+    help: 'The address of the dashboards, to which Bull Board has a link. If unset, the board has no such link. See [Monitor with Prometheus](../how-to/monitoring.md#import-the-dashboards).',
+  },
   allowEviction: {
     env: 'BULLPEN_API_ALLOW_EVICTION',
     ...trueOrFalse(false),

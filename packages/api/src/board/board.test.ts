@@ -65,3 +65,18 @@ test('Bull Board reads its jobs through its adapter, and shows what toJSON retur
   // `formatJob` adds the status to what the job's own toJSON returns.
   expect(answer.json()).toMatchObject({ job: { id: anId, name: 'x · completed' } })
 })
+
+test.each([
+  [undefined, []],
+  [
+    'https://grafana.example.com/d/bullpen-fleet',
+    [{ text: 'Dashboards', url: 'https://grafana.example.com/d/bullpen-fleet' }],
+  ],
+])('if the address of the dashboards is %s, the links of the board contain %j', async (grafanaUrl, links) => {
+  const app = fastify()
+  onTestFinished(() => app.close())
+  await addBoard(app, await loadBullBoard(), { queues: [], reads, log: silent, buttons: undefined, grafanaUrl })
+  const { body } = await app.inject('/board/')
+  const [, config = ''] = /<script id="__UI_CONFIG__"[^>]*>([^<]*)<\/script>/.exec(body) ?? []
+  expect(JSON.parse(config).miscLinks).toEqual([{ text: 'API reference', url: '/reference' }, ...links])
+})

@@ -17,6 +17,8 @@ export interface BoardOptions {
   readonly log: Log
   /** What the buttons do, or undefined if the board is read-only. */
   readonly buttons: ReadonlyMap<string, Button> | undefined
+  /** The address of the dashboards, to which the board links. */
+  readonly grafanaUrl?: string | undefined
 }
 
 const PREFIX = '/board'
@@ -49,7 +51,7 @@ async function addMissingBoard(app: FastifyInstance): Promise<void> {
 async function addBullBoard(
   app: FastifyInstance,
   { createBullBoard, BullMQAdapter, FastifyAdapter, texts }: BullBoard,
-  { queues, reads, log, buttons }: BoardOptions,
+  { queues, reads, log, buttons, grafanaUrl }: BoardOptions,
 ): Promise<void> {
   const adapters = boardAdapters(BullMQAdapter)
   const allowsChanges = buttons !== undefined
@@ -64,10 +66,14 @@ async function addBullBoard(
     }
   }
   const server = new BoardServer()
+  const miscLinks = [
+    { text: 'API reference', url: '/reference' },
+    ...(grafanaUrl === undefined ? [] : [{ text: 'Dashboards', url: grafanaUrl }]),
+  ]
   createBullBoard({
     queues: queues.map((queue) => new adapters.TaskQueueAdapter({ queue, reads, allowsChanges, shown: new Map() })),
     serverAdapter: server,
-    options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
+    options: { uiConfig: { boardTitle: 'Bullpen', miscLinks } },
   })
   server.setErrorHandler((error) => {
     log.error({ err: error }, 'cannot show the board')

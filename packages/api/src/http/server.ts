@@ -66,6 +66,8 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   readonly tracing?: Pick<Tracing, 'current'> | undefined
   /** Whether the board's buttons work. Otherwise, the board is read-only. */
   readonly allowBoardChanges: boolean
+  /** The address of the dashboards, to which the board links. */
+  readonly grafanaUrl?: string | undefined
 }
 
 /**
@@ -137,10 +139,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, openApiDocument(catalogue, routes, version))
   if (showsBoard) {
-    const { broker, boardQueues: queues, boardJobs, allowBoardChanges } = options
+    const { broker, boardQueues: queues, boardJobs, allowBoardChanges, grafanaUrl } = options
     const reads = { find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
     const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
-    await addBoard(app, bullBoard, { queues, reads, log, buttons })
+    await addBoard(app, bullBoard, { queues, reads, log, buttons, grafanaUrl })
   }
   return app
 }
