@@ -191,6 +191,7 @@ export type {
   Fleet,
   HeartbeatReply,
   QueueSettings,
+  RecentStalls,
   RegisteredWorker,
   WorkerStatus,
 } from './ports/fleet.ts'

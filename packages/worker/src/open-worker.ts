@@ -40,6 +40,7 @@ import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256, sy
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
 import { childLog, createLog, createTelemetry, logEvents, summarizeAttempts } from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
+import { createStallMemory } from './event-loop/recent-stalls.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
 import type { Opening } from './lifecycle.ts'
 import { createLogLevel } from './log-level.ts'
@@ -182,7 +183,12 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     keepWrappersGeneric()
     opening.owns(() => summaries?.close())
     const warnAfter = settings.eventLoopStallWarning
-    const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
+    const stalls = createStallMemory(() => performance.now())
+    const sinkStall: EventSink = (event) => {
+      sink(event)
+      if (event.event === 'event_loop.stalled') stalls.note(event)
+    }
+    const monitor = openEventLoopMonitor({ warnAfter, context, sink: sinkStall, log, logAs })
     opening.owns(monitor.close)
     const logLevel = createLogLevel({
       configured: settings.logLevel,
@@ -282,6 +288,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       }),
       clock,
       skewMs: () => Math.round(skew.skewMs() ?? 0),
+      stalls: stalls.recent,
       log,
       logLevel,
       pools,

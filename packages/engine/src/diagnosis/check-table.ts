@@ -1,12 +1,15 @@
 // Lists the checks of a diagnosis: what each one finds, why its findings matter, and what to do about them.
 import type { DiagnosisCheck } from '@bullpen/contract'
 import type { Examine } from './facts.ts'
-import { catalogues, clocks, configuration, versions, workers } from './fleet-checks.ts'
+import { catalogues, clocks, configuration, eventLoops, versions, workers } from './fleet-checks.ts'
 import {
+  failingTasks,
   fullQueues,
+  limitedQueues,
   lostTasks,
   outboxes,
   pausedQueues,
+  poisonTasks,
   schedules,
   stalledQueues,
   unservedQueues,
@@ -118,6 +121,13 @@ export const CHECKS = {
     reason: 'the slots of this worker do not run tasks, or a handler uses its memory and CPU time for nothing',
     advice: 'look at the log of the worker',
   },
+  event_loops: {
+    finds: 'the event loop of a worker was blocked for at least 10 s within the last minute',
+    examine: eventLoops,
+    reason:
+      'while a handler blocks the event loop, the other slots of its worker do not run, and timeouts and probes are late',
+    advice: 'look for the log lines with stalledMs, which name the code; see the runbook "An event loop is stalled"',
+  },
   unserved_queues: {
     finds: 'tasks wait in a queue that no live worker serves',
     examine: unservedQueues,
@@ -132,6 +142,12 @@ export const CHECKS = {
     reason:
       'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, or a blocked worker',
     advice: 'look for rate_limited and event-loop stalls in the logs of the workers',
+  },
+  limited_queues: {
+    finds: 'the next task of a queue has waited for a minute although slots are free, and a command limits its starts',
+    examine: limitedQueues,
+    reason: 'the limit is lower than what the workers could run',
+    advice: "raise or remove the limit with 'bullpen limit'",
   },
   full_queues: {
     finds: 'a queue has reached its limit of tasks or bytes',
@@ -152,6 +168,19 @@ export const CHECKS = {
     reason: 'tasks of a lost worker should run again within seconds, but these do not',
     advice:
       'if your own BullMQ Workers serve the queue, ignore this; otherwise, start a worker, which recovers the tasks',
+  },
+  failing_tasks: {
+    finds: 'at least 10 tasks of a queue wait for a retry, and more than are waiting or running',
+    examine: failingTasks,
+    reason: 'most of the tasks fail, usually because a service that they call is down, so the queue makes no progress',
+    advice: 'look at the errors of the attempts',
+  },
+  poison_tasks: {
+    finds: 'a task became dead within the last hour because its process died too often',
+    examine: poisonTasks,
+    reason:
+      'each of its attempts killed a process, and its first ones also interrupted the other tasks of their worker',
+    advice: 'fix the handler',
   },
   outboxes: {
     finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is at least a minute old',

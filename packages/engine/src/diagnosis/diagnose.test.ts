@@ -39,7 +39,7 @@ const queue: QueueFacts = {
   queue: 'cpu',
   tasks: { scheduled: 3, waiting: 5, active: 1, retrying: 2, completed: 7, dead: 1, cancelled: 0, expired: 0 },
   settings,
-  ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0 },
+  ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
   readyAt: NOW - 59_000,
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
@@ -141,6 +141,13 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
     [withPool({ stuckHandlers: 1 }), 'warning', 'w1 has 1 stuck handler,'],
     [withPool({ notReady: 'Redis is away' }), 'warning', 'w1 does not accept tasks of cpu: Redis is away'],
   ],
+  event_loops: [
+    [
+      withWorkers({ stalls: { count: 3, stalledMs: 10_400, lastTask: 'math.square' } }),
+      'warning',
+      'of w1 was blocked 3 times within the last minute, for 10 s in all, last by math.square',
+    ],
+  ],
   unserved_queues: [
     [{ ...HEALTHY, workers: [] }, 'error', 'no live worker serves cpu, which has 5 waiting tasks'],
     [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no live worker serves'],
@@ -148,6 +155,13 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
   ],
   stalled_queues: [
     [onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
+  ],
+  limited_queues: [
+    [
+      onQueue({ readyAt: NOW - 60_000, settings: { ...settings, concurrency: 1, rate: { max: 2, perMs: 60_000 } } }),
+      'warning',
+      'have 3 free slots: a command lets at most 1 at once and at most 2 per 1m start',
+    ],
   ],
   full_queues: [
     [onQueue({ maxTasks: 10 }), 'error', 'cpu is full: it has 10 of at most 10 tasks'],
@@ -161,6 +175,20 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
   lost_tasks: [
     [onQueue({ active: [{ id: 'cpu-2', startedAt: NOW - 60_000 }] }), 'error', 'such as cpu-2, active for 60 s'],
     [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'cpu-1, active for 90 s'],
+  ],
+  failing_tasks: [
+    [
+      onQueue({ tasks: { ...queue.tasks, retrying: 10 }, heldRetries: 4 }),
+      'warning',
+      '10 tasks of cpu have failed and wait for their retry (retry budgets hold 4 of them)',
+    ],
+  ],
+  poison_tasks: [
+    [
+      onQueue({ poison: { tasks: 2, newestAt: NOW - 5_000 } }),
+      'warning',
+      '2 dead tasks of cpu killed their processes; the last one became dead 5 s ago',
+    ],
   ],
   outboxes: [
     [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'has 1 entry, and the oldest is 60 s old'],
@@ -202,8 +230,15 @@ describe.each(DIAGNOSIS_CHECKS)('%s', (check) => {
 })
 
 describe('nothing is found', () => {
+  const limited = { ...settings, concurrency: 1 }
+  const shortStalls = { count: 9, stalledMs: 9_999, lastTask: undefined }
   it.each([
     ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { readyAt: 0 }],
+    ['limited_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0, settings: limited }],
+    ['failing_tasks', 'if more tasks are waiting', HEALTHY, { tasks: { ...queue.tasks, waiting: 10, retrying: 10 } }],
+    ['failing_tasks', 'if only a few are retrying', HEALTHY, { tasks: { ...queue.tasks, waiting: 0, retrying: 9 } }],
+    ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { tasks: 2, newestAt: NOW - 3_600_000 } }],
+    ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
     ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { readyAt: 0 }],
     ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0 }],
     ['stalled_queues', 'if no task waits', HEALTHY, { readyAt: undefined }],

@@ -41,6 +41,10 @@ export interface QueueFacts {
   readonly active: readonly { readonly id: string; readonly startedAt: number | undefined }[]
   /** How many of the dead tasks no worker's catalogue had. */
   readonly unknownTasks: number
+  /** The dead tasks whose process died too often, and when the last of them became dead, in ms since 1970. Undefined if there are none. */
+  readonly poison: { readonly tasks: number; readonly newestAt: number } | undefined
+  /** How many retries the retry budgets of the queue's definitions hold. */
+  readonly heldRetries: number
 }
 
 export interface ScheduleFacts {

@@ -6,6 +6,8 @@ import type { DiagnosisFacts, Examine, Found } from './facts.ts'
 
 /** The difference of two clocks above which times in logs and in the CLI are misleading, in ms. */
 const FAR_MS = 500
+/** How long an event loop may be blocked within a minute, in ms. */
+const LONG_STALLS_MS = 10_000
 
 export function liveWorkers({ workers, now }: DiagnosisFacts): readonly RegisteredWorker[] {
   return workers.filter((worker) => isAlive(worker, now))
@@ -154,6 +156,21 @@ function drainText({ pools, drainTimeoutMs, graceMs }: RegisteredWorker, queue: 
   const mode = own === undefined || own.mode === 'soft_timeout' ? '' : `${own.mode}, `
   return `${mode}${formatDuration(own?.timeoutMs ?? drainTimeoutMs)} and ${formatDuration(own?.graceMs ?? graceMs)}`
 }
+
+export const eventLoops: Examine = (facts) =>
+  liveWorkers(facts).flatMap(({ worker, stalls }): readonly Found[] => {
+    if (stalls === undefined || stalls.stalledMs < LONG_STALLS_MS) return []
+    const { count, stalledMs, lastTask } = stalls
+    const times = count === 1 ? 'once' : `${count} times`
+    const by = lastTask === undefined ? '' : `, last by ${lastTask}`
+    return [
+      {
+        severity: 'warning',
+        worker,
+        problem: `the event loop of ${worker} was blocked ${times} within the last minute, for ${Math.round(stalledMs / 1_000)} s in all${by}`,
+      },
+    ]
+  })
 
 function byQueue(workers: readonly RegisteredWorker[]): ReadonlyMap<string, readonly RegisteredWorker[]> {
   const members = new Map<string, readonly RegisteredWorker[]>()

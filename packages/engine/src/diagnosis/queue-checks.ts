@@ -1,5 +1,6 @@
 // Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and outboxes that no process
 // empties.
+import { formatDuration } from '@bullpen/contract'
 import type { PoolStatus } from '../ports/pool-status.ts'
 import type { DiagnosisFacts, Examine, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'
@@ -9,6 +10,10 @@ const PATIENCE_MS = 60_000
 /** The age and the size at which an outbox is not just busy. At 10,000 entries, workers stop fetching tasks. */
 const OLD_OUTBOX_MS = 60_000
 const LARGE_OUTBOX = 5_000
+/** From this number on, tasks that wait for a retry are not just a few failures. */
+const MANY_RETRIES = 10
+/** For how long a task that killed its processes is reported, in ms. */
+const RECENT_DEATH_MS = 3_600_000
 
 type OfQueue = Omit<Found, 'queue'>
 
@@ -33,20 +38,63 @@ export const unservedQueues = ofEach((queue, facts) => {
   ]
 })
 
-/** A limit on the starts is not examined further: with one, tasks may wait although slots are free. */
-export const stalledQueues = ofEach((queue, facts) => {
+/** Returns how long the next task has waited although slots are free, or undefined if it has not waited for long. */
+function waitBesideFreeSlots(queue: QueueFacts, facts: DiagnosisFacts): string | undefined {
   const { readyAt, settings } = queue
-  const { paused, outboxFull, drain, concurrency, rate } = settings
-  const isHeld = paused || outboxFull || drain !== undefined || concurrency !== undefined || rate !== undefined
-  if (isHeld || readyAt === undefined || facts.now - readyAt < PATIENCE_MS) return []
+  const { paused, outboxFull, drain } = settings
+  const isHeld = paused || outboxFull || drain !== undefined
+  if (isHeld || readyAt === undefined || facts.now - readyAt < PATIENCE_MS) return undefined
   const ready = poolsOf(queue, facts).filter((pool) => !pool.paused && pool.notReady === undefined)
   const free = ready.reduce((sum, { concurrency: slots, busy }) => sum + Math.max(0, slots - busy), 0)
-  if (free === 0) return []
+  if (free === 0) return undefined
   const age = seconds(facts.now - readyAt)
+  return `the next task of ${queue.queue} has waited for ${age} s, although the workers have ${free} free ${free === 1 ? 'slot' : 'slots'}`
+}
+
+const isLimited = ({ settings: { concurrency, rate } }: QueueFacts): boolean =>
+  concurrency !== undefined || rate !== undefined
+
+export const stalledQueues = ofEach((queue, facts) => {
+  const problem = isLimited(queue) ? undefined : waitBesideFreeSlots(queue, facts)
+  return problem === undefined ? [] : [{ severity: 'warning', problem }]
+})
+
+export const limitedQueues = ofEach((queue, facts) => {
+  const problem = isLimited(queue) ? waitBesideFreeSlots(queue, facts) : undefined
+  if (problem === undefined) return []
+  const { concurrency, rate } = queue.settings
+  const limits = [
+    ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
+    ...(rate === undefined ? [] : [`at most ${rate.max} per ${formatDuration(rate.perMs)}`]),
+  ]
   return [
     {
       severity: 'warning',
-      problem: `the next task of ${queue.queue} has waited for ${age} s, although the workers have ${free} free ${free === 1 ? 'slot' : 'slots'}`,
+      problem: `${problem}: a command lets ${limits.join(' and ')} start`,
+      advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
+    },
+  ]
+})
+
+export const failingTasks = ofEach(({ queue, tasks: { retrying, waiting, active }, heldRetries }) => {
+  if (retrying < MANY_RETRIES || retrying <= waiting + active) return []
+  const held = heldRetries === 0 ? '' : ` (retry budgets hold ${heldRetries} of them)`
+  return [
+    {
+      severity: 'warning',
+      problem: `${retrying} tasks of ${queue} have failed and wait for their retry${held}, which is more than are waiting or running`,
+      advice: `'bullpen list --queue ${queue} --status retrying' shows them, and 'bullpen show ID' shows their errors; see the runbook "Attempts fail"`,
+    },
+  ]
+})
+
+export const poisonTasks = ofEach(({ queue, poison }, { now }) => {
+  if (poison === undefined || now - poison.newestAt >= RECENT_DEATH_MS) return []
+  return [
+    {
+      severity: 'warning',
+      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed their processes; the last one became dead ${seconds(now - poison.newestAt)} s ago`,
+      advice: `'bullpen dead list --queue ${queue}' shows them; fix their handlers before you retry them; see the runbook "A task is poison"`,
     },
   ]
 })
@@ -119,7 +167,7 @@ export const schedules: Examine = ({ schedules: all }) =>
     ),
   )
 
-function tasks(count: number, status: 'waiting' | 'active'): string {
+function tasks(count: number, status: 'waiting' | 'active' | 'dead'): string {
   return `${count} ${status} ${count === 1 ? 'task' : 'tasks'}`
 }
 

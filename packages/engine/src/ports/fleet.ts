@@ -18,7 +18,17 @@ export interface WorkerStatus {
   readonly graceMs: number
   /** A digest of the definitions of each of the worker's queues, by queue. Absent if the worker's version does not report it. */
   readonly catalogue?: Readonly<Record<string, string>>
+  /** How the event loop was blocked within the last minute. Absent if it was not, or if the worker does not watch it. */
+  readonly stalls?: RecentStalls | undefined
   readonly pools: readonly PoolStatus[]
+}
+
+export interface RecentStalls {
+  readonly count: number
+  /** How long the stalls have lasted in all, in ms. */
+  readonly stalledMs: number
+  /** The task that caused the last one. Undefined if no task did. */
+  readonly lastTask: string | undefined
 }
 
 export interface RegisteredWorker extends WorkerStatus {

@@ -68,6 +68,7 @@ function newAgent() {
     about: { worker: ME, host: 'host', pid: 1, version: '1', drainTimeoutMs: 20_000, graceMs: 100 },
     startedAt: clock.monotonic(),
     skewMs: () => skew.ms,
+    stalls: () => undefined,
   })
   onTestFinished(async () => {
     const ended = Promise.all([agent.close(), pools.end({ mode: 'hard' })])

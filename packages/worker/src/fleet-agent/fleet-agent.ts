@@ -24,11 +24,13 @@ export interface FleetAgentOptions extends SteeredWorker {
   readonly fleet: Fleet
   readonly clock: Clock
   readonly log: Log
-  readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
+  readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'stalls' | 'pools'>
   /** When the worker started, on the monotonic clock, because the store's time is unknown until the store is reachable. */
   readonly startedAt: number
   /** Returns how far the machine's clock is ahead of the store's, in ms. */
   readonly skewMs: () => number
+  /** Returns how the event loop was blocked within the last minute, if it was. */
+  readonly stalls: () => WorkerStatus['stalls']
 }
 
 export interface FleetAgent {
@@ -47,7 +49,7 @@ const RETRY_MS = 100
 const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
 
 export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
-  const { fleet, clock, log, pools, about, startedAt, skewMs } = options
+  const { fleet, clock, log, pools, about, startedAt, skewMs, stalls } = options
   const { worker } = about
   let closed = false
   /** When heartbeats began to fail, on the monotonic clock. */
@@ -70,6 +72,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     startedAt: Math.round(clock.at(startedAt)),
     draining: pools.isDraining(),
     skewMs: skewMs(),
+    stalls: stalls(),
     pools: pools.status(),
   })
 

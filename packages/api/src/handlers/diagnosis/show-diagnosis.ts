@@ -1,11 +1,20 @@
 // GET /v1/diagnosis examines the platform, and returns what is wrong with it.
 import { type Diagnosis, VERSION } from '@bullpen/contract'
-import { catalogueDigests, diagnose, type QueueFacts, troublesOf } from '@bullpen/engine/internal'
+import {
+  catalogueDigests,
+  diagnose,
+  type FingerprintCount,
+  type QueueFacts,
+  troublesOf,
+} from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { ApiContext } from '../../http/context.ts'
 
 /** How many active tasks of each queue are compared with the workers' slots, those that started first. */
 const ACTIVE_EXAMINED = 200
+
+/** The codes of tasks whose process died too often. */
+const POISON_CODES = ['poison', 'process_lost']
 
 export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext) {
   const { queues, definitions } = catalogue
@@ -40,14 +49,20 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
   }
 
   async function factsOf(queue: string): Promise<QueueFacts> {
-    const [settings, tasks, totals, kinds, readyAt, active] = await Promise.all([
+    const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
+    const [settings, tasks, totals, kinds, readyAt, active, held] = await Promise.all([
       fleet.queueSettings(queue),
       broker.counts(queue),
       broker.totals(queue),
       broker.countDead(queue),
       platform.readyAt(queue),
       broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
+      broker.heldRetries(
+        queue,
+        budgeted.map(({ name }) => name),
+      ),
     ])
+    const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
     const limits = catalogue.queue(queue).limits
     return {
       queue,
@@ -60,7 +75,12 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
       outbox: totals.outbox,
       readyAt,
       active: active.tasks.map(({ id, startedAt }) => ({ id, startedAt })),
-      unknownTasks: kinds.filter(({ code }) => code === 'unknown_task').reduce((sum, { count }) => sum + count, 0),
+      poison: poison.length === 0 ? undefined : { tasks: countOf(poison), newestAt: newestOf(poison) },
+      heldRetries: held.reduce((sum, count) => sum + count, 0),
+      unknownTasks: countOf(kinds.filter(({ code }) => code === 'unknown_task')),
     }
   }
 }
+
+const countOf = (kinds: readonly FingerprintCount[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
+const newestOf = (kinds: readonly FingerprintCount[]): number => Math.max(...kinds.map(({ newestAt }) => newestAt))
