@@ -129,7 +129,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
   await command({ action: 'pause', queue: 'held' })
   await client.enqueue(busy, { n: 0 })
   await busyStarted
-  await command({ action: 'drain', queue: 'busy', mode: 'soft' })
+  await command({ action: 'drain', queue: 'busy', mode: 'soft_timeout', timeout: '1h' })
   await command({ action: 'drain', queue: 'closed', mode: 'soft' })
   const run = await client.startPipeline(squares, { n: 5 })
   const group = await client.createGroup()
@@ -201,6 +201,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'bullpen:queue_run_seconds{queue="closed"}': 90,
     'bullpen:queue_slots_per_worker{queue="mail"}': 4,
     'sum(bullpen_pool_state{queue="busy", state="SHUTTING_DOWN"})': 1,
+    'max(bullpen_drain_deadline_timestamp_seconds{queue="busy"} - time() > bool 3000)': 1,
+    'max(bullpen_redis_write_failed)': 0,
     'sum(bullpen_leader)': 1,
     'sum(bullpen_unaccounted_tasks)': 0,
   }

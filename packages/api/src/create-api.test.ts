@@ -74,6 +74,8 @@ describe('on Redis', () => {
     expect(metrics).toMatch(/bullpen_queue_limit_bytes\{queue="cpu"\} \d+/)
     expect(metrics).toMatch(/bullpen_http_requests_total\{method="POST",route="\/v1\/tasks",status="202"\} 1/)
     expect(metrics).toContain('bullpen_redis_up 1')
+    expect(metrics).toContain('bullpen_redis_write_failed{write="snapshot"} 0')
+    expect(metrics).toMatch(/bullpen_redis_command_duration_seconds_count [1-9]/)
   })
 
   test('a worker is shown and controlled, and the audit log has the command', async () => {

@@ -231,6 +231,7 @@ function reportQueues(telemetry: Telemetry, broker: BullmqBroker, catalogue: Cat
     if (!up) return
     for (const queue of queues) telemetry.queueLimits(queue, broker.limitsOf(queue, catalogue.queue(queue).limits))
     await Promise.all([
+      broker.lastWrites().then(telemetry.redisWrites),
       broker.groups.count().then(telemetry.unfinishedGroups),
       broker.runs.count().then(telemetry.unfinishedRuns),
       ...queues.flatMap((queue) => [

@@ -95,6 +95,8 @@ export interface ConsumerOptions {
   readonly registerEveryMs?: number
   /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
   readonly onFollowed?: () => void
+  /** Called with the number of locks that are about to be lost, because they have not been renewed for half of their duration. */
+  readonly onLateLocks?: (locks: number) => void
   /** Watches the connection for the process's metrics. By default, nothing is measured. */
   readonly watch?: ConnectionWatch | undefined
   readonly log: Log
@@ -306,7 +308,8 @@ function connect(
     if (!isConnectionError(err)) logError(err)
   })
   const { base } = keys
-  const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, log })
+  const { onLateLocks: onLate } = options
+  const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, onLate, log })
   const onLost = (job: Job): void => {
     const { id = '', attemptsStarted } = job
     fetched.lockLost(job)

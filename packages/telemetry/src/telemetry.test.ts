@@ -116,6 +116,8 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
     expect(text).toContain('bullpen_groups_ended_total{result="failed"} 1')
     expect(text).toContain('bullpen_housekeeping_failures_total{queue="mail",duty="expire"} 1')
+    expect(text).toContain('bullpen_late_lock_renewals_total{queue="mail"} 3')
+    expect(text).toContain('bullpen_redis_write_failed{write="aof"} 1')
   })
 
   it('counts a refused commit by reason, and neither as an end nor as a failure', async () => {
@@ -278,17 +280,23 @@ describe('telemetry', () => {
   it('reads a watched pool at each scrape', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     let busy = 1
+    let drainsUntil: number | undefined
     const unwatch = telemetry.watchPool({
       queue: 'mail',
       size: () => 4,
       busy: () => busy,
       stuckHandlers: () => 2,
+      drainsUntil: () => drainsUntil,
       state: () => 'BG_RUNNING',
       slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
     })
-    expect(await textOf(telemetry)).toContain('bullpen_pool_slots_busy{queue="mail"} 1')
+    const before = await textOf(telemetry)
+    expect(before).toContain('bullpen_pool_slots_busy{queue="mail"} 1')
+    expect(before).not.toContain('bullpen_drain_deadline_timestamp_seconds{')
     busy = 3
+    drainsUntil = 1_700_000_030_500
     const text = await textOf(telemetry)
+    expect(text).toContain('bullpen_drain_deadline_timestamp_seconds{queue="mail"} 1700000030.5')
     expect(text).toContain('bullpen_pool_slots{queue="mail"} 4')
     expect(text).toContain('bullpen_stuck_handlers{queue="mail"} 2')
     expect(text).toContain('bullpen_slot_state{queue="mail",state="WORKING"} 2')
@@ -345,6 +353,7 @@ function usedTelemetry(): Telemetry {
     size: () => 4,
     busy: () => 1,
     stuckHandlers: () => 2,
+    drainsUntil: () => 1_700_000_030_500,
     state: () => 'BG_RUNNING',
     slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
   })
@@ -367,12 +376,14 @@ function usedTelemetry(): Telemetry {
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
     telemetry.idempotencyRecords(150)
     telemetry.redisProblems(new Map([['persistence', true]]))
+    telemetry.redisWrites(new Map([['aof', true]]))
     telemetry.clockSkew(-1_500)
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
   telemetry.enqueueTimed('mail', 0.002)
   telemetry.expectedDurations([{ queue: 'mail', name: 'mail.send', expectedMs: 2_000 }])
   telemetry.redisReplied(0.0004)
+  telemetry.locksLate('mail', 3)
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

@@ -19,6 +19,8 @@ export interface WatchedPool {
   busy(): number
   /** Handlers that are still running after their attempt has ended. */
   stuckHandlers(): number
+  /** When the time limit and the grace period of the pool's drain are over, in ms since 1970, if it is draining and has a limit. */
+  drainsUntil(): number | undefined
   state(): PoolState
   slots(): readonly { readonly state: SlotState }[]
 }
@@ -53,6 +55,10 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   idempotencyRecords(bytes: number | undefined): void
   /** Sets whether each check of Redis's settings has found a problem. Call it from {@link onScrape}. */
   redisProblems(problems: ReadonlyMap<string, boolean>): void
+  /** Sets whether each of Redis's last writes to its disk failed. Call it from {@link onScrape}. */
+  redisWrites(failed: ReadonlyMap<string, boolean>): void
+  /** Counts locks of a queue's tasks that were renewed late. */
+  locksLate(queue: string, locks: number): void
   /** Counts a task that was refused because of the state of the queue or of Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets how many streams of events about this kind of subject are open. Call it from {@link onScrape} at every scrape. */
@@ -105,6 +111,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
   const records = gauge(registry, 'bullpen_idempotency_records_bytes')
   const unsafe = gauge(registry, 'bullpen_redis_unsafe')
+  const writes = gauge(registry, 'bullpen_redis_write_failed')
+  const lateLocks = counter(registry, 'bullpen_late_lock_renewals_total')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const eventStreams = gauge(registry, 'bullpen_event_streams')
   const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
@@ -118,7 +126,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const scrape = async () => {
     queues.reset()
-    for (const each of [held, troubled, blocked, unsafe, eventStreams, connections]) each.reset()
+    for (const each of [held, troubled, blocked, unsafe, writes, eventStreams, connections]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -175,6 +183,12 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     redisProblems(problems) {
       for (const [check, isProblem] of problems) unsafe.set({ check }, isProblem ? 1 : 0)
     },
+    redisWrites(failed) {
+      for (const [write, hasFailed] of failed) writes.set({ write }, hasFailed ? 1 : 0)
+    },
+    locksLate(queue, locks) {
+      lateLocks.inc({ queue }, locks)
+    },
     enqueueRefused({ queue, code }) {
       refused.inc({ queue, code })
     },
@@ -216,6 +230,7 @@ function poolGauges(registry: Registry) {
   const states = gauge(registry, 'bullpen_pool_state')
   const stuckHandlers = gauge(registry, 'bullpen_stuck_handlers')
   const slotStates = gauge(registry, 'bullpen_slot_state')
+  const drainDeadline = gauge(registry, 'bullpen_drain_deadline_timestamp_seconds')
   const watched = new Set<WatchedPool>()
   return {
     watch(pool: WatchedPool): () => void {
@@ -223,13 +238,15 @@ function poolGauges(registry: Registry) {
       return () => watched.delete(pool)
     },
     read(): void {
-      for (const each of [size, busy, states, stuckHandlers, slotStates]) each.reset()
+      for (const each of [size, busy, states, stuckHandlers, slotStates, drainDeadline]) each.reset()
       for (const pool of watched) {
         const { queue } = pool
         const now = pool.state()
         size.set({ queue }, pool.size())
         busy.set({ queue }, pool.busy())
         stuckHandlers.set({ queue }, pool.stuckHandlers())
+        const drainsUntil = pool.drainsUntil()
+        if (drainsUntil !== undefined) drainDeadline.set({ queue }, drainsUntil / 1_000)
         const slots = pool.slots()
         for (const state of SLOT_STATES) {
           slotStates.set({ queue, state }, slots.filter((slot) => slot.state === state).length)

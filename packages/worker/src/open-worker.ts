@@ -272,6 +272,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
         resources: resources.values,
         tasks: broker,
         watch,
+        onLateLocks: telemetry.locksLate,
         quarantineProcesses: quarantine?.pool,
       }),
       observe: telemetry.watchPool,

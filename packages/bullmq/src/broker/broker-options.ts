@@ -8,6 +8,7 @@ import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
 import type { QueueHead } from '../queries/queue-head.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
+import type { DiskWrite } from '../redis/server/last-writes.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
 import type { RunChanged } from '../runs/run-deliveries.ts'
 
@@ -165,6 +166,12 @@ export interface BullmqBroker extends Broker {
    * does not permit are left out. If `admission` is 'open', the map is empty. Does not query Redis.
    */
   serverProblems(): ReadonlyMap<ServerCheck, boolean>
+  /**
+   * Returns whether the last time that Redis wrote its append-only file, a rewrite of it or a snapshot to its disk failed. In a cluster, a
+   * write counts as failed if it failed on any server. Kinds about which Redis does not report, or INFO if Redis does not permit it, are
+   * left out. Takes one round trip.
+   */
+  lastWrites(): Promise<ReadonlyMap<DiskWrite, boolean>>
   /**
    * Returns what the servers report about themselves, and how long a round trip takes. In a cluster, only servers that hold data are
    * described. Takes six round trips.

@@ -31,6 +31,7 @@ import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
+import { lastWrites } from '../redis/server/server-description.ts'
 import { readServerFacts } from '../redis/server/server-facts.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
@@ -125,6 +126,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     memory: () => memory?.latest(),
     idempotencyBytes: () => records?.usedBytes(),
     servers: () => call(() => readServerFacts(redis)),
+    lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
       await call(() => redis.ping())

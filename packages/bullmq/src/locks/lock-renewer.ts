@@ -8,6 +8,8 @@ import { SharedLockTable } from './shared-lock-table.ts'
 
 /** A lock is reported as lost when this share of its duration is left. */
 const MARGIN = 1 / 10
+/** A lock has been renewed late if only this share of its duration was left. */
+const LATE = 1 / 2
 /** How many times per renewal interval the locks are checked. */
 const CHECKS_PER_INTERVAL = 4
 
@@ -15,6 +17,8 @@ export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 
   readonly redisUrl: string
   /** The number of locks that the consumer usually holds at once. */
   readonly slots: number
+  /** Called with the number of locks that have not been renewed for half of their duration. Must not throw or block. */
+  readonly onLate?: ((locks: number) => void) | undefined
   readonly log: Log
 }
 
@@ -39,7 +43,7 @@ export interface LockRenewer {
 let groups = 0
 
 export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
-  const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs } = options
+  const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs, onLate = () => {} } = options
   const first = new LockSlots(SharedLockTable.of(slots))
   const tables: LockSlots[] = [first]
   const lastTurn = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -59,6 +63,8 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   const check = (): void => {
     const now = machineMs()
     Atomics.store(lastTurn, 0, now)
+    const late = tables.reduce((locks, each) => locks + each.newlyLate(now, lockMs * LATE), 0)
+    if (late > 0) onLate(late)
     for (const each of tables) each.reportLost(now, maxAgeMs)
   }
   const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
@@ -91,6 +97,8 @@ class LockSlots {
   readonly #free: number[]
   /** Undefined if the slot is free or its callback has been called. */
   readonly #onLost: ((() => void) | undefined)[]
+  /** The slots whose locks were late at the last check. */
+  readonly #late = new Set<number>()
 
   constructor(table: SharedLockTable) {
     this.table = table
@@ -109,9 +117,24 @@ class LockSlots {
     this.#onLost[slot] = onLost
     return () => {
       this.#onLost[slot] = undefined
+      this.#late.delete(slot)
       this.table.release(slot)
       this.#free.push(slot)
     }
+  }
+
+  /** Returns how many locks were renewed in time at the last check and are older than this now. */
+  newlyLate(now: number, lateMs: number): number {
+    let count = 0
+    for (const [slot, onLost] of this.#onLost.entries()) {
+      if (onLost === undefined) continue
+      if (msBetween(this.table.since(slot), now) <= lateMs) this.#late.delete(slot)
+      else if (!this.#late.has(slot)) {
+        this.#late.add(slot)
+        count++
+      }
+    }
+    return count
   }
 
   reportLost(now: number, maxAgeMs: number): void {

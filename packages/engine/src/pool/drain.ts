@@ -97,6 +97,11 @@ export class Drain {
     return this.#isLight
   }
 
+  /** When signalled attempts must have ended, on the monotonic clock, or Infinity if the drain has no deadline. */
+  get endsBy(): number {
+    return this.#deadlineAt + this.#graceMs
+  }
+
   /** Applies each given limit that is stricter than the current one. */
   tighten({ drainMs, graceMs, light = false, hurry }: DrainLimits): void {
     if (this.#ended.signal.aborted) return

@@ -94,6 +94,18 @@ describe('a soft drain', () => {
     expect(await drained).toMatchObject({ finished: 1, requeued: 1, abandoned: [] })
   })
 
+  it('has to be over after its time limit and its grace period, once it has a time limit', async () => {
+    const { pool, call, clock } = await atWork()
+    expect(pool.drainsUntil()).toBeUndefined()
+    const drained = pool.drain(soft)
+    expect(pool.drainsUntil()).toBeUndefined()
+    void pool.drain(softTimeout)
+    expect(pool.drainsUntil()).toBe(clock.now() + Number(softTimeout.drainMs) + softTimeout.graceMs)
+    call.finish()
+    await drained
+    expect(pool.drainsUntil()).toBeUndefined()
+  })
+
   it('waits for the store too, until it gets a deadline', async () => {
     const { pool, call, clock, consumer, given } = await atWork()
     consumer.writing = () => new Promise(() => {})

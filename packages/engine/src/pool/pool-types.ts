@@ -43,6 +43,11 @@ export interface Pool {
   busy(): number
   /** Returns the number of handlers that are still running after their attempts have ended. */
   stuckHandlers(): number
+  /**
+   * Returns when the drain's time limit and grace period are over, in ms since 1970. Undefined if the pool is not draining, or if the drain
+   * has no time limit.
+   */
+  drainsUntil(): number | undefined
   state(): PoolState
   slots(): readonly SlotStatus[]
   /** Returns why the pool is not fetching tasks. Returns undefined if the pool is fetching tasks or was paused by request. */

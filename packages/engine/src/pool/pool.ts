@@ -128,6 +128,12 @@ class SlotPool implements Pool {
     return this.#consumer.notReady()
   }
 
+  drainsUntil(): number | undefined {
+    const endsBy = this.#ending?.drain.endsBy ?? Number.POSITIVE_INFINITY
+    if (this.#state !== 'SHUTTING_DOWN' || endsBy === Number.POSITIVE_INFINITY) return undefined
+    return this.#options.host.clock.at(endsBy)
+  }
+
   status(): PoolStatus {
     return {
       queue: this.queue,

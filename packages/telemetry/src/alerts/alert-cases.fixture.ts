@@ -311,12 +311,29 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     quiet: { 'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' } },
   },
   BullpenDrainOverrun: {
+    alsoFires: {
+      'its time limit was a minute': {
+        series: {
+          'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '1x10',
+          'bullpen_drain_deadline_timestamp_seconds{instance="w1", queue="mail"}': '60x10',
+        },
+        at: '8m',
+        labels: { ...MAIL, instance: 'w1' },
+      },
+    },
     fires: {
       series: { 'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '1x10' },
       at: '6m',
       labels: { ...MAIL, instance: 'w1' },
     },
     quiet: {
+      'its time limit is an hour': {
+        series: {
+          'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '1x10',
+          'bullpen_drain_deadline_timestamp_seconds{instance="w1", queue="mail"}': '3600x10',
+        },
+        at: '10m',
+      },
       'the drain ends after two minutes': {
         series: { 'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0 1 1 stale' },
         at: '6m',
@@ -430,6 +447,19 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       'only a setting that saves memory differs': {
         series: { 'bullpen_redis_unsafe{check="listpack"}': '1x10' },
         at: '6m',
+      },
+    },
+  },
+  BullpenRedisWriteFailed: {
+    fires: {
+      series: { 'bullpen_redis_write_failed{write="aof"}': '1x10' },
+      at: '2m',
+      labels: { write: 'aof' },
+    },
+    quiet: {
+      'the next write succeeds': {
+        series: { 'bullpen_redis_write_failed{write="snapshot"}': '1 0x10' },
+        at: '2m',
       },
     },
   },

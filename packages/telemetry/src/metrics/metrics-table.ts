@@ -23,6 +23,7 @@ export interface MetricRow {
     | 'duties'
     | 'bytes'
     | 'ratio'
+    | 'locks'
     | 'flag'
   readonly labels: readonly string[]
   readonly help: string
@@ -206,6 +207,18 @@ export const METRICS = {
     labels: ['task'],
     help: 'Number of times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it. The label is empty if no task blocked it.',
   },
+  bullpen_drain_deadline_timestamp_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: "When the time limit and the grace period of the pool's drain are over, in seconds since 1970. Missing unless the pool is draining with a time limit.",
+  },
+  bullpen_late_lock_renewals_total: {
+    type: 'counter',
+    unit: 'locks',
+    labels: ['queue'],
+    help: 'Locks of running tasks that this worker had not renewed for half of their duration, which is 2.5 s. A lock is counted again if it is late again after a renewal. Once a lock has expired, another worker takes the task.',
+  },
   bullpen_pool_slots: {
     type: 'gauge',
     unit: 'slots',
@@ -344,6 +357,12 @@ export const METRICS = {
     unit: 'flag',
     labels: ['check'],
     help: "1 if Redis's settings fail this check, 0 if they pass it. Checks that Redis does not permit are omitted. The checks are repeated every 5 min.",
+  },
+  bullpen_redis_write_failed: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['write'],
+    help: '1 if Redis failed to write this to its disk the last time, 0 if it succeeded: aof, the append-only file; rewrite, a rewrite of that file; snapshot. Missing if Redis does not permit INFO. In a cluster, a write that failed on any server counts.',
   },
   bullpen_enqueues_refused_total: {
     type: 'counter',

@@ -30,6 +30,8 @@ export interface PoolFactoryOptions {
   readonly resources: Resources
   readonly tasks: Pick<BullmqBroker, 'enqueue' | 'forward' | 'runs'>
   readonly watch: ConnectionWatch
+  /** Called if locks of a queue's tasks are renewed late. */
+  readonly onLateLocks: (queue: string, locks: number) => void
   readonly parent: AbortSignal | undefined
   /** The worker's child processes for quarantined tasks. Undefined if there are none. */
   readonly quarantineProcesses: QuarantineProcessPool | undefined
@@ -79,6 +81,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             eventLoopStallLimitMs,
             clock,
             onFollowed: () => tasks.forward(queue),
+            onLateLocks: (locks) => options.onLateLocks(queue, locks),
             log,
           },
           work,

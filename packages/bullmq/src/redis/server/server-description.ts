@@ -2,6 +2,7 @@
 import { ReplyError } from 'ioredis'
 import type { Commander } from '../../scripts/script.ts'
 import { isCluster, keyOfNode } from '../redis-client.ts'
+import { type DiskWrite, failedWrites } from './last-writes.ts'
 import type { ServerDescription } from './server-checks.ts'
 
 /** Returns the servers that hold data, by node. A single server's node is ''. */
@@ -20,6 +21,19 @@ export async function describeServer(server: Server): Promise<ServerDescription>
   ])
   const [, listpackValue] = Array.isArray(values) ? (values as readonly string[]) : []
   return { info, listpackValue }
+}
+
+/**
+ * Returns whether the last write of each kind failed on any server. Kinds about which no server reports are left out. Takes one round trip.
+ */
+export async function lastWrites(redis: Commander): Promise<ReadonlyMap<DiskWrite, boolean>> {
+  const infos = await Promise.all(serversOf(redis).map(([, server]) => unlessRefused(server.info('persistence'))))
+  const failed = new Map<DiskWrite, boolean>()
+  for (const info of infos) {
+    for (const [write, hasFailed] of failedWrites(info ?? ''))
+      failed.set(write, hasFailed || failed.get(write) === true)
+  }
+  return failed
 }
 
 /** Returns undefined if the server does not permit the command, or does not know it. */

@@ -2,19 +2,13 @@
 import type { ServerFacts } from '@bullpen/engine/internal'
 import { parseMemory } from '../../admission/memory-meter.ts'
 import type { Commander } from '../../scripts/script.ts'
+import { failedWrites, writeText } from './last-writes.ts'
 import { checkServer, type ServerDescription } from './server-checks.ts'
 import { describeServer, type Server, serversOf } from './server-description.ts'
-import { infoField, infoNumber } from './server-info.ts'
+import { infoNumber } from './server-info.ts'
 
 /** The first round trips may be slow because this process is busy, so only the fastest counts. */
 const ROUND_TRIPS = 5
-
-/** What each field of INFO reports about the last write. */
-const WRITES = {
-  aof_last_write_status: 'the append-only file',
-  aof_last_bgrewrite_status: 'a rewrite of the append-only file',
-  rdb_last_bgsave_status: 'a snapshot',
-} as const
 
 /** Takes six round trips for each server. */
 export async function readServerFacts(redis: Commander): Promise<readonly ServerFacts[]> {
@@ -33,14 +27,13 @@ export function factsOf(description: ServerDescription): Omit<ServerFacts, 'node
   return {
     settings: checkServer(description),
     memory: info === undefined ? undefined : parseMemory(info),
-    failedWrites: info === undefined ? undefined : failedWrites(info),
+    failedWrites:
+      info === undefined
+        ? undefined
+        : [...failedWrites(info)].flatMap(([write, hasFailed]) => (hasFailed ? [writeText(write)] : [])),
     connections: open === undefined || max === undefined ? undefined : { open, max },
     refused: [...(info === undefined ? ['INFO'] : []), ...(listpackValue === undefined ? ['CONFIG GET'] : [])],
   }
-}
-
-function failedWrites(info: string): readonly string[] {
-  return Object.entries(WRITES).flatMap(([field, what]) => (infoField(info, field) === 'err' ? [what] : []))
 }
 
 async function latencyOf(server: Server): Promise<number> {

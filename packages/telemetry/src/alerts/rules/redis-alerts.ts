@@ -39,4 +39,12 @@ or ${sum('bullpen_redis_connections{state="not_ready"}')} > 0`,
     summary: 'Redis may lose tasks, because its settings fail the check {{ $labels.check }}',
     runbook: 'redis-unsafe.md',
   }),
+  alert({
+    name: 'BullpenRedisWriteFailed',
+    expr: `${largest('bullpen_redis_write_failed', 'write')} == 1`,
+    for: '1m',
+    severity: 'critical',
+    summary: 'Redis could not write to its disk: {{ $labels.write }}',
+    runbook: 'redis-unsafe.md',
+  }),
 ]

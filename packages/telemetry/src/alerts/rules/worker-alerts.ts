@@ -1,6 +1,6 @@
 // Defines the alerts about workers: their utilisation, drains, handlers, event loops and clocks.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, sum } from '../expressions.ts'
+import { growth, largest, on, sum } from '../expressions.ts'
 
 /** The mean share of busy slots within the window. A single scrape misses short tasks. */
 const utilisation = (window: string): string =>
@@ -27,11 +27,13 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenDrainOverrun',
-    expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0`,
+    // A drain that still has time is not late, however long its time limit is.
+    expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0
+unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_seconds', 'instance', 'queue')} > time()`,
     for: '5m',
     severity: 'warning',
     summary:
-      'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for more than 5 minutes',
+      'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for 5 minutes without or beyond a time limit',
     runbook: 'drain-stuck.md',
   }),
   alert({

@@ -56,6 +56,16 @@ export const redisSection: Section = {
       queries: [query('max by (check) (bullpen_redis_unsafe)', '{{check}}')],
     },
     {
+      title: 'Failed writes to disk',
+      description:
+        "1 if Redis's last write of its append-only file, a rewrite of it or a snapshot failed, otherwise 0.",
+      bad: '1: a restart of Redis may lose tasks. If the append-only file fails, Redis refuses all writes.',
+      runbook: 'redis-unsafe.md',
+      unit: 'short',
+      max: 1,
+      queries: [query('max by (write) (bullpen_redis_write_failed)', '{{write}}')],
+    },
+    {
       title: 'Tasks refused because of Redis',
       description: 'Tasks per second that the API has refused because of the state of a queue or of Redis, by code.',
       bad: 'redis_full, idempotency_full or unsafe_redis: producers lose time or tasks.',

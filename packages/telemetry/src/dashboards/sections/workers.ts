@@ -98,6 +98,34 @@ export const drainSection: Section = {
       ],
     },
     {
+      title: 'Time left to drain',
+      description: 'Time until the time limit and the grace period of a drain are over.',
+      bad: '0 for longer than a few seconds: the worker does not finish. A worker that is killed before 0 has a terminationGracePeriodSeconds that is too short.',
+      runbook: 'drain-stuck.md',
+      unit: 's',
+      ifEmpty: 'no worker drains with a time limit',
+      queries: [
+        query(
+          `clamp_min(max by (instance, queue) (bullpen_drain_deadline_timestamp_seconds{${OF_POOL}}) - time(), 0)`,
+          '{{instance}} {{queue}}',
+        ),
+      ],
+    },
+    {
+      title: 'Locks renewed late',
+      description: 'Locks of running tasks per second that were not renewed for half of their duration.',
+      bad: 'Any: if a lock expires, another worker starts the task again. Redis is slow or away, or the machine has too little CPU time.',
+      runbook: 'duplicates.md',
+      unit: 'ops',
+      ifEmpty: 'no lock was late',
+      queries: [
+        query(
+          `sum by (instance, queue) (rate(bullpen_late_lock_renewals_total{${OF_POOL}}[${RATE}]))`,
+          '{{instance}} {{queue}}',
+        ),
+      ],
+    },
+    {
       title: 'Requeued attempts',
       description:
         'Attempts per second that ended early and whose tasks were returned to their queue: because of a drain, a closed parent or a rate limit.',

@@ -1,0 +1,36 @@
+// Tests that locks that are not renewed in time are reported before they are lost, once for each lock.
+import type { Log } from '@bullpen/contract'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { openLockRenewer } from './lock-renewer.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+it('locks are late once half of their duration has passed without a renewal, and are then reported once', async () => {
+  const proxy = await faultProxy(inject('redisUrl'))
+  const events: string[] = []
+  const renewer = openLockRenewer({
+    redisUrl: proxy.url,
+    base: '{t.late}:',
+    lockMs: 400,
+    renewalMs: 40,
+    eventLoopStallLimitMs: undefined,
+    slots: 3,
+    onLate: (locks) => events.push(...Array.from({ length: locks }, () => 'late')),
+    log: silent,
+  })
+  onTestFinished(async () => {
+    renewer.close()
+    await proxy.close()
+  })
+  await renewer.ready
+  proxy.cut()
+  for (const id of ['a', 'b', 'c']) {
+    const release = renewer.add(id, 'token', 0, () => events.push('lost'))
+    // The last task ends before its lock is late.
+    if (id === 'c') release()
+  }
+  await eventually(() => events.filter((event) => event === 'lost').length === 2)
+  expect(events.filter((event) => event === 'late')).toHaveLength(2)
+  expect(events.indexOf('lost')).toBeGreaterThan(events.indexOf('late'))
+})
