@@ -47,6 +47,20 @@ it('holds data back while it is cut, and forwards it when it is mended', async (
   await eventually(() => answers.join('') === 'onetwo')
 })
 
+it('forwards delayed data in order, and at once when the delay has ended', async () => {
+  const { proxy, client, answers } = await echoThroughProxy()
+  proxy.delay(30)
+  const sentAt = performance.now()
+  client.write('one')
+  await eventually(() => answers.join('') === 'one')
+  // Timers may be a millisecond early.
+  expect(performance.now() - sentAt).toBeGreaterThan(55)
+  client.write('two')
+  proxy.delay(0)
+  client.write('three')
+  await eventually(() => answers.join('') === 'onetwothree')
+})
+
 it('holds only answers back while its answers are cut', async () => {
   const { proxy, client, answers, received } = await echoThroughProxy()
   proxy.cutAnswers()

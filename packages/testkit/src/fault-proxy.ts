@@ -12,6 +12,8 @@ export interface FaultProxy {
    * but its replies do not arrive.
    */
   cutAnswers(): void
+  /** Forwards everything this many ms later from now on, in each direction, as a slow network or server would. 0 ends the delay. */
+  delay(ms: number): void
   /** Resumes forwarding, starting with the data that was held back. */
   mend(): void
   /** Closes every connection, so that the data that was held back is lost, and resumes forwarding on new connections. */
@@ -25,10 +27,23 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   const clients = new Set<Socket>()
   const servers = new Set<Socket>()
   const held = new Set<ReadonlySet<Socket>>()
+  let delayMs = 0
 
   const forward = (from: Socket, to: Socket, sockets: Set<Socket>): void => {
     sockets.add(from)
-    from.on('data', (chunk) => to.write(chunk))
+    const late: { readonly chunk: Buffer; readonly at: number }[] = []
+    const forwardDue = (): void => {
+      for (let [next] = late; next !== undefined; [next] = late) {
+        const leftMs = next.at - performance.now()
+        if (leftMs > 0) return void setTimeout(forwardDue, Math.ceil(leftMs))
+        to.write(next.chunk)
+        late.shift()
+      }
+    }
+    from.on('data', (chunk: Buffer) => {
+      late.push({ chunk, at: performance.now() + delayMs })
+      if (late.length === 1) forwardDue()
+    })
     from.on('error', () => to.destroy())
     from.on('close', () => {
       sockets.delete(from)
@@ -64,6 +79,9 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
     cutAnswers() {
       hold(servers)
       release(clients)
+    },
+    delay(ms) {
+      delayMs = ms
     },
     mend() {
       release(clients)

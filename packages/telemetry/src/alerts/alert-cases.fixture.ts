@@ -42,6 +42,12 @@ const enqueueSeconds = (from: string, to: string): Series => ({
   [`bullpen_enqueue_duration_seconds_bucket{queue="mail", le="${to}"}`]: '0+100x40',
   'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="+Inf"}': '0+100x40',
 })
+/** All commands of a process take between `from` and `to` seconds, which are bounds of the histogram's buckets. */
+const commandSeconds = (from: string, to: string): Series => ({
+  [`bullpen_redis_command_duration_seconds_bucket{instance="a1", le="${from}"}`]: '0x40',
+  [`bullpen_redis_command_duration_seconds_bucket{instance="a1", le="${to}"}`]: '0+100x40',
+  'bullpen_redis_command_duration_seconds_bucket{instance="a1", le="+Inf"}': '0+100x40',
+})
 const STARTED = 'bullpen_attempts_started_total{queue="mail", task="receipt.send"}'
 const FAILED = 'bullpen_attempt_failures_total{queue="mail", task="receipt.send", reason="declared"}'
 const ENDED = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_SUCCESS"}'
@@ -400,6 +406,22 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
           'bullpen_redis_connections{instance="w1", state="not_ready"}': '0x10',
         },
         at: '2m',
+      },
+    },
+  },
+  BullpenRedisSlow: {
+    fires: { series: commandSeconds('0.025', '0.05'), at: '12m', labels: {}, figure: '37.5ms' },
+    quiet: {
+      'commands take a millisecond': { series: commandSeconds('0.0005', '0.001'), at: '12m' },
+      'only one process of several is slow': {
+        series: {
+          ...commandSeconds('0.025', '0.05'),
+          'bullpen_redis_command_duration_seconds_bucket{instance="a2", le="0.001"}': '0+500x40',
+          'bullpen_redis_command_duration_seconds_bucket{instance="a2", le="0.025"}': '0+500x40',
+          'bullpen_redis_command_duration_seconds_bucket{instance="a2", le="0.05"}': '0+500x40',
+          'bullpen_redis_command_duration_seconds_bucket{instance="a2", le="+Inf"}': '0+500x40',
+        },
+        at: '12m',
       },
     },
   },

@@ -1,6 +1,6 @@
 // Defines the alerts about Redis: whether it is reachable, its memory, and the settings on which the tasks' safety depends.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, smallest, sum } from '../expressions.ts'
+import { growth, largest, rate, smallest, sum } from '../expressions.ts'
 
 export const REDIS_ALERTS: readonly AlertRule[] = [
   alert({
@@ -12,6 +12,16 @@ or ${sum('bullpen_redis_connections{state="not_ready"}')} > 0`,
     severity: 'critical',
     summary: 'At least one process has not been able to reach Redis for a minute',
     runbook: 'redis-away.md',
+  }),
+  alert({
+    name: 'BullpenRedisSlow',
+    // The commands of all processes: if only one of them is slow, its event loop is busy.
+    expr: `histogram_quantile(0.5, ${rate('bullpen_redis_command_duration_seconds_bucket', '5m', 'le')}) > 0.02`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Half of the commands to Redis have taken more than 20 ms for 5 minutes, so every queue is slow',
+    figure: '{{ $value | humanizeDuration }}',
+    runbook: 'redis-slow.md',
   }),
   alert({
     name: 'BullpenRedisMemoryHigh',
