@@ -1,13 +1,14 @@
 // Builds, starts, stops and removes the containers of docker-compose.yml.
 import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { provideImage } from './prometheus-image.ts'
 
 export interface Compose {
-  /** Builds the images and starts everything, with the given number of workers. */
+  /** Builds the images and starts everything except for Grafana, with the given number of workers. */
   up(workers: number): Promise<void>
   /** Returns the ids of the workers' containers, oldest first. */
   workers(): Promise<readonly string[]>
@@ -17,6 +18,8 @@ export interface Compose {
   stop(container: string, killAfterS: number): Promise<{ readonly code: number; readonly tookMs: number }>
   /** Returns the API's URL. */
   apiUrl(): Promise<string>
+  /** Returns Prometheus's URL. */
+  prometheusUrl(): Promise<string>
   /** Returns Redis's URL. On Linux, the containers' network can be reached from the host. */
   redisUrl(): Promise<string>
   /** Returns the output of the workers that still exist. */
@@ -42,7 +45,16 @@ const POLL_MS = 250
 /** The host name under which a container reaches its host. */
 export const HOST = 'host.docker.internal'
 
+/** Grafana only shows what Prometheus has, so it is not started. */
+const SERVICES = ['redis', 'api', 'worker', 'prometheus']
+
 const run = promisify(execFile)
+
+function prometheusImage(): string {
+  const [image] = /(?<=image: )prom\/prometheus:\S+/.exec(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')) ?? []
+  if (image === undefined) throw new Error('docker-compose.yml names no image of Prometheus')
+  return image
+}
 
 async function output(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<string> {
   const { stdout } = await run(file, [...args], { cwd: ROOT, env, maxBuffer: 64 * 2 ** 20 })
@@ -109,7 +121,8 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
           '.',
         ])
       }
-      await compose('up', '-d', '--scale', `worker=${workers}`)
+      await provideImage(prometheusImage(), dir)
+      await compose('up', '-d', '--scale', `worker=${workers}`, ...SERVICES)
       for (const container of await ids('worker')) await ready(container)
     },
     workers: () => ids('worker'),
@@ -130,6 +143,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       return { code, tookMs }
     },
     apiUrl: async () => `http://${await compose('port', 'api', '8080')}`,
+    prometheusUrl: async () => `http://${await compose('port', 'prometheus', '9090')}`,
     async redisUrl() {
       const [container = ''] = await ids('redis')
       const address = await inspect(container, '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}')

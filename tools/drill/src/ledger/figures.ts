@@ -226,6 +226,12 @@ export interface Figures {
   readonly disturbedMs?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
+  /** By how many tasks the totals that Prometheus has scraped differ from the ledger. */
+  readonly enqueuedMiscounted?: number
+  readonly completedMiscounted?: number
+  /** By how much the mean of Prometheus's rates over the load differs from that of the ledger, for tasks enqueued and completed. */
+  readonly rateInErrorPercent?: number
+  readonly rateOutErrorPercent?: number
 }
 
 /** The figures that are one number. */

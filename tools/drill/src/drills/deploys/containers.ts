@@ -1,16 +1,21 @@
-// Drill `containers`: replaces the workers in docker-compose.yml one after the other while they deliver receipts.
+// Drill `containers`: replaces the workers in docker-compose.yml one after the other while they deliver receipts, and compares what its
+// Prometheus has seen with the ledger.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, http } from '@bullpen/client'
+import type { TaskView } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import type { Drill } from '../../drill.ts'
 import { type Compose, HOST, openCompose } from '../../environment/compose.ts'
 import { countOrphans } from '../../environment/orphan-count.ts'
 import { NAMESPACE } from '../../environment/programs-setup.ts'
+import { type PrometheusQueries, prometheusQueries } from '../../environment/prometheus-queries.ts'
 import { followQueue } from '../../environment/queue-events.ts'
 import type { Exit, Figures } from '../../ledger/figures.ts'
+import { rateErrorPercent } from '../../ledger/observed-rates.ts'
 import { openReceiptEndpoint } from '../../receipts/receipt-endpoint.ts'
 import { sendReceipts, settled } from '../../receipts/receipt-load.ts'
 import { receiptFigures } from '../../receipts/receipts-figures.ts'
@@ -25,7 +30,7 @@ interface Plan {
 }
 
 const PLANS: Readonly<Record<Scale, Plan>> = {
-  small: { workers: 2, concurrency: 50, restarts: 2, receipts: 200, ratePerSecond: 15 },
+  small: { workers: 3, concurrency: 50, restarts: 2, receipts: 200, ratePerSecond: 15 },
   full: { workers: 3, concurrency: 100, restarts: 9, receipts: 2_000, ratePerSecond: 40 },
 }
 
@@ -36,10 +41,16 @@ const ANSWERS_MS = { least: 200, most: 5_000 }
 const EXIT_AT_MOST_MS = DRAIN.drainMs + DRAIN.graceMs + 2_000
 const KILL_AFTER_S = 35
 
+/** As in the dashboards, with the scrape interval of docker-compose.yml's Prometheus. */
+const RATE_WINDOW_S = 20
+const SCRAPED_WITHIN_MS = 15_000
+/** What a worker completes after its last scrape is missing from its rate. */
+const RATE_OUT_ERROR_AT_MOST_PERCENT = 10
+
 export const containers: Drill = {
   name: 'containers',
   target: () => ({
-    text: `0 attempts used up, every container's exit with 0 and <= ${EXIT_AT_MOST_MS} ms, running again <= 1 s after the requeue`,
+    text: `0 attempts used up, every container's exit with 0 and <= ${EXIT_AT_MOST_MS} ms, running again <= 1 s after the requeue; Prometheus counts all tasks, and its rates in and out are off by <= 2% and <= ${RATE_OUT_ERROR_AT_MOST_PERCENT}%`,
     atMost: {
       attemptsUsed: 0,
       offPolicy: 0,
@@ -47,6 +58,10 @@ export const containers: Drill = {
       exitsNotZero: 0,
       exitSlowestMs: EXIT_AT_MOST_MS,
       recoveryP99Ms: 1_000,
+      enqueuedMiscounted: 0,
+      completedMiscounted: 0,
+      rateInErrorPercent: 2,
+      rateOutErrorPercent: RATE_OUT_ERROR_AT_MOST_PERCENT,
     },
   }),
   known: undefined,
@@ -65,6 +80,7 @@ async function roll(plan: Plan): Promise<Figures> {
       DIR: dir,
       API_PORT: '0',
       METRICS_PORT: '0',
+      PROMETHEUS_PORT: '0',
       BULLPEN_API_KEYS: key,
       BULLPEN_LOG_LEVEL: 'warn',
       BULLPEN_WORKER_POOLS: `mail=${plan.concurrency}`,
@@ -104,12 +120,46 @@ async function deliver(
     restarting = false
     const receipts = await sending
     const views = new Map((await settled(client, receipts)).map((view) => [view.id, view]))
+    const observed = await observedFigures(prometheusQueries(await compose.prometheusUrl()), [...views.values()])
     await events.close()
     await countOrphans(await compose.redisUrl(), NAMESPACE)
     const { completions } = events
-    return receiptFigures({ receipts, views, deliveries, completions, exits, policy: receiptSend.retry })
+    return {
+      ...receiptFigures({ receipts, views, deliveries, completions, exits, policy: receiptSend.retry }),
+      ...observed,
+    }
   } finally {
     await events.close()
+  }
+}
+
+/** Compares the totals and the rates that Prometheus has seen with the tasks as the API returns them. */
+async function observedFigures(
+  prometheus: PrometheusQueries,
+  views: readonly TaskView[],
+): Promise<Pick<Figures, 'enqueuedMiscounted' | 'completedMiscounted' | 'rateInErrorPercent' | 'rateOutErrorPercent'>> {
+  const timesOf = (when: 'enqueuedAt' | 'endedAt'): readonly number[] =>
+    views.flatMap((view) => (view.status === 'completed' ? [Date.parse(view[when] ?? '')] : []))
+  const [enqueued, ended] = [timesOf('enqueuedAt'), timesOf('endedAt')]
+  const miscounted = async (expression: string, real: number): Promise<number> => {
+    const deadline = performance.now() + SCRAPED_WITHIN_MS
+    for (;;) {
+      const off = Math.abs((await prometheus.sum(expression)) - real)
+      if (off === 0 || performance.now() > deadline) return off
+      await sleep(500)
+    }
+  }
+  // While tasks are both enqueued and completed
+  const range = { from: Math.min(...ended) + RATE_WINDOW_S * 1_000, to: Math.max(...enqueued), stepS: 1 }
+  const rateError = async (selector: string, times: readonly number[]): Promise<number> => {
+    const samples = await prometheus.over(`sum(rate(${selector}[${RATE_WINDOW_S}s]))`, range)
+    return rateErrorPercent(samples, times, RATE_WINDOW_S)
+  }
+  return {
+    enqueuedMiscounted: await miscounted('bullpen_tasks_enqueued_total{queue="mail"}', views.length),
+    completedMiscounted: await miscounted('bullpen_queue_tasks{queue="mail", status="completed"}', ended.length),
+    rateInErrorPercent: await rateError('bullpen_tasks_enqueued_total{queue="mail"}', enqueued),
+    rateOutErrorPercent: await rateError('bullpen_attempts_ended_total{queue="mail", verdict="completed"}', ended),
   }
 }
 
