@@ -42,6 +42,9 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
            enqueues the next one, for the same tasks; the follow-up is named by the caller, or added by the handler
   memory * measure the bytes in Redis of a waiting task whose input has 100 bytes, with and without an idempotency key, for
            Redis's default settings and for those that Bullpen recommends, beside a job of plain BullMQ
+  scrape [--queues 50] [--waiting 200] [--scrapes 20] *
+           measure the commands and the CPU time of Redis for a scrape of one API process, and show that they do not depend on
+           the number of waiting tasks in each queue
   events [--readers 1000] [--queue-readers 10] [--rate 1000] [--seconds 20] *
            measure how long the event of a task's end takes to reach many readers of one API process, and the memory and CPU
            time of that process; with as many callers that wait for a task each, and one reader that never reads.

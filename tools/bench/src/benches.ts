@@ -12,6 +12,7 @@ import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipe
 import { asTable } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchRuns, describeRuns } from './runs/runs-bench.ts'
+import { benchScrape, describeScrape } from './scrape.ts'
 import { describeSustain } from './sustain/rows.ts'
 import { benchSustain } from './sustain/sustain-bench.ts'
 import { benchWorker } from './worker.ts'
@@ -106,6 +107,14 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
     options: { pairs: 11, tasks: 4_000 },
     run: ({ redisUrl, number }) =>
       described(benchFollowUps({ redisUrl, pairs: number('pairs'), tasks: number('tasks') }), describeFollowUps),
+  },
+  scrape: {
+    options: { queues: 50, waiting: 200, scrapes: 20 },
+    deletesData: true,
+    run({ redisUrl, number }) {
+      const limits = { queues: number('queues'), waiting: number('waiting'), scrapes: number('scrapes') }
+      return described(benchScrape({ redisUrl, ...limits }), describeScrape)
+    },
   },
   memory: { deletesData: true, run: ({ redisUrl }) => described(benchMemory(redisUrl), describeMemory) },
   events: {
