@@ -11,7 +11,16 @@ import { parse } from 'yaml'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
 import { API_RULES, API_SETTINGS } from '../packages/config/src/api-settings.ts'
 import { WORKER_RULES, WORKER_SETTINGS } from '../packages/config/src/worker-settings.ts'
-import { type Container, type Deployment, KINDS, type Manifest, ofKind, type Probe, selects } from './manifest.ts'
+import {
+  type Container,
+  type Deployment,
+  KINDS,
+  type Manifest,
+  ofKind,
+  type Probe,
+  quantity,
+  selects,
+} from './manifest.ts'
 import {
   committed,
   digestOf,
@@ -334,11 +343,6 @@ describe('scaling on the backlog', () => {
     }
   })
 })
-
-/** Returns the number that a quantity of Kubernetes stands for: `800m` is 0.8. */
-function quantity(text: string): number {
-  return text.endsWith('m') ? Number(text.slice(0, -1)) / 1_000 : Number(text)
-}
 
 function nameOf({ metadata }: Manifest): string {
   return metadata.name

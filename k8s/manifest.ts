@@ -205,3 +205,8 @@ export function selects(selector: Selector, labels: Labels): boolean {
     matchExpressions.every(({ key, operator, values }) => operator === 'In' && values.includes(labels[key] ?? ''))
   )
 }
+
+/** Returns the number that a quantity stands for: `800m` is 0.8. */
+export function quantity(text: string): number {
+  return text.endsWith('m') ? Number(text.slice(0, -1)) / 1_000 : Number(text)
+}

@@ -19,18 +19,19 @@ const LAST_OUTPUT = 2_000 // characters
  * Resolves when Prometheus is ready. It ends with this process at the latest.
  * @param {object} options
  * @param {string} options.dir where its configuration and data are kept; created if missing
- * @param {readonly string[]} options.targets the host and port of each process; its metrics are at `/metrics`
+ * @param {readonly string[]} [options.targets] the host and port of each process; its metrics are at `/metrics`
+ * @param {string} [options.targetsFile] a file of targets in the format of `file_sd_configs`, which may change at any time
  * @param {string} [options.interval] between two scrapes, and between two evaluations of the rules
  * @param {number} [options.port] a free one by default
  */
-export async function startPrometheus({ dir, targets, interval = '5s', port }) {
+export async function startPrometheus({ dir, targets = [], targetsFile, interval = '5s', port }) {
   const { prometheus } = await resolvePrometheus()
   const address = `127.0.0.1:${port ?? (await freePort())}`
   mkdirSync(dir, { recursive: true })
   const config = join(dir, 'prometheus.yml')
   const rules = join(dir, 'bullpen.rules.yaml')
   writeFileSync(rules, readFileSync(RULES, 'utf8').replace(OWN_INTERVAL, `$1${interval}`))
-  writeFileSync(config, JSON.stringify(configuration({ rules, targets, interval }))) // JSON is YAML
+  writeFileSync(config, JSON.stringify(configuration({ rules, targets, targetsFile, interval }))) // JSON is YAML
   const flags = {
     'config.file': config,
     'storage.tsdb.path': join(dir, 'data'),
@@ -73,10 +74,16 @@ export async function startPrometheus({ dir, targets, interval = '5s', port }) {
   return { url, pid: child.pid, stop }
 }
 
-function configuration({ rules, targets, interval }) {
+function configuration({ rules, targets, targetsFile, interval }) {
   return {
     global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
     rule_files: [rules],
-    scrape_configs: [{ job_name: 'bullpen', static_configs: [{ targets }] }],
+    scrape_configs: [
+      {
+        job_name: 'bullpen',
+        static_configs: [{ targets }],
+        file_sd_configs: targetsFile === undefined ? [] : [{ files: [targetsFile], refresh_interval: interval }],
+      },
+    ],
   }
 }

@@ -9,6 +9,8 @@ import { DOCKER_DRILLS, DRILLS } from './drills.ts'
  */
 const isTime = (missed: string): boolean => /^\w+Ms ([\d.]+|not measured), /.test(missed)
 
+// The drill `autoscale` takes minutes even at small scale, because its autoscaler waits before it removes workers. Its parts have tests
+// of their own.
 // Only two or three drills run at once. They mostly wait, but their processes need the processor when they start.
 describe.each([
   { together: ['kill', 'deploy'] },
@@ -60,5 +62,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'followup',
     'followup-cluster',
     'pipeline',
+    'autoscale',
   ])
 })

@@ -4,6 +4,7 @@ import type { Drill } from './drill.ts'
 import { full } from './drills/admission/full.ts'
 import { idempotent } from './drills/admission/idempotent.ts'
 import { limit } from './drills/admission/limit.ts'
+import { autoscale } from './drills/autoscale.ts'
 import { cancel } from './drills/cancel.ts'
 import { compensation } from './drills/compensation.ts'
 import { containers } from './drills/deploys/containers.ts'
@@ -49,6 +50,7 @@ export const DRILLS = named([
   followup,
   followupCluster,
   pipeline,
+  autoscale,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

@@ -12,7 +12,7 @@ Run a drill: real workers under load, one kind of fault, and figures judged by a
   NAME           ${[...DRILLS.keys()].join(', ')}; with a Docker engine also ${[...DOCKER_DRILLS.keys()].join(', ')}
   all            every drill that needs no Docker engine
   --seed N       repeat the random choices of an earlier run (default: 1)
-  --scale SCALE  small: about a minute; full: the amounts of the targets (default: small)
+  --scale SCALE  small: one to three minutes; full: the amounts of the targets (default: small)
   --peer         run plain BullMQ as well, where it can run the same scenario
   --json         print one JSON object per drill`
 

@@ -56,7 +56,7 @@ export async function drawTimeSeries(picture: {
           type: 'quantitative' as const,
           scale: { domain: [0, (end - start) / time.seconds], nice: false },
           // Only the last panel names the axis, because all of them have the same one.
-          axis: { title: i === picture.panels.length - 1 ? time.unit : null, format: '~g' },
+          axis: { title: i === picture.panels.length - 1 ? time.unit : null, format: '~f' },
         },
         y: {
           field: 'value',

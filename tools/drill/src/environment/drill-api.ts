@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { type Client, createClient, http } from '@bullpen/client'
 import type { ApiConfig } from '@bullpen/config'
+import type { ApiAddresses } from '../programs/api-main.ts'
 import { ChildProcesses } from './child-process.ts'
 
 /** What an API logs when it accepts a request for dead tasks. */
@@ -17,6 +18,8 @@ export interface AuditLine {
 export interface DrillApi {
   /** The address, which does not change when the process is replaced. */
   readonly url: string
+  /** The address of the first process's metrics. */
+  readonly metricsUrl: string
   /** Returns a client at another address of the same API. Defaults to `url`. It repeats its calls while a process is replaced. */
   client(url?: string): Client
   pid(): number
@@ -47,15 +50,18 @@ export async function startApi(config: Pick<ApiConfig, 'redisUrl' | 'namespace'>
         if (line.includes(AUDITED)) audit.push(JSON.parse(line))
       })
     }
-    const address = new Promise<string>((resolve) => child.once('message', (url) => resolve(String(url))))
-    return children.add('api', child, address)
+    const addresses = new Promise<ApiAddresses>((resolve) =>
+      child.once('message', (message) => resolve(message as ApiAddresses)),
+    )
+    return children.add('api', child, addresses)
   }
 
   let running = await start(0)
-  const url = running.ready
+  const { url, metricsUrl } = running.ready
   let replaced = Promise.resolve()
   return {
     url,
+    metricsUrl,
     client: (at = url) => createClient({ transport: http(at, key), retryFor: RETRY_FOR }),
     pid: () => running.pid,
     audit: () => audit,

@@ -5,7 +5,10 @@ import type { WorkerConfig } from '@bullpen/config'
 import type { WorkerArguments } from '../programs/worker-arguments.ts'
 import { ChildProcesses, type RunningProgram } from './child-process.ts'
 
-export type WorkerProcess = RunningProgram
+export interface WorkerProcess extends RunningProgram {
+  /** The address of the worker's probes and metrics. Plain BullMQ has none, and sends another message when it is ready. */
+  readonly url: string
+}
 
 /** Which kind of worker runs: Bullpen's, or plain BullMQ's for comparison. */
 export type System = 'bullpen' | 'bullmq'
@@ -67,11 +70,12 @@ export function openFleet(options: {
         ],
         env: { ...process.env, BULLPEN_DRILL_CLOCK_OFF_MS: String(clockOffMs ?? 0) },
       })
-      const ready = new Promise((resolve) => child.once('message', resolve))
+      const ready = new Promise<string>((resolve) => child.once('message', (url) => resolve(String(url))))
       const running = await children.add(`worker ${name}`, child, ready)
       const { pid, exited, pause, resume } = running
       const worker: WorkerProcess = {
         name,
+        url: running.ready,
         pid,
         exited,
         pause,

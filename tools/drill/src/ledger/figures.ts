@@ -7,6 +7,8 @@ export interface End {
   readonly status: string
   readonly attemptsMade: number
   readonly attempts?: readonly AttemptEnd[]
+  /** Unix time in ms. */
+  readonly enqueuedAt?: number
   readonly output?: unknown
   /** Who retried the task after it was dead. */
   readonly retries?: readonly { readonly by: string }[]
@@ -224,6 +226,22 @@ export interface Figures {
   readonly oneProcessMs?: number
   readonly undisturbedMs?: number
   readonly disturbedMs?: number
+  /** The highest and the last number of workers that an autoscaler asked for. */
+  readonly mostWorkers?: number
+  readonly lastWorkers?: number
+  /** By how many workers the last number differs from what the load needs. */
+  readonly workersOff?: number
+  /** How often an autoscaler turned from adding workers to removing them, or back. */
+  readonly directionChanges?: number
+  /** Steps of an autoscaler that exceed the limits of its manifest. */
+  readonly stepsBeyondLimits?: number
+  /** Time from the beginning of a burst until workers were added. Undefined if none were. */
+  readonly scaledUpMs?: number | undefined
+  /** Time from the end of a burst until the last of the added workers was told to end. Undefined if none was. */
+  readonly scaledDownMs?: number | undefined
+  /** Time from the enqueue of a task to its first start. */
+  readonly waitP50Ms?: number | undefined
+  readonly waitP99Ms?: number | undefined
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
   /** By how many tasks the totals that Prometheus has scraped differ from the ledger. */

@@ -33,6 +33,9 @@ export const work = defineTask({ name: 'drill.work', queue, timeout, ...workSche
 /** The same work in two further queues, so that it can be spread over the nodes of a Redis Cluster. */
 export const secondWork = defineTask({ name: 'drill.second-work', queue: 'drill-second', timeout, ...workSchemas })
 export const thirdWork = defineTask({ name: 'drill.third-work', queue: 'drill-third', timeout, ...workSchemas })
+/** The same work in the queues for which the manifests of Kubernetes have workers. */
+export const mailWork = defineTask({ name: 'drill.mail-work', queue: 'mail', timeout, ...workSchemas })
+export const filesWork = defineTask({ name: 'drill.files-work', queue: 'files', timeout, ...workSchemas })
 
 /** Where a booking can stop: before and after it registers its compensation, after the step that the compensation undoes, and before its end. */
 export const POSITIONS = ['registering', 'registered', 'stepped', 'ending'] as const
@@ -70,7 +73,7 @@ function numbered<Name extends string>(name: Name) {
   })
 }
 
-export type Work = typeof work | typeof secondWork | typeof thirdWork
+export type Work = typeof work | typeof secondWork | typeof thirdWork | typeof mailWork | typeof filesWork
 
 /** Runs in a thread and blocks that thread's event loop. */
 export const isolated = defineTask({
@@ -180,6 +183,8 @@ export const catalogue = defineCatalogue(
   work,
   secondWork,
   thirdWork,
+  mailWork,
+  filesWork,
   booking,
   after,
   closing,

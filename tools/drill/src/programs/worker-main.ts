@@ -1,5 +1,5 @@
-// Runs a drill's worker, which writes each start, signal and end of its handlers to the ledger, and notifies its parent when it
-// is ready. When the worker shuts down, it writes its metrics to a file.
+// Runs a drill's worker, which writes each start, signal and end of its handlers to the ledger, and sends its parent its address
+// when it is ready. When the worker shuts down, it writes its metrics to a file.
 
 import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
@@ -10,7 +10,7 @@ import { catalogue } from './catalogue.ts'
 import { digestHandler, sortHandler, walkHandler } from './digest-handlers.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
-import { secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
+import { filesHandler, mailHandler, secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
 import { ARGUMENTS_VARIABLE, WORKER_PID_VARIABLE, type WorkerArguments } from './worker-arguments.ts'
 
 const given = process.argv[2] ?? ''
@@ -30,6 +30,8 @@ const worker = createWorker({
     'drill.work': workHandler,
     'drill.second-work': secondHandler,
     'drill.third-work': thirdHandler,
+    'drill.mail-work': mailHandler,
+    'drill.files-work': filesHandler,
     'drill.booking': bookingHandler,
     'drill.after': afterHandler,
     'drill.closing': closingHandler,
@@ -53,7 +55,7 @@ const code = await runUntilSignalled({
   async start() {
     const ready = await worker.start()
     url = ready.url
-    process.send?.('ready')
+    process.send?.(url)
     return ready
   },
 })
