@@ -14,6 +14,7 @@ import { pool as statusOfPool, status as statusOfWorker } from '../fleet/fleet.f
 import { openFleet } from '../fleet/fleet.ts'
 import { prefixOf } from '../keys.ts'
 import { long, setup, silent } from '../setup.fixture.ts'
+import { createConnectionWatch } from './connection-watch.ts'
 import { openSubscriber } from './subscriber.ts'
 
 const cluster = await privateCluster()
@@ -45,7 +46,9 @@ async function spreadNamespace(): Promise<string> {
 async function openSystem() {
   const namespace = await spreadNamespace()
   const common = { redisUrl: cluster.url, namespace, log: silent }
-  const broker = openBroker({ ...common, queues: QUEUES, sizeLimit: 10_000 })
+  const seconds: number[] = []
+  const watch = createConnectionWatch((each) => seconds.push(each))
+  const broker = openBroker({ ...common, watch, queues: QUEUES, sizeLimit: 10_000 })
   const fleet = openFleet({ ...common, queues: QUEUES })
   const skew = openSkewMonitor(common)
   onTestFinished(async () => {
@@ -60,7 +63,7 @@ async function openSystem() {
     await broker.enqueue(newTask(task, {}, {}, { id, enqueuedAt: skew.now(), correlationId: undefined }))
     return id
   }
-  return { broker, fleet, skew, enqueue }
+  return { broker, fleet, skew, enqueue, watch, seconds }
 }
 
 describe('queues on three nodes', () => {
@@ -77,6 +80,14 @@ describe('queues on three nodes', () => {
       expect(await broker.cancel(id, { stoppable: true })).toBe('cancelled')
       expect(await broker.counts(queue)).toMatchObject({ waiting: 0, cancelled: 1 })
     }
+  })
+
+  it("are reached through one client, whose commands are timed, and all of whose servers' writes to disk are read", async () => {
+    const { broker, enqueue, watch, seconds } = await openSystem()
+    expect(watch.count()).toEqual({ ready: 1, notReady: 0 })
+    await Promise.all(QUEUES.map(enqueue))
+    expect(seconds.length).toBeGreaterThan(0)
+    expect((await broker.lastWrites()).get('snapshot')).toBe(false)
   })
 
   it('are controlled by one fleet, whose heartbeat returns the settings of each', async () => {
