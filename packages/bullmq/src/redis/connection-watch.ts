@@ -4,8 +4,8 @@ import type { Commander } from '../scripts/script.ts'
 import { COMMAND_TIMED_OUT } from './command-timeouts.ts'
 
 /**
- * One command in this number is timed, because timing each of them would add about 2% to the CPU time of a short task. The number is
- * prime, so that the timed ones are not always the same command of a task that takes the same few commands each time.
+ * One command in this number is timed, because timing takes a callback and two readings of the clock, and a short task sends only a
+ * command or two. The number is prime, so that the timed ones are not always the same command of tasks that send the same few each time.
  */
 const TIMED_EVERY = 13
 

@@ -190,7 +190,8 @@ function endBeforeStart(
   } as const
   const policy = decoded?.retry ?? definition?.retry ?? DEFAULT_RETRY
   const verdict = decide(context, outcome, policy, now, host.random)
-  // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt, and nothing has waited for a start.
+  // If the task is cancelled, expires or is poison, the record does not describe the end of any attempt, and the task's wait has not ended
+  // with a start.
   const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled' || details.reason === 'poison'
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
   emitStarted(hasNoAttempt ? { ...task, readyAt: undefined } : task, kind, decoded?.correlationId, now, host)
