@@ -12,6 +12,7 @@ import {
 import { METRICS, PROCESS_METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
 import type { SimulationErrorCode, SimulationFault } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
+import { BULLMQ_CHECKS } from '../packages/bullmq/src/examination/risk-table.ts'
 import { COMMAND_NAMES, type CommandName } from '../packages/cli/src/commands/command-table.ts'
 import { commandHelp, generalHelp } from '../packages/cli/src/help.ts'
 import { DOCKER_DRILLS, DRILLS } from '../tools/drill/src/drills.ts'
@@ -135,6 +136,7 @@ const CODES = new Set<string>([
   ...DRAIN_MODES,
   ...ORPHAN_REASONS,
   ...DIAGNOSIS_CHECKS,
+  ...Object.keys(BULLMQ_CHECKS),
   ...DISCONNECT_REASONS,
   ...Object.keys(METRICS),
   ...PROCESS_METRICS,

@@ -78,7 +78,16 @@ export const ROOMS = [
       ...NODE,
     ],
   },
-  { room: 'packages/cli', allow: [...CONTRACT, '@bullpen/client', ...NODE] },
+  // Only bullpen doctor --bullmq connects to Redis.
+  {
+    room: 'packages/cli/src/commands/doctor/bullmq',
+    allow: [...CONTRACT, '@bullpen/client', '@bullpen/bullmq/internal', ...NODE],
+  },
+  {
+    room: 'packages/cli',
+    allow: [...CONTRACT, '@bullpen/client', ...NODE],
+    except: ['packages/cli/src/commands/doctor/bullmq/**'],
+  },
   { room: 'apps/api', allow: ['@bullpen/api', '@bullpen/config', '@bullpen/contract', '@bullpen/tasks', ...NODE] },
   {
     room: 'apps/worker',

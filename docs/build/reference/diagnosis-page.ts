@@ -1,4 +1,5 @@
 // Builds the reference page of the checks of a diagnosis.
+import { BULLMQ_CHECKS } from '../../../packages/bullmq/src/examination/risk-table.ts'
 import { DIAGNOSIS_CHECKS } from '../../../packages/contract/src/http/diagnosis.ts'
 import { CHECKS } from '../../../packages/engine/src/diagnosis/check-table.ts'
 import { code, page, table } from './markdown.ts'
@@ -15,6 +16,14 @@ export function diagnosisPage(): string {
         const { finds, reason, advice } = CHECKS[check]
         return [code(check), finds, reason, advice]
       }),
+    ),
+    '## Checks of plain BullMQ',
+    `
+\`bullpen doctor --bullmq\` carries out these checks on each server and queue. The figures of jobs are those of a sample: up to 40 jobs of
+each state, and 120 active ones. See [Examine plain BullMQ](../how-to/examine-the-platform.md#examine-plain-bullmq).`,
+    table(
+      ['check', 'finds that', 'why it matters', 'what to do'],
+      Object.entries(BULLMQ_CHECKS).map(([check, { finds, reason, advice }]) => [code(check), finds, reason, advice]),
     ),
   )
 }

@@ -4,6 +4,7 @@ export { openSkewMonitor, type SkewMonitor, type SkewMonitorOptions } from './cl
 export { decodeStack } from './codec.ts'
 export { blockingConnection } from './connection.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
+export { type BullmqExamination, type BullmqFinding, type ExaminedQueue, examineBullmq } from './examination/examine.ts'
 export { recipients } from './fleet/commands.ts'
 export { type FleetOptions, openFleet } from './fleet/fleet.ts'
 export { type ConnectionWatch, createConnectionWatch } from './redis/connection-watch.ts'

@@ -248,6 +248,12 @@ export const OPTIONS = {
   },
   'dry-run': { type: 'boolean', help: 'show what would happen, and do not change anything' },
   orphans: { type: 'boolean', help: 'find keys in Redis that belong to nothing' },
+  bullmq: { type: 'string', value: 'REDIS_URL', help: 'examine an installation of plain BullMQ in this Redis' },
+  prefix: {
+    type: 'string',
+    value: 'PREFIX',
+    help: 'with --bullmq, examine only queues with this prefix, such as bull',
+  },
   delete: { type: 'boolean', help: 'with --orphans, delete those of the keys that have no owner' },
   yes: { type: 'boolean', help: 'do not ask for confirmation (required if standard input is not a terminal)' },
   hard: { type: 'boolean', help: 'interrupt the task that the slot is running' },

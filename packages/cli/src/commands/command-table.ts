@@ -214,8 +214,8 @@ export const COMMANDS = {
   schedules: SCHEDULES_COMMAND,
   ...FLEET_COMMANDS,
   doctor: {
-    usage: '[--orphans [--delete]]',
-    summary: 'Find what is wrong with the platform, or keys in Redis that belong to nothing',
+    usage: '[--orphans [--delete] | --bullmq REDIS_URL]',
+    summary: 'Find what is wrong with the platform or with plain BullMQ, or keys in Redis that belong to nothing',
     description: [
       'Examine the platform through the API, and print what is wrong, why it matters, and what to do. The command examines',
       'Redis (version, persistence, eviction, memory, permissions, connections, latency), the clocks, the configuration, the versions and',
@@ -235,10 +235,20 @@ export const COMMANDS = {
       '',
       'Without --delete, nothing is changed. With --delete, the command asks for confirmation and deletes the keys and entries that',
       'have no owner. The others are kept. Exit code 1 means that something was found, or with --delete, that something was kept.',
+      '',
+      'With --bullmq, the command instead examines the queues of plain BullMQ, directly in their Redis and without an API. It finds them by',
+      'their keys, whatever their prefix, and reads the counts and at most 360 jobs of each. It never writes to Redis. Exit code 3 means that',
+      'Redis refused the user or a command, and 4 that it did not respond.',
     ],
     arguments: { min: 0, max: 0 },
-    options: ['orphans', 'delete', 'yes', 'by'],
-    examples: ['bullpen doctor', 'bullpen doctor --orphans', 'bullpen doctor --orphans --delete --yes --by ann'],
+    options: ['orphans', 'delete', 'yes', 'by', 'bullmq', 'prefix', 'queue'],
+    optionHelp: { queue: { value: 'QUEUE', help: 'with --bullmq, examine only queues with this name' } },
+    examples: [
+      'bullpen doctor',
+      'bullpen doctor --bullmq redis://127.0.0.1:6379',
+      'bullpen doctor --orphans',
+      'bullpen doctor --orphans --delete --yes --by ann',
+    ],
   },
   help: {
     usage: '[COMMAND]',

@@ -1,13 +1,22 @@
 // Formats a diagnosis as text: for each finding, what is wrong, why it matters, and what to do.
-import type { Diagnosis, Finding } from '@bullpen/contract'
+import type { Finding } from '@bullpen/contract'
 import { type Layout, tableLines } from './columns.ts'
 import { count, plain } from './format.ts'
 
-export function diagnosisLines(diagnosis: Diagnosis, layout: Layout): readonly string[] {
+/** A diagnosis of any system: its findings, and the names of its other checks. */
+export interface AnyDiagnosis {
+  readonly findings: readonly AnyFinding[]
+  readonly passed: readonly string[]
+  readonly skipped: readonly string[]
+}
+
+type AnyFinding = Pick<Finding, 'severity' | 'problem' | 'reason' | 'advice' | 'node'> & { readonly check: string }
+
+export function diagnosisLines(diagnosis: AnyDiagnosis, layout: Layout): readonly string[] {
   return [...diagnosis.findings.flatMap((finding) => [...findingLines(finding, layout), '']), summaryLine(diagnosis)]
 }
 
-function findingLines(finding: Finding, layout: Layout): readonly string[] {
+function findingLines(finding: AnyFinding, layout: Layout): readonly string[] {
   const { severity, check, node, problem, reason, advice } = finding
   const where = node === undefined ? '' : ` (node ${plain(node)})`
   const title = [severity === 'error' ? 'red' : 'yellow', severity.toUpperCase()] as const
@@ -24,7 +33,7 @@ function findingLines(finding: Finding, layout: Layout): readonly string[] {
 }
 
 /** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed; not examined: redis_encoding`. */
-function summaryLine({ findings, passed, skipped }: Diagnosis): string {
+function summaryLine({ findings, passed, skipped }: AnyDiagnosis): string {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const found =
     findings.length === 0

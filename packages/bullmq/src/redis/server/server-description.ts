@@ -37,7 +37,7 @@ export async function lastWrites(redis: Commander): Promise<ReadonlyMap<DiskWrit
 }
 
 /** Returns undefined if the server does not permit the command, or does not know it. */
-function unlessRefused<T>(reply: Promise<T>): Promise<T | undefined> {
+export function unlessRefused<T>(reply: Promise<T>): Promise<T | undefined> {
   return reply.catch((error: unknown) => {
     if (error instanceof ReplyError) return undefined
     throw error

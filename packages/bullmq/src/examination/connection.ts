@@ -1,0 +1,45 @@
+// Opens a connection for a single examination. Unlike the connections of programs, it gives up if Redis does not respond.
+import { BullpenError } from '@bullpen/contract'
+import { ReplyError } from 'ioredis'
+import { addressIn } from '../connection.ts'
+import { openClient } from '../redis/redis-client.ts'
+import type { Commander } from '../scripts/script.ts'
+
+/** How long the server may take to accept the connection, and to respond to a command, in ms. */
+const PATIENCE_MS = 5_000
+
+/**
+ * Calls `use` with a connection, and closes it afterwards.
+ *
+ * @throws BullpenError `invalid_configuration` if the URL is not one of Redis, `redis_unavailable` if Redis does not respond, and
+ * `unauthorized` if Redis refuses the user or a command.
+ */
+export async function withConnection<T>(redisUrl: string, use: (redis: Commander) => Promise<T>): Promise<T> {
+  const once = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS }
+  const redis = openClient(addressIn(redisUrl), {
+    server: { ...once, lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false },
+    cluster: { lazyConnect: true, clusterRetryStrategy: () => null },
+    node: { maxRetriesPerRequest: 1 },
+  })
+  let lastError: unknown
+  redis.on('error', (error: unknown) => {
+    lastError = error
+  })
+  try {
+    await redis.connect()
+    return await use(redis)
+  } catch (error) {
+    throw asBullpenError(error instanceof ReplyError ? error : (lastError ?? error))
+  } finally {
+    redis.disconnect()
+  }
+}
+
+function asBullpenError(cause: unknown): unknown {
+  if (cause instanceof BullpenError) return cause
+  const why = cause instanceof Error ? cause.message : String(cause)
+  if (cause instanceof ReplyError) {
+    return new BullpenError('unauthorized', `Redis refused the user or a command: ${why}`, { cause })
+  }
+  return new BullpenError('redis_unavailable', `Redis does not respond: ${why}`, { cause })
+}
