@@ -61,6 +61,29 @@ export function records(open: OpenBackend): void {
     expect(waited).toEqual([expect.closeTo(0, -5)])
   })
 
+  it('only the first attempt has waited for its start, and the end of the task is timed from its enqueueing', async () => {
+    const { enqueue, start, settled, events } = await openSetup(open, {
+      handle({ fencingToken, snooze, input }) {
+        if (fencingToken === 1) return snooze('1ms')
+        if (fencingToken === 2) throw new TaskError('busy', 'not now', { retryAfter: '20ms' })
+        return input
+      },
+    })
+    await start()
+    const record = await settled(
+      await enqueue(long, {}, { retry: { maxAttempts: 2, backoff: { initialDelay: '20ms' } } }),
+    )
+    expect(record).toMatchObject({ status: 'completed', fencingToken: 3 })
+    const waited = events.flatMap((event) => (event.event === 'attempt.started' ? [event.waitedMs] : []))
+    expect(waited).toEqual([expect.any(Number), undefined, undefined])
+    await eventually(() => events.filter(({ event }) => event === 'attempt.ended').length === 3)
+    const taskMs = events.flatMap((event) => (event.event === 'attempt.ended' ? [event.taskMs] : []))
+    expect(taskMs).toEqual([undefined, undefined, expect.any(Number)])
+    // The retry waits for 20 ms. The attempt ends before its verdict is stored, and clocks are read in whole milliseconds.
+    expect(taskMs[2]).toBeGreaterThanOrEqual(18)
+    expect(taskMs[2]).toBeLessThanOrEqual((record?.endedAt ?? 0) - (record?.enqueuedAt ?? 0) + 2)
+  })
+
   it('a task with a start time is scheduled for it, and one whose start time has passed is waiting', async () => {
     const { create, enqueueTask, find } = await openSetup(open)
     const runAt = new Date(Date.now() + 60_000)

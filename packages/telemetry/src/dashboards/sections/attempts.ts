@@ -115,6 +115,7 @@ export const attemptSection: Section = {
       runbook: 'tasks-start-late.md',
       unit: 'percentunit',
       max: 1,
+      ifEmpty: 'no task has an SLO',
       queries: [
         query(
           `1 - sum by (queue, task) (rate(bullpen_slo_late_tasks_total{${OF_TASK}}[1h])) / sum by (queue, task) (rate(bullpen_slo_tasks_total{${OF_TASK}}[1h]))`,
