@@ -75,6 +75,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
       memoryWatermark: 80,
       clockSkewMs: () => 0,
       servers: async () => [],
+      leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
       readyAt: async () => undefined,
     },
     emit: (event) => events.push(event),

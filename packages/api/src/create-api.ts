@@ -144,6 +144,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       memoryWatermark: settings.memoryWatermark,
       clockSkewMs: skew.skewMs,
       servers: broker.servers,
+      leadership: broker.leadership,
       readyAt: async (queue) => (await broker.head(queue)).readyAt,
     },
     emit: telemetry.sink,

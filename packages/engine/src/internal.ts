@@ -20,7 +20,7 @@ export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from '
 export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
 export { catalogueDigests } from './diagnosis/catalogue-digest.ts'
 export { diagnose } from './diagnosis/diagnose.ts'
-export type { DiagnosisFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
+export type { DiagnosisFacts, LeadershipFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
 export {
   type AboutAttempt,
   aboutStored,

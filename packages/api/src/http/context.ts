@@ -1,7 +1,14 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type { BlockedCallers, EnqueueRates, EventFeeds, Fleet, ServerFacts } from '@bullpen/engine/internal'
+import type {
+  BlockedCallers,
+  EnqueueRates,
+  EventFeeds,
+  Fleet,
+  LeadershipFacts,
+  ServerFacts,
+} from '@bullpen/engine/internal'
 import type { EventStreams } from './event-stream.ts'
 
 /** What this process knows of Redis and of its own settings, for a diagnosis. */
@@ -12,6 +19,7 @@ export interface Platform {
   /** How far the clock of this machine is ahead of Redis's, in ms. Undefined if it could not be measured. */
   clockSkewMs(): number | undefined
   servers(): Promise<readonly ServerFacts[]>
+  leadership(): Promise<LeadershipFacts>
   /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no task is waiting. */
   readyAt(queue: string): Promise<number | undefined>
 }

@@ -1,7 +1,7 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
 import type { GroupResult, Log, QueueLimits, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { DefinedEnqueueRate, EnqueueRates, ServerFacts } from '@bullpen/engine/internal'
+import type { DefinedEnqueueRate, EnqueueRates, LeadershipFacts, ServerFacts } from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
@@ -172,6 +172,11 @@ export interface BullmqBroker extends Broker {
    * left out. Takes one round trip.
    */
   lastWrites(): Promise<ReadonlyMap<DiskWrite, boolean>>
+  /**
+   * Returns whether a process leads the namespace, and how often the leadership has changed as this process has seen it. If no process
+   * leads, waits up to 4 s for the next leader, with four round trips per second. Otherwise takes one round trip.
+   */
+  leadership(): Promise<LeadershipFacts>
   /**
    * Returns what the servers report about themselves, and how long a round trip takes. In a cluster, only servers that hold data are
    * described. Takes six round trips.

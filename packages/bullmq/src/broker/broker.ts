@@ -22,6 +22,7 @@ import { groupsKey, queueKeys, runsKey } from '../keys.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
+import { awaitLease, hasLease } from '../leader/lease-calls.ts'
 import { openRegistration } from '../leader/registration.ts'
 import { type VisitRegistry, visitDue, visitRegistry } from '../leader/visit-registry.ts'
 import { createOrphanSearch } from '../orphans/orphan-search.ts'
@@ -126,6 +127,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     memory: () => memory?.latest(),
     idempotencyBytes: () => records?.usedBytes(),
     servers: () => call(() => readServerFacts(redis)),
+    async leadership() {
+      const isLed = await awaitLease(() => call(() => hasLease(redis, namespace)))
+      return { isLed, ...(leader?.changes() ?? { changes: 0, overMs: 0 }) }
+    },
     lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {

@@ -75,11 +75,14 @@ it('another process takes over at once when the leader closes', async () => {
   const before = await holder()
   const second = await open(['a'], { leaderTimes: SLOW })
   expect([first.isLeading(), second.isLeading()]).toEqual([true, false])
+  // The second process has learned who leads.
+  await eventually(async () => (await second.leadership()).overMs > 0)
   await first.close()
   await eventually(() => second.isLeading())
   expect(first.isLeading()).toBe(false)
   await eventually(async () => ![null, before].includes(await holder()))
   expect(await redis.get(keys.fencing)).toBe('2')
+  expect(await second.leadership()).toMatchObject({ isLed: true, changes: 1 })
 })
 
 it('a process does not lead before its clock is measured', async () => {

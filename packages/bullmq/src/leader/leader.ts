@@ -17,6 +17,7 @@ import { openSubscriber } from '../redis/subscriber.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { Housekeeping } from './housekeeping.ts'
+import { countLeadershipChanges, type LeadershipChanges } from './leadership-changes.ts'
 import { type LeaseAnswer, resign, takeLease } from './lease-calls.ts'
 import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './lease-decision.ts'
 import { type RegisteredQueue, registeredQueues } from './queue-registry.ts'
@@ -61,6 +62,8 @@ const CLOSE_MS = 1_000
 
 export interface Leader {
   isLeading(): boolean
+  /** How often the leadership has changed, as this process has seen it. */
+  changes(): LeadershipChanges
   /** Resigns if this process leads, and waits up to a second for the housekeeping in progress. Never rejects. */
   close(): Promise<void>
 }
@@ -72,6 +75,7 @@ export function openLeader(options: LeaderOptions): Leader {
   // The name shows which process leads. Its random part keeps it unique if several hosts have the same name.
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   let leadership: Leadership = { state: 'follower', askAt: 0 }
+  const changes = countLeadershipChanges()
   /** The highest fencing number of a newer leader that a queue has reported to this process. */
   let above = 0
   let asking: Promise<void> | undefined
@@ -114,7 +118,9 @@ export function openLeader(options: LeaderOptions): Leader {
       await checkSchema()
       // The process may have closed in the meantime, and must not hold the lease after it has resigned.
       if (leadership.state === 'closed') return undefined
-      return await takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
+      const reply = await takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
+      changes.saw(reply.newest, performance.now())
+      return reply
     } catch (error) {
       notAsked(error)
       return error instanceof BullpenError && INCOMPATIBLE.has(error.code) ? notEligible(times) : undefined
@@ -198,6 +204,7 @@ export function openLeader(options: LeaderOptions): Leader {
 
   return {
     isLeading: () => leadership.state === 'leader' && performance.now() < leadership.until,
+    changes: () => changes.counted(performance.now()),
     async close() {
       if (leadership.state !== 'closed') moveTo({ state: 'closed' })
       subscriber.close()

@@ -4,7 +4,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
-import { resign, takeLease } from './lease-calls.ts'
+import { awaitLease, hasLease, resign, takeLease } from './lease-calls.ts'
 
 function namespace() {
   const redis = new Redis(inject('redisUrl'))
@@ -19,11 +19,11 @@ function namespace() {
 
 it('a lease has one holder, who renews it under the same number', async () => {
   const { take } = namespace()
-  expect(await take('one')).toEqual({ fencing: 1, leftMs: 60_000 })
+  expect(await take('one')).toEqual({ fencing: 1, leftMs: 60_000, newest: 1 })
   const refused = await take('other')
-  expect(refused.fencing).toBe(0)
+  expect(refused).toMatchObject({ fencing: 0, newest: 1 })
   expect(refused.leftMs).toBeGreaterThan(50_000)
-  expect(await take('one')).toEqual({ fencing: 1, leftMs: 60_000 })
+  expect(await take('one')).toEqual({ fencing: 1, leftMs: 60_000, newest: 1 })
 })
 
 it('the number grows when the lease has expired, and when its holder has resigned', async () => {
@@ -49,4 +49,15 @@ it('a process that is older than the stored data does not lead', async () => {
   expect((await take('one')).fencing).toBe(0)
   await redis.set(keys.schema, SCHEMA_VERSION)
   expect((await take('one')).fencing).toBe(1)
+})
+
+it('a namespace without a leader may get one in time', async () => {
+  const { take, redis, keys } = namespace()
+  const name = keys.lease.slice(1, keys.lease.indexOf('}'))
+  expect(await hasLease(redis, name)).toBe(false)
+  const looks = [false, false, true]
+  expect(await awaitLease(async () => looks.shift() ?? false)).toBe(true)
+  expect(looks).toEqual([])
+  await take('one')
+  expect(await hasLease(redis, name)).toBe(true)
 })

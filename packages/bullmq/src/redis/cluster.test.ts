@@ -67,6 +67,21 @@ async function openSystem() {
 }
 
 describe('queues on three nodes', () => {
+  it('are kept by servers of which each is described', async () => {
+    const { broker } = await openSystem()
+    const servers = await eventually(async () => {
+      const found = await broker.servers()
+      return found.length === cluster.nodes.length && found
+    })
+    expect(servers.map(({ node }) => node).sort()).toEqual(cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).sort())
+    for (const { settings, memory, latencyMs } of servers) {
+      expect(settings.get('version')).toMatchObject({ isOk: true })
+      expect(memory).toMatchObject({ usedBytes: expect.any(Number) })
+      expect(latencyMs).toBeGreaterThan(0)
+    }
+    expect(await broker.leadership()).toMatchObject({ isLed: true })
+  })
+
   it('are served by one broker, which stores, finds, lists, counts and cancels tasks in each', async () => {
     const { broker, skew, enqueue } = await openSystem()
     await skew.measured

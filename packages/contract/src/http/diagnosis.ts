@@ -24,6 +24,7 @@ export const DIAGNOSIS_CHECKS = [
   'catalogues',
   'workers',
   'event_loops',
+  'leader',
   'unserved_queues',
   'stalled_queues',
   'limited_queues',

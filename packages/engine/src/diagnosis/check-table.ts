@@ -1,7 +1,7 @@
 // Lists the checks of a diagnosis: what each one finds, why its findings matter, and what to do about them.
 import type { DiagnosisCheck } from '@bullpen/contract'
 import type { Examine } from './facts.ts'
-import { catalogues, clocks, configuration, eventLoops, versions, workers } from './fleet-checks.ts'
+import { catalogues, clocks, configuration, eventLoops, leader, versions, workers } from './fleet-checks.ts'
 import {
   failingTasks,
   fullQueues,
@@ -127,6 +127,15 @@ export const CHECKS = {
     reason:
       'while a handler blocks the event loop, the other slots of its worker do not run, and timeouts and probes are late',
     advice: 'look for the log lines with stalledMs, which name the code; see the runbook "An event loop is stalled"',
+  },
+  leader: {
+    finds:
+      'no process leads the namespace (an error), or the leader has changed five times within ten minutes (a warning)',
+    examine: leader,
+    reason:
+      'the leader recovers the tasks of lost workers, runs schedules, expires waiting tasks and removes old ones; while it changes, this is late',
+    advice:
+      'start one more API process or worker, and look for warnings about the lease in the logs; see the runbook "No leader"',
   },
   unserved_queues: {
     finds: 'tasks wait in a queue that no live worker serves',

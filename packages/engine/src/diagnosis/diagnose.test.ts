@@ -61,6 +61,7 @@ const HEALTHY: DiagnosisFacts = {
     ...{ queues: ['cpu'], tasks: ['math.square'], catalogue: { cpu: 'd1' } },
   },
   servers: [server],
+  leadership: { isLed: true, changes: 4, overMs: 600_000 },
   workers: [worker],
   queues: [queue],
   schedules: [{ name: 'nightly', queue: 'cpu', troubles: [] }],
@@ -109,6 +110,14 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
   clocks: [
     [ofApi({ clockSkewMs: 1_500 }), 'warning', 'the clock of the API is 1.5 s ahead of the clock of Redis'],
     [withWorkers({ skewMs: -500 }), 'warning', 'the clock of h1 is 0.5 s behind'],
+  ],
+  leader: [
+    [{ ...HEALTHY, leadership: { isLed: false, changes: 0, overMs: 0 } }, 'error', 'no process leads'],
+    [
+      { ...HEALTHY, leadership: { isLed: true, changes: 5, overMs: 290_000 } },
+      'warning',
+      'changed 5 times within 5 min',
+    ],
   ],
   configuration: [
     [

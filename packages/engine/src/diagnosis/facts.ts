@@ -26,6 +26,15 @@ export interface ServerFacts {
   readonly refused: readonly string[]
 }
 
+/** What is known about the process that does the housekeeping. */
+export interface LeadershipFacts {
+  /** Whether a process leads the namespace. */
+  readonly isLed: boolean
+  /** How often the leadership passed to another process, and in which time, in ms. */
+  readonly changes: number
+  readonly overMs: number
+}
+
 export interface QueueFacts {
   readonly queue: string
   readonly tasks: Readonly<Record<TaskStatus, number>>
@@ -70,6 +79,7 @@ export interface DiagnosisFacts {
     readonly catalogue: Readonly<Record<string, string>>
   }
   readonly servers: readonly ServerFacts[]
+  readonly leadership: LeadershipFacts
   /** Workers that have been silent for less than a minute are among them. */
   readonly workers: readonly RegisteredWorker[]
   readonly queues: readonly QueueFacts[]

@@ -50,6 +50,23 @@ export const configuration: Examine = (facts) => {
   return found
 }
 
+/** In a rolling deploy, each process that ends may have been the leader. */
+const MANY_CHANGES = 5
+
+export const leader: Examine = ({ leadership: { isLed, changes, overMs } }) => {
+  if (!isLed) return [{ severity: 'error', problem: 'no process leads the namespace' }]
+  if (changes < MANY_CHANGES) return []
+  const minutes = Math.max(1, Math.round(overMs / 60_000))
+  return [
+    {
+      severity: 'warning',
+      problem: `the leader has changed ${changes} times within ${minutes} min`,
+      advice:
+        'if there was no deploy, look for processes that restart, or that lose their connection to Redis; see the runbook "No leader"',
+    },
+  ]
+}
+
 export const versions: Examine = (facts) => {
   const { version } = facts.api
   const counts = countsOf(liveWorkers(facts), (worker) => worker.version)

@@ -8,6 +8,7 @@ import { P1 } from '../../fake-fleet.fixture.ts'
 const PLATFORM = {
   ...{ isDevelopment: false, memoryWatermark: 80, clockSkewMs: () => 0 },
   servers: async () => [],
+  leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
   readyAt: async () => undefined,
 }
 const SERVER = {
@@ -28,6 +29,7 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
     ...PLATFORM,
     clockSkewMs: () => 2_000,
     servers: async () => [SERVER],
+    leadership: async () => ({ isLed: false, changes: 0, overMs: 0 }),
     readyAt: async (queue: string) => (queue === 'cpu' ? NOW - 120_000 : undefined),
   }
   const { get, fleet, broker } = await testApi({ platform })
@@ -42,7 +44,15 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
   const found = findings.map(({ check, queue }) => [check, queue].filter(Boolean).join(' '))
   expect(found.sort()).toEqual(
     [
-      ...['redis_writes', 'redis_permissions', 'clocks', 'versions', 'catalogues cpu', 'unserved_queues mail'],
+      ...[
+        'redis_writes',
+        'redis_permissions',
+        'clocks',
+        'versions',
+        'leader',
+        'catalogues cpu',
+        'unserved_queues mail',
+      ],
       ...['stalled_queues cpu', 'full_queues mail', 'paused_queues mail', 'lost_tasks cpu'],
     ].sort(),
   )

@@ -21,9 +21,10 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
   const digests = catalogueDigests(catalogue, queues, sha256)
 
   return async (): Promise<Diagnosis> => {
-    const [{ now, workers }, servers, schedules, ...queueFacts] = await Promise.all([
+    const [{ now, workers }, servers, leadership, schedules, ...queueFacts] = await Promise.all([
       fleet.workers(),
       platform.servers(),
+      platform.leadership(),
       broker.schedules.list(),
       ...queues.map(factsOf),
     ])
@@ -39,6 +40,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
         catalogue: digests,
       },
       servers,
+      leadership,
       workers,
       queues: queueFacts,
       schedules: schedules.map((state) => {
