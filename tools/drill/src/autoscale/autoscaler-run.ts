@@ -55,12 +55,12 @@ export function runAutoscaler(
   }
 }
 
-/** Returns the sum of the metric's values, or undefined if it has none. */
+/** Returns the sum of the metric's values, or undefined if it has none or Prometheus does not respond. */
 export async function totalOf(
   { expression }: ExternalTarget,
   prometheus: DrillPrometheus,
 ): Promise<number | undefined> {
-  const values = await prometheus.query(expression)
+  const values = await prometheus.query(expression).catch(() => [])
   return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0)
 }
 

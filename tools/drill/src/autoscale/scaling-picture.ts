@@ -10,11 +10,11 @@ const WAITS_OVER_MS = 2_000
 
 export async function drawScaling(drill: {
   readonly waiting: readonly Sample[]
-  readonly running: readonly Sample[]
+  readonly active: readonly Sample[]
   readonly samples: readonly ScalingSample[]
   readonly waits: readonly Wait[]
 }): Promise<void> {
-  const { waiting, running, samples, waits } = drill
+  const { waiting, active, samples, waits } = drill
   const workers = (value: (sample: ScalingSample) => number) =>
     samples.map((sample) => ({ at: sample.at / 1_000, value: value(sample) }))
   const waitsAt = (share: number) =>
@@ -27,7 +27,7 @@ export async function drawScaling(drill: {
         unit: 'tasks',
         series: [
           { name: 'waiting', points: waiting },
-          { name: 'running', points: running },
+          { name: 'running', points: active },
         ],
       },
       {

@@ -1,6 +1,6 @@
 // Computes how long tasks have waited for their first start, from the ledger.
 import type { Effect } from '../ledger/effects.ts'
-import { type End, rank } from '../ledger/figures.ts'
+import { type End, type Figures, rank } from '../ledger/figures.ts'
 
 export interface Wait {
   /** When the task was enqueued, as Unix time in ms. */
@@ -21,6 +21,11 @@ export function waitsOf(ends: ReadonlyMap<string, End>, effects: readonly Effect
         : [{ at: enqueuedAt, ms: Math.max(0, start - enqueuedAt) }]
     })
     .toSorted((a, b) => a.at - b.at)
+}
+
+export function waitFigures(waits: readonly Wait[]): Pick<Figures, 'waitP50Ms' | 'waitP99Ms'> {
+  const times = waits.map(({ ms }) => ms)
+  return { waitP50Ms: rank(times, 0.5), waitP99Ms: rank(times, 0.99) }
 }
 
 /** Returns the quantile of the waits of the tasks that were enqueued in each interval, by the beginning of the interval. */
