@@ -45,7 +45,13 @@ export function grafanaDashboard({ uid, title, description, variables, sections 
     builder.withRow(new RowBuilder(section.title).id(++id).gridPos(section.place))
     for (const { panel, place } of section.panels) builder.withPanel(grafanaPanel(panel, { uid, id: ++id, place }))
   }
-  return builder.build()
+  return withVisibleLinks(builder.build())
+}
+
+/** By default, the SDK moves links and annotations into a menu. Without a placement, Grafana shows them at the top. */
+function withVisibleLinks({ links = [], annotations, ...dashboard }: GrafanaDashboard): GrafanaDashboard {
+  const shown = <T extends { placement?: unknown }>({ placement: _, ...rest }: T) => rest
+  return { ...dashboard, links: links.map(shown), annotations: { list: annotations.list?.map(shown) ?? [] } }
 }
 
 function grafanaVariable({ name, label, description, query, multi }: Variable): QueryVariableBuilder {

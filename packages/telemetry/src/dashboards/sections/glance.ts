@@ -12,7 +12,10 @@ export const glanceSection: Section = {
       unit: 'short',
       kind: 'stat',
       ifEmpty: 'none',
-      thresholds: [{ from: 0, colour: 'red' }],
+      thresholds: [
+        { from: 0, colour: 'green' },
+        { from: 1, colour: 'red' },
+      ],
       queries: [
         query(
           'count by (alertname) (ALERTS{alertname=~"Bullpen.+", alertstate="firing", namespace=~"$namespace"})',
