@@ -53,6 +53,8 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   // the fleet's, which redis/cluster.test.ts runs on a cluster
   ...['announce-command', 'apply-enqueue-rate', 'apply-settings', 'leave-fleet', 'read-commands', 'read-workers'],
   ...['respond-to-command', 'store-command', 'worker-heartbeat'],
+  // of gauges, which read a single queue
+  'read-head',
   // of rates that several processes share, and of runs that wait for their leader
   ...['lease-tokens', 'visit-run', 'sample-run-tasks', 'find-missing-tasks'],
   // repairs of what another program has changed

@@ -41,3 +41,17 @@ it('a task with a priority is the head only if no other task is waiting', async 
   await startPool()
   await eventually(async () => (await broker.head('rig')).readyAt === undefined)
 })
+
+it('while workers take tasks quickly, the head is a task that has not started', async () => {
+  const { broker, enqueue, namespace, startPool } = await setup()
+  const redis = client()
+  const keys = queueKeys(namespace, 'rig')
+  const ids = await Promise.all(Array.from({ length: 200 }, () => enqueue(short)))
+  // Long ago, so that a task that has started stands out
+  for (const id of ids) await redis.hset(keys.job(id), 'timestamp', 5)
+  await startPool()
+  const seen: (number | undefined)[] = []
+  do seen.push((await broker.head('rig')).readyAt)
+  while (seen.at(-1) !== undefined)
+  expect(seen.filter((readyAt) => readyAt !== 5 && readyAt !== undefined)).toEqual([])
+})

@@ -1,8 +1,8 @@
 // Reads the head of a queue: since when the task that starts next has been ready, and whether the queue is paused.
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
-import type { Commander } from '../scripts/script.ts'
-import { readTogether } from './read-together.ts'
+import { type HeadFields, readHead } from '../scripts/queue/read-head.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface QueueHead {
   /**
@@ -14,23 +14,16 @@ export interface QueueHead {
   readonly isPaused: boolean
 }
 
-/** Takes constant time: one round trip, and one more if a task is waiting. */
+/** Takes constant time and one round trip. */
 export async function readQueueHead(redis: Commander, keys: QueueKeys): Promise<QueueHead> {
-  const [meta, waiting, prioritized] = await readTogether(redis, (reads) => {
-    reads.hmget(keys.meta, 'paused').last(keys.wait).lowest(keys.prioritized)
-  })
-  const [paused] = meta as (string | null)[]
-  const isPaused = paused != null && paused !== CLOSED_BY_OUTBOX
-  // BullMQ starts the tasks without a priority first.
-  const id = (waiting as string | null) ?? (prioritized as string[])[0]
-  return { readyAt: id === undefined ? undefined : await readyAt(redis, keys, id), isPaused }
+  const { meta, wait, prioritized } = keys
+  const head = await runScript(redis, readHead, { meta, wait, prioritized }, { prefix: keys.job('') })
+  return { readyAt: readyAt(head), isPaused: head.paused !== undefined && head.paused !== CLOSED_BY_OUTBOX }
 }
 
-/** Returns undefined if the task has been removed in the meantime. */
-async function readyAt(redis: Commander, keys: QueueKeys, id: string): Promise<number | undefined> {
-  const [timestamp, options, lastStart] = await redis.hmget(keys.job(id), 'timestamp', 'opts', 'processedOn')
-  if (timestamp == null) return undefined
-  if (lastStart != null) return Number(lastStart)
+function readyAt({ timestamp, options, lastStart }: HeadFields): number | undefined {
+  if (timestamp === undefined) return undefined
+  if (lastStart !== undefined) return Number(lastStart)
   // BullMQ keeps the delay in the job's options when the task has become ready.
   return Number(timestamp) + Number(/"delay":(\d+)/.exec(options ?? '')?.[1] ?? 0)
 }

@@ -13,13 +13,9 @@ export interface Reads {
   hmget(key: string, ...fields: readonly string[]): Reads
   hvals(key: string): Reads
   llen(key: string): Reads
-  /** Adds a read whose result is the last element of a list, or null if there is none. */
-  last(key: string): Reads
   xlen(key: string): Reads
   /** Adds a read whose result is a list with the first entry of a stream. */
   firstEntry(key: string): Reads
-  /** Adds a read whose result is a list with the member of a sorted set that has the lowest score. */
-  lowest(key: string): Reads
   zcard(key: string): Reads
   /** Adds a read whose result is the number of members with a score of more than `above`. */
   zcountAbove(key: string, above: number): Reads
@@ -37,10 +33,8 @@ function collect(commands: Command[]): Reads {
     hmget: (key, ...fields) => add('HMGET', key, ...fields),
     hvals: (key) => add('HVALS', key),
     llen: (key) => add('LLEN', key),
-    last: (key) => add('LINDEX', key, '-1'),
     xlen: (key) => add('XLEN', key),
     firstEntry: (key) => add('XRANGE', key, '-', '+', 'COUNT', '1'),
-    lowest: (key) => add('ZRANGE', key, '0', '0'),
     zcard: (key) => add('ZCARD', key),
     zcountAbove: (key, above) => add('ZCOUNT', key, `(${above}`, '+inf'),
     zscore: (key, member) => add('ZSCORE', key, member),
