@@ -15,7 +15,7 @@ import {
   TaskError,
 } from '@bullpen/contract'
 import { ALERTS } from '@bullpen/telemetry/alerts'
-import { ANNOTATIONS, DASHBOARDS, metricsIn, scoped } from '@bullpen/telemetry/dashboards'
+import { ANNOTATIONS, DASHBOARDS, metricsIn, withAllChosen } from '@bullpen/telemetry/dashboards'
 import { freePort, promtool, startPrometheus } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { createWorker } from '@bullpen/worker'
@@ -244,12 +244,5 @@ test('every panel and every alert reads metrics that exist, and the counters agr
 /** Waits until Prometheus has scraped what the test has done. */
 const scraped = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 50 })
 
-/**
- * Returns an expression as Grafana sends it if the reader has chosen all values of each variable. Marks last for an hour instead of a minute,
- * so that they are there even if the test is slow.
- */
-const chosen = (expression: string): string =>
-  scoped(expression)
-    .replaceAll('$__rate_interval', '1m')
-    .replaceAll(/\$\w+/g, '.*')
-    .replaceAll('offset 1m', 'offset 1h')
+/** Marks last for an hour instead of a minute, so that they are there even if the test is slow. */
+const chosen = (expression: string): string => withAllChosen(expression, '1m').replaceAll('offset 1m', 'offset 1h')

@@ -107,7 +107,10 @@ export const ROOMS = [
     allow: [...ENGINE, '@bullpen/testkit', '@bullpen/testkit/internal', 'fast-check', 'vitest', 'zod', ...NODE],
   },
   { room: 'tools/grafana', allow: ['@bullpen/telemetry/dashboards', '@grafana/grafana-foundation-sdk/*', ...NODE] },
-  { room: 'tools/plot', allow: ['vega', 'vega-lite'], noNode: true },
+  {
+    room: 'tools/plot',
+    allow: ['@bullpen/client', '@bullpen/tasks', '@bullpen/telemetry/dashboards', 'vega', 'vega-lite', ...NODE],
+  },
   {
     room: 'tools/bench',
     allow: [

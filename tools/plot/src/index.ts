@@ -25,13 +25,15 @@ const HEIGHT = 130
 /** Up to this length, the axis of time is in seconds. */
 const LONG_S = 300
 
-/** Draws the panels. Time begins at 0 with the first point of all series. */
+/** Draws the panels. Time begins at 0 with `start`, which is the first point of all series by default. */
 export async function drawTimeSeries(picture: {
   readonly title: string
+  /** Like the times of the points. */
+  readonly start?: number
   readonly panels: readonly PlotPanel[]
 }): Promise<string> {
   const times = picture.panels.flatMap(({ series }) => series.flatMap(({ points }) => points.map(({ at }) => at)))
-  const start = times.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY)
+  const start = picture.start ?? times.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY)
   const end = times.reduce((most, at) => Math.max(most, at), Number.NEGATIVE_INFINITY)
   const time = end - start > LONG_S ? { unit: 'min', seconds: 60 } : { unit: 's', seconds: 1 }
   const spec: TopLevelSpec = {
@@ -43,7 +45,9 @@ export async function drawTimeSeries(picture: {
     vconcat: picture.panels.map(({ title, unit, series }, i) => ({
       width: WIDTH,
       height: HEIGHT,
-      ...(title !== undefined && { title: { text: title, anchor: 'start' as const, fontSize: 12 } }),
+      ...(title !== undefined && {
+        title: { text: title, anchor: 'start' as const, frame: 'group' as const, fontSize: 12 },
+      }),
       data: {
         values: series.flatMap(({ name, points }) =>
           points.map(({ at, value }) => ({ name, at: (at - start) / time.seconds, value })),

@@ -8,7 +8,7 @@ import type { Dashboard } from './panel.ts'
 
 export { ANNOTATIONS } from './annotations.ts'
 export type { Annotation, Dashboard, Panel, Query, Section, Threshold, Variable } from './panel.ts'
-export { metricsIn, scoped } from './promql.ts'
+export { metricsIn, scoped, withAllChosen } from './promql.ts'
 export { COMMON_VARIABLES } from './variables.ts'
 
 /** The dashboards, by the names of their files. The first one leads to the others. */

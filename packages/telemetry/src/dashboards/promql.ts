@@ -44,3 +44,11 @@ export function scoped(expression: string): string {
     return found.endsWith('{') ? `${found}${scope}, ` : `${found}{${scope}}`
   })
 }
+
+/**
+ * Returns an expression as Grafana sends it if the reader has chosen all values of each variable. `rateInterval` is the window of rates, in
+ * Prometheus's notation.
+ */
+export function withAllChosen(expression: string, rateInterval: string): string {
+  return scoped(expression).replaceAll('$__rate_interval', rateInterval).replaceAll(/\$\w+/g, '.*')
+}
