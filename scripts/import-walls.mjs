@@ -150,6 +150,7 @@ export const ROOMS = [
       '@bullpen/tasks',
       '@bullpen/tasks/files',
       '@bullpen/tasks/files/fixtures',
+      '@bullpen/telemetry/alerts',
       '@bullpen/testkit',
       '@bullpen/worker',
       'bullmq',

@@ -9,8 +9,8 @@ import { DOCKER_DRILLS, DRILLS } from './drills.ts'
  */
 const isTime = (missed: string): boolean => /^\w+Ms ([\d.]+|not measured), /.test(missed)
 
-// The drill `autoscale` takes minutes even at small scale, because its autoscaler waits before it removes workers. Its parts have tests
-// of their own.
+// The drills `autoscale` and `stuck` take minutes even at small scale, because an autoscaler waits before it removes workers, and a
+// diagnosis until it calls a task late. Their parts have tests of their own.
 // Only two or three drills run at once. They mostly wait, but their processes need the processor when they start.
 describe.each([
   { together: ['kill', 'deploy'] },
@@ -63,5 +63,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'followup-cluster',
     'pipeline',
     'autoscale',
+    'stuck',
   ])
 })

@@ -22,6 +22,7 @@ import { group, groupCluster } from './drills/group.ts'
 import { pipeline } from './drills/pipeline.ts'
 import { retryDead } from './drills/retry-dead.ts'
 import { schedule } from './drills/schedule.ts'
+import { stuck } from './drills/stuck.ts'
 
 const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
   new Map(drills.map((drill) => [drill.name, drill]))
@@ -51,6 +52,7 @@ export const DRILLS = named([
   followupCluster,
   pipeline,
   autoscale,
+  stuck,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

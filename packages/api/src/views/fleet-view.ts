@@ -25,6 +25,7 @@ export function workerView(worker: RegisteredWorker, now: number, queue?: string
     alive: isAlive(worker, now),
     draining: worker.draining,
     skewMs: worker.skewMs,
+    ...(worker.stalls !== undefined && { stalls: worker.stalls }),
     drainTimeoutMs: worker.drainTimeoutMs,
     graceMs: worker.graceMs,
     pools: worker.pools.filter((pool) => queue === undefined || pool.queue === queue).map(poolView),

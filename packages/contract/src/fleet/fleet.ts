@@ -79,6 +79,14 @@ export const workerViewSchema = z
       .describe(
         "How far the worker's clock is ahead of Redis's, in ms. The value is negative if the worker's clock is behind.",
       ),
+    stalls: z
+      .object({
+        count: z.int(),
+        stalledMs: z.int().describe('How long the event loop was blocked in all.'),
+        lastTask: z.string().optional().describe('The task that blocked it last. Absent if no task did.'),
+      })
+      .optional()
+      .describe("How the worker's event loop was blocked within the last minute. Absent if it was not."),
     drainTimeoutMs: z.int(),
     graceMs: z.int(),
     pools: z.array(poolViewSchema.omit({ worker: true })),

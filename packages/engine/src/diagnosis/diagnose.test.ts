@@ -198,6 +198,7 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
       'warning',
       '2 dead tasks of cpu killed their processes; the last one became dead 5 s ago',
     ],
+    [onQueue({ poison: { tasks: 1, newestAt: NOW } }), 'warning', '1 dead task of cpu killed its processes; the last'],
   ],
   outboxes: [
     [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'has 1 entry, and the oldest is 60 s old'],

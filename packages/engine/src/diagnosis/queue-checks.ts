@@ -93,7 +93,7 @@ export const poisonTasks = ofEach(({ queue, poison }, { now }) => {
   return [
     {
       severity: 'warning',
-      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed their processes; the last one became dead ${seconds(now - poison.newestAt)} s ago`,
+      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed ${poison.tasks === 1 ? 'its' : 'their'} processes; the last one became dead ${seconds(now - poison.newestAt)} s ago`,
       advice: `'bullpen dead list --queue ${queue}' shows them; fix their handlers before you retry them; see the runbook "A task is poison"`,
     },
   ]

@@ -20,6 +20,8 @@ export interface DrillApi {
   readonly url: string
   /** The address of the first process's metrics. */
   readonly metricsUrl: string
+  /** The API key that the API accepts. */
+  readonly key: string
   /** Returns a client at another address of the same API. Defaults to `url`. It repeats its calls while a process is replaced. */
   client(url?: string): Client
   pid(): number
@@ -62,6 +64,7 @@ export async function startApi(config: Pick<ApiConfig, 'redisUrl' | 'namespace'>
   return {
     url,
     metricsUrl,
+    key,
     client: (at = url) => createClient({ transport: http(at, key), retryFor: RETRY_FOR }),
     pid: () => running.pid,
     audit: () => audit,

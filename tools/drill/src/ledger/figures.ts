@@ -242,6 +242,10 @@ export interface Figures {
   /** Time from the enqueue of a task to its first start. */
   readonly waitP50Ms?: number | undefined
   readonly waitP99Ms?: number | undefined
+  /** Ways in which a queue was made stuck, those that the diagnosis or the alerts did not show, and those whose sign others show as well. */
+  readonly causes?: number
+  readonly causesUnseen?: number
+  readonly causesConfused?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
   /** By how many tasks the totals that Prometheus has scraped differ from the ledger. */

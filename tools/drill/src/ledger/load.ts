@@ -6,7 +6,15 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { newTask, planFollowUps } from '@bullpen/engine/internal'
 import type { z } from 'zod'
-import { type call as callTask, catalogue, type isolated, type pill, type Work, work } from '../programs/catalogue.ts'
+import {
+  type call as callTask,
+  catalogue,
+  type hog,
+  type isolated,
+  type pill,
+  type Work,
+  work,
+} from '../programs/catalogue.ts'
 
 type Input = z.input<Work['input']>
 
@@ -47,7 +55,7 @@ export async function enqueueSteadily(
 }
 
 /** Resolves with the id once the task has been accepted. */
-export async function enqueueOne<D extends Work | typeof isolated | typeof callTask | typeof pill>(
+export async function enqueueOne<D extends Work | typeof isolated | typeof hog | typeof callTask | typeof pill>(
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,

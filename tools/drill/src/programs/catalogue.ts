@@ -85,6 +85,9 @@ export const isolated = defineTask({
   output,
 })
 
+/** Blocks the event loop of its worker. */
+export const hog = defineTask({ name: 'drill.hog', queue, timeout, input: z.object({ ms: z.int() }), output })
+
 /** Calls a provider that may be down. It has enough attempts for plain BullMQ to survive the longest outage. */
 export const call = defineTask({
   name: 'drill.call',
@@ -190,6 +193,7 @@ export const catalogue = defineCatalogue(
   closing,
   undo,
   isolated,
+  hog,
   call,
   pill,
   broken,

@@ -8,6 +8,7 @@ import { brokenHandler } from '../retry-dead/broken-handler.ts'
 import { afterHandler, bookingHandler, closingHandler, undoHandler } from './booking-handlers.ts'
 import { catalogue } from './catalogue.ts'
 import { digestHandler, sortHandler, walkHandler } from './digest-handlers.ts'
+import { hogHandler } from './hog-handler.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
 import { filesHandler, mailHandler, secondHandler, thirdHandler, workHandler } from './work-handlers.ts'
@@ -37,6 +38,7 @@ const worker = createWorker({
     'drill.closing': closingHandler,
     'drill.undo': undoHandler,
     'drill.isolated': isolatedHandler,
+    'drill.hog': hogHandler,
     'drill.call': callHandler,
     'drill.pill': pillHandler,
     'drill.broken': brokenHandler,

@@ -14,6 +14,8 @@ import { count, formatLength, plain, relativeTime } from '../format.ts'
 
 /** The smallest clock difference that is reported. */
 const MIN_SKEW_MS = 100
+/** From which time within a minute a blocked event loop is reported, as by bullpen doctor. */
+const MIN_STALLED_MS = 10_000
 
 /**
  * Formats the queues, the workers and, if `slots` is given, the slots, sorted by name. Times are relative to the fleet's clock,
@@ -83,16 +85,24 @@ function workerLines(worker: WorkerView, { slots, pausedQueues, layout }: Shown)
 }
 
 function workerText(shown: WorkerView, now: number): string {
-  const { worker, host, alive, seenAt, startedAt, version, draining, skewMs } = shown
+  const { worker, host, alive, seenAt, startedAt, version, draining, skewMs, stalls } = shown
   return [
     alive ? (draining ? 'draining' : '') : `no heartbeat for ${formatLength(now - Date.parse(seenAt))}`,
     alive ? `up ${formatLength(now - Date.parse(startedAt))}` : '',
     worker.startsWith(host) ? '' : `on ${plain(host)}`,
     `version ${plain(version)}`,
     skewText(skewMs),
+    stallText(stalls),
   ]
     .filter(Boolean)
     .join(', ')
+}
+
+/** Returns an empty string if the event loop was blocked for a short time only. */
+export function stallText(stalls: WorkerView['stalls']): string {
+  if (stalls === undefined || stalls.stalledMs < MIN_STALLED_MS) return ''
+  const by = stalls.lastTask === undefined ? '' : `, last by ${plain(stalls.lastTask)}`
+  return `event loop blocked for ${formatLength(stalls.stalledMs)} of the last minute${by}`
 }
 
 /** Returns an empty string if the difference is small. */

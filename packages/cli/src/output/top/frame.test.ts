@@ -70,11 +70,11 @@ test('workers that need attention come first, and their state says why', () => {
   const seenAt = '2026-01-01T00:09:48.000Z'
   const many = [pool({ stuckHandlers: 2 }), pool({ queue: 'files', state: 'RECOVER_ERR', label: 'panicked' })]
   const workers = [
-    workerOf('a', { pools: [pool({ busy: 4 })] }),
+    workerOf('a', { pools: [pool({ busy: 4 })], stalls: { count: 1, stalledMs: 1_200 } }),
     workerOf('b', { draining: true, pools: [pool({ state: 'SHUTTING_DOWN', label: 'draining' })] }),
     workerOf('c', { pools: many }),
     workerOf('d', { pools: [pool({ notReady: 'Redis is away' }), pool({ queue: 'x', notReady: 'Redis is away' })] }),
-    workerOf('e', { skewMs: 1_500 }),
+    workerOf('e', { skewMs: 1_500, stalls: { count: 7, stalledMs: 14_000, lastTask: 'math.factorial' } }),
     workerOf('f', { alive: false, seenAt }),
     workerOf('g', { pools: [pool({ paused: true })] }),
   ]
@@ -84,7 +84,7 @@ test('workers that need attention come first, and their state says why', () => {
     ['c', 'cpu: 2 stuck handlers, files: panicked'],
     ['d', 'not accepting tasks: Redis is away'],
     ['b', 'draining'],
-    ['e', 'clock 1.5s ahead of Redis'],
+    ['e', 'event loop blocked for 14s of the last minute, last by math.factorial, clock 1.5s ahead of Redis'],
     ['a', 'running'],
     ['g', 'paused'],
   ])

@@ -2,7 +2,7 @@
 import type { WorkerView } from '@bullpen/contract'
 import type { Snapshot } from '../../commands/top/snapshot.ts'
 import type { Cell } from '../columns.ts'
-import { poolRemarks, RUNNING_POOL_STATES, skewText } from '../fleet/fleet-text.ts'
+import { poolRemarks, RUNNING_POOL_STATES, skewText, stallText } from '../fleet/fleet-text.ts'
 import { formatLength, plain } from '../format.ts'
 import { by, type Section, section } from './section.ts'
 
@@ -57,7 +57,7 @@ export function percentText(part: number, whole: number): string {
 }
 
 /** Returns why the worker needs attention. */
-function troubleOf({ alive, seenAt, draining, skewMs, pools }: WorkerView, now: number): readonly string[] {
+function troubleOf({ alive, seenAt, draining, skewMs, stalls, pools }: WorkerView, now: number): readonly string[] {
   if (!alive) return [`LOST: no heartbeat for ${formatLength(now - Date.parse(seenAt))}`]
   const queuesOf = new Map<string, readonly string[]>()
   for (const pool of pools) {
@@ -69,7 +69,7 @@ function troubleOf({ alive, seenAt, draining, skewMs, pools }: WorkerView, now: 
   const ofPools = [...queuesOf].map(([remark, queues]) =>
     queues.length === pools.length ? remark : `${queues.join(' and ')}: ${remark}`,
   )
-  return [draining ? 'draining' : '', ...ofPools, skewText(skewMs)].filter(Boolean)
+  return [draining ? 'draining' : '', ...ofPools, stallText(stalls), skewText(skewMs)].filter(Boolean)
 }
 
 function stateCell({ worker: { alive, pools }, trouble }: Row): Cell {

@@ -1,0 +1,15 @@
+// Handles the task that blocks the event loop of its worker.
+import { defineHandler } from '@bullpen/contract'
+import { appendTo, wallMs } from '../ledger/effects.ts'
+import { blockEventLoop } from './block-event-loop.ts'
+import { hog } from './catalogue.ts'
+import { workerArguments } from './worker-arguments.ts'
+
+export const hogHandler = defineHandler(hog, import.meta.url, async ({ id, input, fencingToken }) => {
+  const { name, ledger } = workerArguments()
+  const append = appendTo(ledger)
+  append({ what: 'start', id, fencingToken, worker: name, at: wallMs() })
+  blockEventLoop(input.ms)
+  append({ what: 'end', id, fencingToken, worker: name, at: wallMs() })
+  return { fencingToken }
+})
