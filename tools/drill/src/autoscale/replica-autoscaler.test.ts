@@ -82,6 +82,13 @@ it('a decrease follows the policy, to the number that the metric calls for', () 
   expect(replicasFor({ scaleDown: down(0, 100, 15) }, 20, times(2, 0))).toEqual([1, 1])
 })
 
+it('the policy that allows a larger decrease applies, unless the manifest says otherwise', () => {
+  const [percent] = down(0, 25, 15).policies
+  const policies = [percent, { type: 'Pods', value: 8, periodSeconds: 15 }] as const
+  expect(replicasFor({ scaleDown: { policies } }, 20, [2, 2, 2])).toEqual([12, 4, 2])
+  expect(replicasFor({ scaleDown: { policies, selectPolicy: 'Min' } }, 20, [2, 2, 2])).toEqual([15, 11, 8])
+})
+
 it('the highest number of the window counts for a decrease, so that a gap in the load changes nothing', () => {
   const behavior = { scaleUp: FAST_UP, scaleDown: down(60, 100, 15) }
   expect(replicasFor(behavior, 5, [5, 2, 2, 5, 2, 2, 2, 2, 2])).toEqual([5, 5, 5, 5, 5, 5, 5, 2, 2])
