@@ -74,6 +74,18 @@ describe('a sensitive value', () => {
     expect(redactor?.value(harmless)).toBe(harmless)
   })
 
+  it('is looked for in any input, and does not appear if what contains it cannot be read', () => {
+    expect(redact(z.object({ card: secret() }), { card: 'hidden-1', constructor: 1 }, 'hidden-1')).toBe('[redacted]')
+    const redactor = redactorOf({ input: z.object({ card: secret() }) }, [{ card: 'hidden-1' }])
+    const unreadable = {
+      toJSON() {
+        throw new Error('unreadable')
+      },
+    }
+    expect(redactor?.value({ unreadable })).toEqual({ '[redacted]': true })
+    expect(redactor?.value(new Error('hidden-1', { cause: unreadable }))).toMatchObject({ message: '[redacted]' })
+  })
+
   it('costs nothing if the schema marks none', () => {
     expect(hasSensitiveParts(z.object({ a: z.string(), b: z.array(z.union([z.string(), z.int()])) }))).toBe(false)
     expect(redactorOf({ input: z.object({ a: z.string() }) }, [{ a: 'text' }])).toBeUndefined()

@@ -64,7 +64,15 @@ function redactor(secrets: readonly string[]): Redactor {
     return copy
   }
 
-  return { text, value: (given) => redact(given, 0) }
+  const value = (given: unknown): unknown => {
+    try {
+      return redact(given, 0)
+    } catch {
+      // A getter or a toJSON method has thrown. The end of an attempt must not depend on that.
+      return given instanceof Error ? new Error(REDACTED) : { [REDACTED]: true }
+    }
+  }
+  return { text, value }
 }
 
 /** Returns what is recorded and logged of an attempt's end, without sensitive values. */

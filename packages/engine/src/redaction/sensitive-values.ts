@@ -67,7 +67,8 @@ function visitParts(schema: Schema, value: unknown, visit: Visit): void {
   if (def.type === 'object' && isObject(value)) {
     const { shape, catchall } = def
     for (const [name, each] of Object.entries(value)) {
-      const part = shape[name] ?? catchall
+      // An input may have a field named `constructor`, which every object inherits.
+      const part = Object.hasOwn(shape, name) ? shape[name] : catchall
       if (part !== undefined) visit(part, each)
     }
   } else if (def.type === 'array' && Array.isArray(value)) {
