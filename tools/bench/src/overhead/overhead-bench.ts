@@ -87,6 +87,8 @@ type Limits = Pick<OverheadOptions, 'redisUrl' | 'tasks'>
 async function measureWorker(level: Level, kind: Kind, { redisUrl, tasks }: Limits): Promise<Costs> {
   const namespace = newNamespace()
   await using opened = new AsyncDisposableStack()
+  const redis = opened.adopt(new Redis(redisUrl), (each) => each.disconnect())
+  opened.defer(() => deleteKeys(redis, `{${namespace}*`))
   const silent = { debug() {}, info() {}, warn() {}, error: console.error }
   const config = { redisUrl, namespace, keys: [API_KEY], port: 0, metricsPort: 0 }
   const api = opened.adopt(await createApi({ catalogue, config, log: silent }), (each) => each.close())

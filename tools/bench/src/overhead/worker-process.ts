@@ -86,5 +86,4 @@ process.once('disconnect', () => process.exit(3))
 await untilReachable(broker)
 await measure() // Warms up, in the same process and with the same number of tasks.
 send({ costs: await measure() })
-await Promise.all(broker.boardQueues.map((each) => each.obliterate({ force: true })))
 process.exit(0)
