@@ -88,7 +88,9 @@ describe('a signalled worker', () => {
     await active(interrupted)
     hard.child.kill('SIGTERM')
     expect(await hard.exited).toBe(0)
-    expect(report(hard)).toMatchObject({ finished: 0, requeued: 1 })
+    // A fetch that was under way may return the requeued task once more, which counts as well.
+    expect(report(hard)).toMatchObject({ finished: 0, failed: 0, abandoned: 0 })
+    expect(report(hard)['requeued']).toBeGreaterThanOrEqual(1)
 
     const soft = await start('1ms', {
       drainMode: 'hard',
@@ -96,14 +98,17 @@ describe('a signalled worker', () => {
     })
     const id = await enqueue('slow.listening', 1_000)
     await active(id)
-    await active(interrupted)
+    // Such a fetch also takes a fencing token, so the token does not say how often the handler has begun.
+    const lines = () => soft.output().split('\n')
+    await eventually(() => lines().some((line) => line.includes(interrupted) && line.includes('"begun"')))
     soft.child.kill('SIGTERM')
     await eventually(() => soft.output().includes('draining'))
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     // A second signal ends the wait, which would otherwise last as long as the interrupted task.
     soft.child.kill('SIGTERM')
     expect(await soft.exited).toBe(0)
-    expect(report(soft)).toMatchObject({ finished: 1, requeued: 1, abandoned: 0 })
+    expect(report(soft)).toMatchObject({ finished: 1, failed: 0, abandoned: 0 })
+    expect(report(soft)['requeued']).toBeGreaterThanOrEqual(1)
   })
 
   it('logs in one line what became of its tasks, and how long the slowest one ran', async () => {
