@@ -11,8 +11,9 @@
 // a better light by producers that wait for it. `enqueue` lasts until Redis has stored the task, `wait` until its handler starts, and `end`
 // until a caller has the result. One in 50 of the flowing tasks has such a caller, which checks the result.
 //
-// Ended tasks are removed after a minute. The trend is therefore that of the rows after the first two minutes, or of the later half if
-// there are fewer.
+// Ended tasks are removed after a minute, and each queue's event stream keeps about its newest 10,000 entries, which the default rate fills
+// within another one. The trend is therefore that of the rows after the first two minutes, or of the later half if there are fewer. At a
+// lower rate, the memory of Redis grows for longer before it is constant.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { redis as overRedis } from '@bullpen/bullmq'
