@@ -40,6 +40,19 @@ describe('the queues', () => {
     expect(page.queues[1]).not.toHaveProperty('oldestWaiting')
   })
 
+  test('show the task behind the first waiting one if the first one starts while it is read', async () => {
+    const { get, broker } = await testApi()
+    broker.put({ id: id(1) })
+    broker.put({ id: id(2) })
+    const { list } = broker
+    broker.list = async (query) => {
+      const page = await list(query)
+      return { ...page, tasks: page.tasks.filter((task) => task.id !== id(1)) }
+    }
+    const [queue] = (await get('/v1/queues?queue=cpu')).json<QueuePage>().queues
+    expect(queue?.oldestWaiting?.id).toBe(id(2))
+  })
+
   test('have a limit that a command has set in place of the one in the definition', async () => {
     const { get, fleet } = await testApi()
     fleet.set('mail', { maxTasks: 7 })

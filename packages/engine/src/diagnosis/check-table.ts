@@ -16,7 +16,7 @@ import {
 } from './queue-checks.ts'
 import { connections, failedWrites, latency, memory, permissions, setting } from './server-checks.ts'
 
-interface Check {
+export interface Check {
   readonly examine: Examine
   /** When the check finds something. */
   readonly finds: string
@@ -24,6 +24,8 @@ interface Check {
   readonly reason: string
   /** What to do, unless a finding says it more precisely. */
   readonly advice: string
+  /** The title of the runbook page, if there is one, unless a finding names another one. */
+  readonly runbook?: string
 }
 
 export const CHECKS = {
@@ -38,31 +40,36 @@ export const CHECKS = {
     examine: setting('persistence', 'appendonly', 'error'),
     reason: 'if Redis restarts, it loses every task, or every task since the last snapshot',
     advice: 'set appendonly yes; if the service persists data in another way, ignore this',
+    runbook: 'Redis may lose tasks',
   },
   redis_writes: {
     finds: 'the last write of the append-only file, its last rewrite or the last snapshot has failed',
     examine: failedWrites,
     reason: 'tasks are lost if Redis restarts, and Redis may refuse to store new ones',
     advice: "look at the log of Redis, and at its disk's free space",
+    runbook: 'Redis may lose tasks',
   },
   redis_eviction: {
     finds: 'Redis may evict keys',
     examine: setting('eviction', 'maxmemory-policy', 'error'),
     reason: 'when its memory is full, Redis deletes tasks, locks and records',
     advice: 'set maxmemory-policy noeviction',
+    runbook: 'Redis may lose tasks',
   },
   redis_memory_limit: {
     finds: 'Redis has no memory limit',
     examine: setting('maxmemory', 'maxmemory', 'warning'),
     reason: 'the operating system may kill Redis before Redis or the watermark limits its memory',
     advice: "set maxmemory to at most three quarters of the machine's memory",
+    runbook: 'Redis is full',
   },
   redis_memory: {
     finds: "Redis's memory has reached 90% of the watermark (a warning), or the watermark (an error)",
     examine: memory,
     reason:
       'at the watermark, the API refuses new tasks, and at 100%, Redis refuses every command that stores something new',
-    advice: 'see the runbook "Redis is full"',
+    advice: 'find out what uses the memory before you raise maxmemory',
+    runbook: 'Redis is full',
   },
   redis_encoding: {
     finds: 'Redis does not store most tasks in the compact encoding of small hashes',
@@ -86,13 +93,16 @@ export const CHECKS = {
     finds: 'the fastest of five round trips from the API to Redis takes at least 10 ms',
     examine: latency,
     reason: 'every task needs several round trips, one after another',
-    advice: 'run the API and the workers near Redis; look at the load of Redis and at SLOWLOG',
+    advice:
+      'run the API and the workers near Redis; look at the load of Redis and at SLOWLOG; the alert BullpenRedisSlow says whether Redis is slow for all processes',
+    runbook: 'Redis is slow',
   },
   clocks: {
     finds: "the clock of an API's or a worker's machine differs from Redis's clock by at least 0.5 s",
     examine: clocks,
     reason: "Bullpen uses Redis's clock, so the times in this machine's logs do not match those of its tasks",
     advice: 'synchronise the clocks, for example with NTP',
+    runbook: 'A clock is wrong',
   },
   configuration: {
     finds:
@@ -120,29 +130,31 @@ export const CHECKS = {
     examine: workers,
     reason: 'the slots of this worker do not run tasks, or a handler uses its memory and CPU time for nothing',
     advice: 'look at the log of the worker',
+    runbook: 'A worker is not ready',
   },
   event_loops: {
     finds: 'the event loop of a worker was blocked for at least 10 s within the last minute',
     examine: eventLoops,
     reason:
       'while a handler blocks the event loop, the other slots of its worker do not run, and timeouts and probes are late',
-    advice: 'look for the log lines with stalledMs, which name the code; see the runbook "An event loop is stalled"',
+    advice: 'look for the log lines with stalledMs, which name the code',
+    runbook: 'An event loop is stalled',
   },
   leader: {
     finds:
       'no process leads the namespace (an error), or the leader has changed five times within ten minutes (a warning)',
     examine: leader,
     reason:
-      'the leader recovers the tasks of lost workers, runs schedules, expires waiting tasks and removes old ones; while it changes, this is late',
-    advice:
-      'start one more API process or worker, and look for warnings about the lease in the logs; see the runbook "No leader"',
+      'the leader recovers the tasks of lost workers, runs schedules, expires waiting tasks and removes old ones; while the leader changes, this work is late',
+    advice: 'start one more API process or worker, and look for warnings about the lease in the logs',
+    runbook: 'No leader',
   },
   unserved_queues: {
     finds: 'tasks wait in a queue that no live worker serves',
     examine: unservedQueues,
     reason: 'these tasks do not start',
-    advice:
-      'start workers for the queue, and look at BULLPEN_WORKER_POOLS; see the runbook "Nothing is running". If your own BullMQ Workers serve the queue, ignore this',
+    advice: 'start workers for the queue; if your own BullMQ Workers serve the queue, ignore this',
+    runbook: 'Nothing is running',
   },
   stalled_queues: {
     finds:
@@ -151,24 +163,29 @@ export const CHECKS = {
     reason:
       'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, or a blocked worker',
     advice: 'look for rate_limited and event-loop stalls in the logs of the workers',
+    runbook: 'Nothing is running',
   },
   limited_queues: {
     finds: 'the next task of a queue has waited for a minute although slots are free, and a command limits its starts',
     examine: limitedQueues,
     reason: 'the limit is lower than what the workers could run',
     advice: "raise or remove the limit with 'bullpen limit'",
+    runbook: 'Nothing is running',
   },
   full_queues: {
     finds: 'a queue has reached its limit of tasks or bytes',
     examine: fullQueues,
     reason: 'the queue refuses new tasks',
-    advice: "add workers, or raise the limit with 'bullpen limit'",
+    advice:
+      "add workers, or raise the limit with 'bullpen limit'; 'bullpen audit' shows whether a command has lowered it",
+    runbook: 'Producers are slowed down',
   },
   paused_queues: {
     finds: 'a queue is paused or draining, or each of its pools is paused',
     examine: pausedQueues,
     reason: 'tasks of the queue do not start',
     advice: "to continue, run 'bullpen resume'",
+    runbook: 'Nothing is running',
   },
   lost_tasks: {
     finds:
@@ -177,12 +194,14 @@ export const CHECKS = {
     reason: 'tasks of a lost worker should run again within seconds, but these do not',
     advice:
       'if your own BullMQ Workers serve the queue, ignore this; otherwise, start a worker, which recovers the tasks',
+    runbook: 'No leader',
   },
   failing_tasks: {
-    finds: 'at least 10 tasks of a queue wait for a retry, and more than are waiting or running',
+    finds: 'at least 10 tasks of a queue wait for a retry, which is more than are waiting or running',
     examine: failingTasks,
     reason: 'most of the tasks fail, usually because a service that they call is down, so the queue makes no progress',
     advice: 'look at the errors of the attempts',
+    runbook: 'Attempts fail',
   },
   poison_tasks: {
     finds: 'a task became dead within the last hour because its process died too often',
@@ -190,18 +209,21 @@ export const CHECKS = {
     reason:
       'each of its attempts killed a process, and its first ones also interrupted the other tasks of their worker',
     advice: 'fix the handler',
+    runbook: 'A task is poison',
   },
   outboxes: {
     finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is at least a minute old',
     examine: outboxes,
     reason:
       'follow-up tasks, groups and pipelines are late; while an outbox is full, workers fetch no tasks of its queue',
-    advice: 'see the runbook "An outbox grows"',
+    advice: 'look for the cause, and do not delete the outbox',
+    runbook: 'An outbox grows',
   },
   schedules: {
     finds: 'a schedule is in trouble: failing, overlapping, missed or unreadable',
     examine: schedules,
     reason: 'some runs of the schedule fail or do not happen',
     advice: "'bullpen schedules list --trouble' shows them",
+    runbook: 'A schedule is in trouble',
   },
 } as const satisfies Readonly<Record<DiagnosisCheck, Check>>

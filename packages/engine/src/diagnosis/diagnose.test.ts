@@ -39,7 +39,7 @@ const queue: QueueFacts = {
   queue: 'cpu',
   tasks: { scheduled: 3, waiting: 5, active: 1, retrying: 2, completed: 7, dead: 1, cancelled: 0, expired: 0 },
   settings,
-  ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, heldRetries: 0 },
+  ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
   readyAt: NOW - 59_000,
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
@@ -84,6 +84,8 @@ const withWorkers = (...workers: readonly Partial<RegisteredWorker>[]): Diagnosi
 })
 const withSetting = (name: string, found: string, expected: string): DiagnosisFacts =>
   onServer({ settings: new Map([...server.settings, [name, { isOk: false, found, expected }]]) })
+const failure = (error: string) => ({ task: 'math.square', error })
+const poison = { tasks: 2, newestAt: NOW - 5_000, newestId: 'cpu-9', newestTask: 'math.square' }
 const drain = { mode: 'soft', timeoutMs: undefined, since: NOW, command: 'c' } as const
 
 type Case = readonly [facts: DiagnosisFacts, severity: 'error' | 'warning', problem: string]
@@ -158,9 +160,10 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
     ],
   ],
   unserved_queues: [
-    [{ ...HEALTHY, workers: [] }, 'error', 'no live worker serves cpu, which has 5 waiting tasks'],
-    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no live worker serves'],
-    [withPool({ state: 'SHUTDOWN' }), 'error', 'no live worker serves'],
+    [{ ...HEALTHY, workers: [] }, 'error', 'no worker is running, and cpu has 5 waiting tasks'],
+    [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no worker is running'],
+    [withPool({ state: 'SHUTDOWN' }), 'error', '1 worker is running, but it does not serve cpu, which has 5 waiting'],
+    [withWorkers({ pools: [] }, { pools: [] }), 'error', '2 workers are running, but none serves cpu'],
   ],
   stalled_queues: [
     [onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
@@ -169,7 +172,7 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
     [
       onQueue({ readyAt: NOW - 60_000, settings: { ...settings, concurrency: 1, rate: { max: 2, perMs: 60_000 } } }),
       'warning',
-      'have 3 free slots: a command lets at most 1 at once and at most 2 per 1m start',
+      'have 3 free slots: a command limits its starts to 1 at once and 2 per 1m',
     ],
   ],
   full_queues: [
@@ -191,14 +194,23 @@ const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
       'warning',
       '10 tasks of cpu have failed and wait for their retry (retry budgets hold 4 of them)',
     ],
+    [
+      onQueue({ tasks: { ...queue.tasks, retrying: 10 }, retrying: [failure('a'), failure('b'), failure('b')] }),
+      'warning',
+      'than are waiting or running; 2 of the next 3 are math.square with the error b',
+    ],
   ],
   poison_tasks: [
     [
-      onQueue({ poison: { tasks: 2, newestAt: NOW - 5_000 } }),
+      onQueue({ poison }),
       'warning',
-      '2 dead tasks of cpu killed their processes; the last one became dead 5 s ago',
+      '2 dead tasks of cpu killed their processes; the last one, cpu-9 (math.square), became dead 5 s ago',
     ],
-    [onQueue({ poison: { tasks: 1, newestAt: NOW } }), 'warning', '1 dead task of cpu killed its processes; the last'],
+    [
+      onQueue({ poison: { ...poison, tasks: 1, newestTask: undefined } }),
+      'warning',
+      '1 dead task of cpu killed its processes; the last one, cpu-9, became dead',
+    ],
   ],
   outboxes: [
     [onQueue({ outbox: { entries: 1, oldestAt: NOW - 60_000 } }), 'warning', 'has 1 entry, and the oldest is 60 s old'],
@@ -247,7 +259,7 @@ describe('nothing is found', () => {
     ['limited_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0, settings: limited }],
     ['failing_tasks', 'if more tasks are waiting', HEALTHY, { tasks: { ...queue.tasks, waiting: 10, retrying: 10 } }],
     ['failing_tasks', 'if only a few are retrying', HEALTHY, { tasks: { ...queue.tasks, waiting: 0, retrying: 9 } }],
-    ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { tasks: 2, newestAt: NOW - 3_600_000 } }],
+    ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { ...poison, newestAt: NOW - 3_600_000 } }],
     ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
     ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { readyAt: 0 }],
     ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0 }],
@@ -264,6 +276,22 @@ describe('nothing is found', () => {
     const { passed } = diagnose(ofApi({ isDevelopment: true, clockSkewMs: undefined }))
     expect(passed).toEqual(expect.arrayContaining(['configuration', 'clocks']))
   })
+})
+
+it('a finding names the page of the runbook that fits best', () => {
+  const silent = withWorkers({ seenAt: NOW - 20_000 })
+  const adviceOf = (check: DiagnosisCheck, facts: DiagnosisFacts) =>
+    diagnose(facts).findings.find((finding) => finding.check === check)?.advice
+  expect(adviceOf('paused_queues', withSettings({ paused: true }))).toMatch(/; see the runbook "Nothing is running"$/)
+  expect(adviceOf('versions', withWorkers({ version: '0.9.0' }))).not.toContain('runbook')
+  expect(adviceOf('workers', silent)).toMatch(/^look at its log.*"A worker is not ready"$/)
+  expect(adviceOf('workers', { ...silent, queues: [{ ...queue, poison }] })).toMatch(
+    /^the task that poison_tasks finds.*"A task is poison"$/,
+  )
+  expect(adviceOf('lost_tasks', silent)).toContain('"Housekeeping fails"')
+  expect(adviceOf('lost_tasks', { ...silent, leadership: { isLed: false, changes: 0, overMs: 0 } })).toContain(
+    '"No leader"',
+  )
 })
 
 it('a check whose facts are missing is skipped', () => {

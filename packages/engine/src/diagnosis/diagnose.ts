@@ -1,8 +1,8 @@
 // Diagnoses the platform: carries out every check of the table, and sorts what they find.
 import type { Diagnosis, DiagnosisCheck, Finding } from '@bullpen/contract'
 import { DIAGNOSIS_CHECKS, timeText } from '@bullpen/contract/internal'
-import { CHECKS } from './check-table.ts'
-import type { DiagnosisFacts } from './facts.ts'
+import { CHECKS, type Check } from './check-table.ts'
+import type { DiagnosisFacts, Found } from './facts.ts'
 
 /** Carries out every check. */
 export function diagnose(facts: DiagnosisFacts): Diagnosis {
@@ -10,13 +10,19 @@ export function diagnose(facts: DiagnosisFacts): Diagnosis {
   const passed: DiagnosisCheck[] = []
   const skipped: DiagnosisCheck[] = []
   for (const check of DIAGNOSIS_CHECKS) {
-    const { examine, reason, advice } = CHECKS[check]
-    const found = examine(facts)
+    const found = CHECKS[check].examine(facts)
     if (found === undefined) skipped.push(check)
     else if (found.length === 0) passed.push(check)
-    else findings.push(...found.map((each) => ({ check, reason, advice, ...each })))
+    else findings.push(...found.map((each) => findingOf(check, each)))
   }
   const ofSeverity = (severity: Finding['severity']): readonly Finding[] =>
     findings.filter((finding) => finding.severity === severity)
   return { now: timeText(facts.now), findings: [...ofSeverity('error'), ...ofSeverity('warning')], passed, skipped }
+}
+
+function findingOf(check: DiagnosisCheck, { advice: ownAdvice, runbook: ownRunbook, ...found }: Found): Finding {
+  const { reason, advice: generalAdvice, runbook: generalRunbook }: Check = CHECKS[check]
+  const runbook = ownRunbook ?? generalRunbook
+  const advice = ownAdvice ?? generalAdvice
+  return { check, reason, ...found, advice: runbook === undefined ? advice : `${advice}; see the runbook "${runbook}"` }
 }

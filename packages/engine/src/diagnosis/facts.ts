@@ -35,6 +35,22 @@ export interface LeadershipFacts {
   readonly overMs: number
 }
 
+export interface PoisonFacts {
+  readonly tasks: number
+  /** When the last of them became dead, in ms since 1970. */
+  readonly newestAt: number
+  readonly newestId: string
+  /** The name of its definition. Undefined if the task is no longer there. */
+  readonly newestTask: string | undefined
+}
+
+export interface FailureFact {
+  /** The name of the task's definition. */
+  readonly task: string
+  /** The code or the reason with which its last attempt ended. */
+  readonly error: string | undefined
+}
+
 export interface QueueFacts {
   readonly queue: string
   readonly tasks: Readonly<Record<TaskStatus, number>>
@@ -50,8 +66,10 @@ export interface QueueFacts {
   readonly active: readonly { readonly id: string; readonly startedAt: number | undefined }[]
   /** How many of the dead tasks no worker's catalogue had. */
   readonly unknownTasks: number
-  /** The dead tasks whose process died too often, and when the last of them became dead, in ms since 1970. Undefined if there are none. */
-  readonly poison: { readonly tasks: number; readonly newestAt: number } | undefined
+  /** The dead tasks whose process died too often. Undefined if there are none. */
+  readonly poison: PoisonFacts | undefined
+  /** Some of the tasks that wait for a retry, beginning with those that are due first. */
+  readonly retrying: readonly FailureFact[]
   /** How many retries the retry budgets of the queue's definitions hold. */
   readonly heldRetries: number
 }
@@ -90,6 +108,8 @@ export interface DiagnosisFacts {
 export interface Found extends Omit<Finding, 'check' | 'reason' | 'advice'> {
   /** Replaces the advice of the check. */
   readonly advice?: string
+  /** Replaces the runbook page of the check. */
+  readonly runbook?: string
 }
 
 /** Returns what is wrong, or undefined if the facts that it needs are missing. */

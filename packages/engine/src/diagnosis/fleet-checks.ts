@@ -3,6 +3,7 @@ import { formatDuration } from '@bullpen/contract'
 import { isAlive } from '../fleet/fleet.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
 import type { DiagnosisFacts, Examine, Found } from './facts.ts'
+import { recentPoison } from './recent-poison.ts'
 
 /** The difference of two clocks above which times in logs and in the CLI are misleading, in ms. */
 const FAR_MS = 500
@@ -61,8 +62,7 @@ export const leader: Examine = ({ leadership: { isLed, changes, overMs } }) => {
     {
       severity: 'warning',
       problem: `the leader has changed ${changes} times within ${minutes} min`,
-      advice:
-        'if there was no deploy, look for processes that restart, or that lose their connection to Redis; see the runbook "No leader"',
+      advice: 'if there was no deploy, look for processes that restart, or that lose their connection to Redis',
     },
   ]
 }
@@ -126,8 +126,9 @@ export const catalogues: Examine = (facts) => {
   ]
 }
 
-export const workers: Examine = ({ workers: all, now }) =>
-  all.flatMap((worker): readonly Found[] => {
+export const workers: Examine = ({ workers: all, queues, now }) => {
+  const poisoned = new Set(queues.filter((each) => recentPoison(each, now) !== undefined).map(({ queue }) => queue))
+  return all.flatMap((worker): readonly Found[] => {
     const { worker: name, seenAt, draining, pools } = worker
     if (!isAlive(worker, now)) {
       const seconds = Math.round((now - seenAt) / 1_000)
@@ -136,7 +137,13 @@ export const workers: Examine = ({ workers: all, now }) =>
           severity: 'error',
           worker: name,
           problem: `${name} has sent no heartbeat for ${seconds} s`,
-          advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers',
+          ...(pools.some(({ queue }) => poisoned.has(queue))
+            ? {
+                advice:
+                  'the task that poison_tasks finds has probably killed it; otherwise, look at its log; its other tasks run again on other workers',
+                runbook: 'A task is poison',
+              }
+            : { advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers' }),
         },
       ]
     }
@@ -149,8 +156,8 @@ export const workers: Examine = ({ workers: all, now }) =>
               severity: 'warning',
               worker: name,
               problem: `${name} has ${stuck} stuck ${stuck === 1 ? 'handler' : 'handlers'}, still running after the end of the attempt`,
-              advice:
-                'restart the worker; then let the handler pass on ctx.signal, or isolate it; see the runbook "Handlers are stuck"',
+              advice: 'restart the worker; then let the handler pass on ctx.signal, or isolate it',
+              runbook: 'Handlers are stuck',
             } as const,
           ]),
       ...(draining ? [] : pools)
@@ -161,11 +168,12 @@ export const workers: Examine = ({ workers: all, now }) =>
             worker: name,
             queue,
             problem: `${name} does not accept tasks of ${queue}: ${notReady}`,
-            advice: 'see the runbook "A worker is not ready"',
+            advice: 'its readiness probe, /readyz, says the same',
           }),
         ),
     ]
   })
+}
 
 /** Describes how the worker's pool for the queue drains. */
 function drainText({ pools, drainTimeoutMs, graceMs }: RegisteredWorker, queue: string): string {

@@ -2,8 +2,9 @@
 // empties.
 import { formatDuration } from '@bullpen/contract'
 import type { PoolStatus } from '../ports/pool-status.ts'
-import type { DiagnosisFacts, Examine, Found, QueueFacts } from './facts.ts'
+import type { DiagnosisFacts, Examine, FailureFact, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'
+import { recentPoison } from './recent-poison.ts'
 
 /** How long a task may wait although slots are free, and be active although no worker runs it, in ms. */
 const PATIENCE_MS = 60_000
@@ -12,8 +13,6 @@ const OLD_OUTBOX_MS = 60_000
 const LARGE_OUTBOX = 5_000
 /** From this number on, tasks that wait for a retry are not just a few failures. */
 const MANY_RETRIES = 10
-/** For how long a task that killed its processes is reported, in ms. */
-const RECENT_DEATH_MS = 3_600_000
 
 type OfQueue = Omit<Found, 'queue'>
 
@@ -33,8 +32,25 @@ const RUNNING: readonly PoolStatus['state'][] = ['BG_RUNNING', 'ONLINE_RUNNING']
 export const unservedQueues = ofEach((queue, facts) => {
   const { waiting } = queue.tasks
   if (waiting === 0 || poolsOf(queue, facts).length > 0) return []
+  const ignore = 'if your own BullMQ Workers serve the queue, ignore this'
+  const running = liveWorkers(facts).length
+  if (running === 0) {
+    return [
+      {
+        severity: 'error',
+        problem: `no worker is running, and ${queue.queue} has ${tasks(waiting, 'waiting')}`,
+        advice: `start a worker; if one runs but 'bullpen fleet' does not list it, compare its REDIS_URL and BULLPEN_NAMESPACE with those of the API; ${ignore}`,
+      },
+    ]
+  }
+  const workers =
+    running === 1 ? '1 worker is running, but it does not serve' : `${running} workers are running, but none serves`
   return [
-    { severity: 'error', problem: `no live worker serves ${queue.queue}, which has ${tasks(waiting, 'waiting')}` },
+    {
+      severity: 'error',
+      problem: `${workers} ${queue.queue}, which has ${tasks(waiting, 'waiting')}`,
+      advice: `add the queue to BULLPEN_WORKER_POOLS, which lists the queues that a worker serves, or start workers for it; ${ignore}`,
+    },
   ]
 })
 
@@ -64,37 +80,51 @@ export const limitedQueues = ofEach((queue, facts) => {
   if (problem === undefined) return []
   const { concurrency, rate } = queue.settings
   const limits = [
-    ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
-    ...(rate === undefined ? [] : [`at most ${rate.max} per ${formatDuration(rate.perMs)}`]),
+    ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
+    ...(rate === undefined ? [] : [`${rate.max} per ${formatDuration(rate.perMs)}`]),
   ]
   return [
     {
       severity: 'warning',
-      problem: `${problem}: a command lets ${limits.join(' and ')} start`,
+      problem: `${problem}: a command limits its starts to ${limits.join(' and ')}`,
       advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
     },
   ]
 })
 
-export const failingTasks = ofEach(({ queue, tasks: { retrying, waiting, active }, heldRetries }) => {
+export const failingTasks = ofEach(({ queue, tasks: { retrying, waiting, active }, retrying: some, heldRetries }) => {
   if (retrying < MANY_RETRIES || retrying <= waiting + active) return []
   const held = heldRetries === 0 ? '' : ` (retry budgets hold ${heldRetries} of them)`
   return [
     {
       severity: 'warning',
-      problem: `${retrying} tasks of ${queue} have failed and wait for their retry${held}, which is more than are waiting or running`,
-      advice: `'bullpen list --queue ${queue} --status retrying' shows them, and 'bullpen show ID' shows their errors; see the runbook "Attempts fail"`,
+      problem: `${retrying} tasks of ${queue} have failed and wait for their retry${held}, which is more than are waiting or running${mostFrequent(some)}`,
+      advice: `'bullpen list --queue ${queue} --status retrying' shows them, and 'bullpen show ID' shows their errors`,
     },
   ]
 })
 
-export const poisonTasks = ofEach(({ queue, poison }, { now }) => {
-  if (poison === undefined || now - poison.newestAt >= RECENT_DEATH_MS) return []
+/** Names the definition and the error that most of these tasks have in common. */
+function mostFrequent(failures: readonly FailureFact[]): string {
+  const counts = new Map<string, number>()
+  for (const { task, error } of failures) {
+    const kind = error === undefined ? task : `${task} with the error ${error}`
+    counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  }
+  const [first] = [...counts].sort(([, a], [, b]) => b - a)
+  return first === undefined ? '' : `; ${first[1]} of the next ${failures.length} are ${first[0]}`
+}
+
+export const poisonTasks = ofEach((facts, { now }) => {
+  const poison = recentPoison(facts, now)
+  if (poison === undefined) return []
+  const { queue } = facts
+  const { newestId: id, newestTask: task } = poison
   return [
     {
       severity: 'warning',
-      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed ${poison.tasks === 1 ? 'its' : 'their'} processes; the last one became dead ${seconds(now - poison.newestAt)} s ago`,
-      advice: `'bullpen dead list --queue ${queue}' shows them; fix their handlers before you retry them; see the runbook "A task is poison"`,
+      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed ${poison.tasks === 1 ? 'its' : 'their'} processes; the last one, ${id}${task === undefined ? '' : ` (${task})`}, became dead ${seconds(now - poison.newestAt)} s ago`,
+      advice: `'bullpen show ${id}' shows how its processes died, and 'bullpen dead list --queue ${queue}' shows all dead tasks; fix the handler before you retry them`,
     },
   ]
 })
@@ -112,7 +142,8 @@ export const pausedQueues = ofEach((queue, facts) => {
   const { paused, drain } = queue.settings
   const pools = poolsOf(queue, facts)
   const waiting = `with ${tasks(queue.tasks.waiting, 'waiting')}`
-  const audit = "'bullpen audit' shows who did it; to continue, run 'bullpen resume"
+  const audit =
+    "'bullpen audit' shows who did it; ask why, because a pause may protect a service that is down; to continue, run 'bullpen resume"
   if (paused || drain !== undefined) {
     const state = drain === undefined ? 'paused' : `draining (${drain.mode})`
     const advice = `${audit} --queue ${queue.queue}'`
@@ -139,6 +170,7 @@ export const lostTasks = ofEach(({ queue, active }, facts) => {
     {
       severity: 'error',
       problem: `no live worker runs ${tasks(lost.length, 'active')} of ${queue}, such as ${first.id}, active for ${seconds(now - first.startedAt)} s`,
+      ...(facts.leadership.isLed && { runbook: 'Housekeeping fails' }),
     },
   ]
 })

@@ -31,6 +31,7 @@ const API = '{instance="api"}'
 const WORKER = '{instance="w1"}'
 const MAIL = { queue: 'mail' }
 const waiting = (values: string): Series => ({ 'bullpen_queue_tasks{queue="mail", status="waiting"}': values })
+const active = (values: string): Series => ({ 'bullpen_queue_tasks{queue="mail", status="active"}': values })
 const slots = (busy: string, all: string): Series => ({
   'bullpen_pool_slots_busy{queue="mail"}': busy,
   'bullpen_pool_slots{queue="mail"}': all,
@@ -92,11 +93,41 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         series: { ...waiting('90x30'), ...slots('4x30', '4x30'), 'bullpen_blocked_requests{queue="mail"}': '2x30' },
         at: '12m',
       },
+      'no worker of the queue is scraped, so that its slots are unknown': {
+        series: { ...waiting('5x30'), ...active('2x30') },
+        at: '12m',
+      },
       'no task is waiting': { series: { ...waiting('0x30'), ...slots('0x30', '4x30') }, at: '12m' },
       'tasks have been waiting for three minutes': {
         series: { ...waiting('0x9 5x20'), ...slots('0x30', '4x30') },
         at: '12m',
       },
+    },
+  },
+  BullpenQueueUnserved: {
+    // The worker that is scraped serves another queue.
+    fires: {
+      series: { ...waiting('5x30'), ...active('0x30'), 'bullpen_pool_slots{queue="files"}': '4x30' },
+      at: '6m',
+      labels: MAIL,
+      figure: '5 waiting',
+    },
+    alsoFires: {
+      'its last worker is gone': {
+        series: { ...waiting('5x30'), ...slots('0x5 stale', '4x5 stale') },
+        at: '12m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
+    },
+    quiet: {
+      'every slot is busy': { series: { ...waiting('5x30'), ...slots('4x30', '4x30') }, at: '12m' },
+      'workers that are not scraped run tasks': { series: { ...waiting('5x30'), ...active('2x30') }, at: '12m' },
+      'the queue is paused': {
+        series: { ...waiting('5x30'), 'bullpen_queue_paused{queue="mail"}': '1x30' },
+        at: '12m',
+      },
+      'no task is waiting': { series: waiting('0x30'), at: '12m' },
     },
   },
   // The backlog grows and enqueueing is slow: backpressure. If only the backlog grows, the queue is stuck.

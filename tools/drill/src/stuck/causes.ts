@@ -39,7 +39,7 @@ export const CAUSES: readonly Cause[] = [
   {
     name: 'no workers',
     finding: 'unserved_queues',
-    alert: 'BullpenQueueStuck',
+    alert: 'BullpenQueueUnserved',
     async begin(platform) {
       return { accepted: await enqueueWork(platform), mend: platform.startWorker }
     },

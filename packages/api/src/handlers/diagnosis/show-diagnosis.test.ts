@@ -59,6 +59,26 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
   expect(skipped).toContain('redis_eviction')
 })
 
+it('the definitions of tasks that fail or killed their processes are named', async () => {
+  const { get, fleet, broker } = await testApi({ platform: PLATFORM })
+  fleet.put({ version: VERSION })
+  const attempt = { fencingToken: 1, attempt: 1, counted: true, worker: P1, startedAt: NOW, endedAt: NOW } as const
+  for (let n = 10; n < 20; n++) {
+    broker.put({ id: id(n), status: 'retrying', attempts: [{ ...attempt, state: 'DONE_ERROR', code: 'http_503' }] })
+  }
+  broker.put({ id: id(3), status: 'dead' })
+  const kind = { fingerprint: 'f', state: 'RECOVER_ERR', message: '', count: 1, oldestAt: NOW } as const
+  broker.fingerprints.set('cpu', [
+    { ...kind, code: 'process_lost', newestAt: NOW - 2, newestId: id(4) },
+    { ...kind, code: 'poison', newestAt: NOW - 1, newestId: id(3) },
+  ])
+  const { findings } = (await get('/v1/diagnosis')).json<Diagnosis>()
+  expect(findings.map(({ check, problem }) => [check, problem])).toEqual([
+    ['failing_tasks', expect.stringContaining('10 of the next 10 are math.square with the error http_503')],
+    ['poison_tasks', expect.stringContaining(`the last one, ${id(3)} (math.square), became dead`)],
+  ])
+})
+
 it('a task in the slot of a live worker is not lost', async () => {
   const { get, fleet, broker } = await testApi({ platform: PLATFORM })
   const [pool] = fleet.put({ worker: P1, version: VERSION }).pools

@@ -13,6 +13,9 @@ import type { ApiContext } from '../../http/context.ts'
 /** How many active tasks of each queue are compared with the workers' slots, those that started first. */
 const ACTIVE_EXAMINED = 200
 
+/** How many tasks of each queue that wait for a retry are read, to find out what they have in common. */
+const RETRYING_EXAMINED = 50
+
 /** The codes of tasks whose process died too often. */
 const POISON_CODES = ['poison', 'process_lost']
 
@@ -52,19 +55,21 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
 
   async function factsOf(queue: string): Promise<QueueFacts> {
     const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
-    const [settings, tasks, totals, kinds, readyAt, active, held] = await Promise.all([
+    const [settings, tasks, totals, kinds, readyAt, active, retrying, held] = await Promise.all([
       fleet.queueSettings(queue),
       broker.counts(queue),
       broker.totals(queue),
       broker.countDead(queue),
       platform.readyAt(queue),
       broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
+      broker.list({ queue, status: 'retrying', limit: RETRYING_EXAMINED, cursor: undefined }),
       broker.heldRetries(
         queue,
         budgeted.map(({ name }) => name),
       ),
     ])
     const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
+    const [newest] = poison.toSorted((a, b) => b.newestAt - a.newestAt)
     const limits = catalogue.queue(queue).limits
     return {
       queue,
@@ -77,7 +82,16 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
       outbox: totals.outbox,
       readyAt,
       active: active.tasks.map(({ id, startedAt }) => ({ id, startedAt })),
-      poison: poison.length === 0 ? undefined : { tasks: countOf(poison), newestAt: newestOf(poison) },
+      retrying: retrying.tasks.map(({ task, attempts }) => {
+        const last = attempts.at(-1)
+        return { task, error: last?.code ?? last?.reason }
+      }),
+      poison: newest && {
+        tasks: countOf(poison),
+        newestAt: newest.newestAt,
+        newestId: newest.newestId,
+        newestTask: (await broker.find(newest.newestId))?.task,
+      },
       heldRetries: held.reduce((sum, count) => sum + count, 0),
       unknownTasks: countOf(kinds.filter(({ code }) => code === 'unknown_task')),
     }
@@ -85,4 +99,3 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
 }
 
 const countOf = (kinds: readonly FingerprintCount[]): number => kinds.reduce((sum, { count }) => sum + count, 0)
-const newestOf = (kinds: readonly FingerprintCount[]): number => Math.max(...kinds.map(({ newestAt }) => newestAt))

@@ -66,6 +66,26 @@ test('a queue that is full, or whose tasks wait although it has no workers, says
   ])
 })
 
+test('a queue with a limit of starts is limited if tasks wait beside free slots', () => {
+  const waiting = { ...unlimited, tasks: { ...unlimited.tasks, waiting: 5 } }
+  const rate = { max: 1, perMs: 3_600_000 }
+  const queues = [
+    { ...waiting, queue: 'a', rate },
+    { ...waiting, queue: 'b', concurrency: 1 },
+    { ...waiting, queue: 'busy', rate, busy: 4 },
+    { ...waiting, queue: 'held', rate, paused: true },
+    { ...unlimited, queue: 'idle', rate },
+  ]
+  const rows = tableOf(linesOf({ queues }), 'queue')
+  expect(rows.map((row) => [row.split(' ')[0], row.split(/ {2,}/).at(-1)])).toEqual([
+    ['a', 'limited, at most 1 start per 1h'],
+    ['b', 'limited, at most 1 at once'],
+    ['busy', 'open, at most 1 start per 1h'],
+    ['held', 'paused, at most 1 start per 1h'],
+    ['idle', 'open, at most 1 start per 1h'],
+  ])
+})
+
 test('workers that need attention come first, and their state says why', () => {
   const seenAt = '2026-01-01T00:09:48.000Z'
   const many = [pool({ stuckHandlers: 2 }), pool({ queue: 'files', state: 'RECOVER_ERR', label: 'panicked' })]

@@ -55,9 +55,19 @@ export function rateText(perSecond: number): string {
   return String(perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond))
 }
 
-/** Returns why tasks cannot enter the queue or start, apart from what its settings say. */
+/** Returns why tasks cannot enter the queue or start, unless the queue is paused or draining, or its outbox is full. */
 function obstaclesOf(queue: QueueStats): readonly string[] {
   const { maxTasks, maxBytes, bytes, pools, tasks } = queue
   const isFull = (maxTasks !== undefined && depthOf(queue) >= maxTasks) || (maxBytes !== undefined && bytes >= maxBytes)
-  return [...(isFull ? ['full'] : []), ...(pools === 0 && tasks.waiting > 0 ? ['no workers'] : [])]
+  return [
+    ...(isFull ? ['full'] : []),
+    ...(pools === 0 && tasks.waiting > 0 ? ['no workers'] : []),
+    ...(isLimited(queue) ? ['limited'] : []),
+  ]
+}
+
+/** Returns whether tasks wait beside free slots of a queue whose starts a command limits. */
+function isLimited({ concurrency, rate, paused, drain, tasks, busy, slots }: QueueStats): boolean {
+  const hasLimit = concurrency !== undefined || rate !== undefined
+  return hasLimit && !paused && drain === undefined && tasks.waiting > 0 && busy < slots
 }

@@ -2,10 +2,12 @@
 //
 // A backlog alone does not say what is wrong. If producers are slowed down while tasks start or all slots are busy, the workers do not keep
 // up (backpressure). If tasks wait and none starts although slots are free, the workers are stalled (stuck), whether the queue is full or not.
+// If there are no slots, no worker serves the queue, or Prometheus does not scrape those that do.
 import { type AlertRule, alert } from '../alert-rule.ts'
 import { growth, largest, on, rate, sum } from '../expressions.ts'
 
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', 'queue')
+const ACTIVE = largest('bullpen_queue_tasks{status="active"}', 'queue')
 const BUSY = sum('bullpen_pool_slots_busy', 'queue')
 const SLOTS = sum('bullpen_pool_slots', 'queue')
 const STARTED = growth('bullpen_attempts_started_total', '5m', 'queue')
@@ -24,13 +26,27 @@ export const QUEUE_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenQueueStuck',
     expr: `${WAITING} > 0
+and ${on('queue')} ${BUSY} < ${SLOTS}
 unless ${on('queue')} ${STARTED} > 0
-unless ${on('queue')} ${PAUSED}
-unless ${on('queue')} ${SATURATED}`,
+unless ${on('queue')} ${PAUSED}`,
     for: '5m',
     severity: 'critical',
     summary:
       'No task of the queue {{ $labels.queue }} has started for 5 minutes, although tasks are waiting and slots are free',
+    figure: '{{ $value }} waiting',
+    runbook: 'nothing-is-running.md',
+  }),
+  alert({
+    name: 'BullpenQueueUnserved',
+    // Active tasks show that workers which Prometheus does not scrape serve the queue, such as those of plain BullMQ.
+    expr: `${WAITING} > 0
+unless ${on('queue')} ${SLOTS} > 0
+unless ${on('queue')} ${ACTIVE} > 0
+unless ${on('queue')} ${PAUSED}`,
+    for: '5m',
+    severity: 'critical',
+    summary:
+      'For 5 minutes, tasks of the queue {{ $labels.queue }} have been waiting, none has been active, and Prometheus has not scraped any worker that serves the queue',
     figure: '{{ $value }} waiting',
     runbook: 'nothing-is-running.md',
   }),
@@ -57,7 +73,8 @@ and ${on('queue')} (
     expr: NEARLY_FULL,
     for: '5m',
     severity: 'warning',
-    summary: 'The queue {{ $labels.queue }} has used more than 80% of its limit of tasks or bytes for 5 minutes',
+    summary:
+      'The queue {{ $labels.queue }} has been full or nearly full for 5 minutes: it uses more than 80% of its limit of tasks or bytes',
     figure: '{{ $value | humanizePercentage }}',
     runbook: 'producers-slowed.md',
   }),

@@ -33,7 +33,7 @@ unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_se
     for: '5m',
     severity: 'warning',
     summary:
-      'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for 5 minutes without or beyond a time limit',
+      'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for 5 minutes without a time limit or past it',
     runbook: 'drain-stuck.md',
   }),
   alert({
@@ -50,7 +50,9 @@ unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_se
     name: 'BullpenEventLoopStalled',
     expr: `${growth('bullpen_event_loop_stalls_total', '15m', 'instance', 'task')} >= 3`,
     severity: 'warning',
-    summary: 'The event loop of the worker {{ $labels.instance }} was blocked at least 3 times within 15 minutes',
+    // The label is empty if no task blocked the event loop.
+    summary:
+      'The event loop of the worker {{ $labels.instance }} was blocked at least 3 times within 15 minutes by the task {{ $labels.task }}',
     figure: '{{ printf `%.0f` $value }}',
     runbook: 'event-loop-stalled.md',
   }),
