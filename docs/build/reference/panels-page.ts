@@ -12,7 +12,7 @@ The dashboards are in \`k8s/base/dashboards\` and are generated from \`packages/
 [Monitor with Prometheus](../how-to/monitoring.md#import-the-dashboards). Grafana adds the chosen namespace and job to each expression.
 
 A test runs a real Prometheus with an API, a worker and a mixed load, and queries every expression on this page. Each one returns data, except
-for those below whose last column says why not. There, the test only lets Prometheus check the expression.`,
+for those whose last column says why not. Of these, the test only checks that Prometheus accepts them.`,
     ...Object.entries<Dashboard>(DASHBOARDS).flatMap(([file, { title, description, sections }]) => [
       `## ${title.replace('Bullpen: ', '').replace(/^./, (first) => first.toUpperCase())}`,
       `${description} The file is \`${file}.json\`.`,
@@ -21,10 +21,10 @@ for those below whose last column says why not. There, the test only lets Promet
         sections.flatMap(({ panels }) => panels.flatMap(panelRows)),
       ),
     ]),
-    '## Marks',
-    'Every dashboard marks these events.',
+    '## Annotations',
+    'Every dashboard marks these events with vertical lines.',
     table(
-      ['mark', 'meaning', 'expression'],
+      ['annotation', 'meaning', 'expression'],
       ANNOTATIONS.map(({ name, description, expr }) => [name, description, code(expr)]),
     ),
   )

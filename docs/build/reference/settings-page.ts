@@ -39,14 +39,14 @@ two settings contradict each other.
     '## Worker',
     settingsTable(WORKER_SETTINGS),
     `
-For each task, the first of these sources that has a value decides: what the call sets, the definition, \`poolSettings\` of its queue, the
-worker's setting, the default. For the drain of a pool, it is the command, \`poolSettings\`, the worker's setting, the default. For example,
-with \`BULLPEN_WORKER_POOL_SETTINGS='{"reports":{"taskTimeout":"1h","drainMode":"soft"}}'\`, the long tasks of \`reports\` have an hour
-unless their definitions say otherwise, and on SIGTERM, those that are running finish.
+If several sources set the same value, the first of these applies to a task: the call that enqueues it, its definition, \`poolSettings\` of its
+queue, the worker's setting, the default. For the drain of a pool, the order is: the command, \`poolSettings\`, the worker's setting, the
+default. For example, with \`BULLPEN_WORKER_POOL_SETTINGS='{"reports":{"taskTimeout":"1h","drainMode":"soft"}}'\`, the long tasks of
+\`reports\` have an hour unless their definitions say otherwise, and on SIGTERM, the ones that are running finish.
 
 Some rules involve several settings. They apply to the worker and to each pool:
 
-- \`drainTimeout + grace + 2s\` must not exceed \`terminationGrace\`, if the mode is \`soft_timeout\`. See [Drain](../explanation/drain.md).
+- \`drainTimeout + grace + 2s\` must not exceed \`terminationGrace\` if the mode is \`soft_timeout\`. With \`hard\`, this applies to \`grace + 2s\`. See [Drain](../explanation/drain.md).
 - \`heartbeatTimeout\` must be shorter than \`taskTimeout\`.
 - \`taskTimeout\` must not exceed \`totalTimeout\`.
 - \`queueTimeout\` must be shorter than \`totalTimeout\`.`,

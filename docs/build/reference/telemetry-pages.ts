@@ -47,16 +47,16 @@ format, \`name\` (the program's name), \`msg\`, and any of the fields below. A f
 
 Every attempt gets one line when it starts and one when it ends. Both have the fields \`task\`, \`id\`, \`queue\`, \`fencingToken\`,
 \`attempt\` and \`correlationId\`. A dead task or a panic is logged at level \`error\`, and a retry at \`warn\`. The start and the end of a
-long attempt are logged at \`info\`, and the start and the success of a short one at \`debug\`. HTTP responses with a status of 500 or above are logged at \`warn\`, those from
-400 to 499 at \`info\`, and all others at \`debug\`.
+long attempt are logged at \`info\`, and the start and the success of a short one at \`debug\`. HTTP responses with a status of 500 or above are
+logged at \`warn\`, those from 400 to 499 at \`info\`, and all others at \`debug\`.
 
 Instead of the lines of short attempts, a worker writes one line per queue and task at \`info\` every minute in which such attempts have
 ended (\`BULLPEN_WORKER_LOG_SUMMARY_INTERVAL\`), with \`verdicts\`, \`meanMs\`, \`maxMs\` and \`overMs\`. Such a line takes about 250 bytes,
-whatever the number of attempts, so 20 kinds of short tasks cost at most 7 MB a day per worker. At \`debug\`, the two lines of a short
-attempt take about 640 bytes together: 1,000 tasks per second write 55 GB a day.
+whatever the number of attempts, so 20 kinds of short tasks write at most about 7 MB per day and worker. At \`debug\`, the two lines of a short
+attempt take about 640 bytes together, so 1,000 tasks per second write 55 GB a day.
 
-\`bullpen log-level debug --for 10m\` changes the level of running workers, including the lines of handlers that are already running. The
-level of an API process is changed with \`BULLPEN_LOG_LEVEL\` and a restart.
+\`bullpen log-level debug --for 10m\` changes the level of running workers, including the lines of handlers that are already running. To
+change the level of an API process, set \`BULLPEN_LOG_LEVEL\` and restart it.
 
 Inputs, outputs, API keys, cookies and query strings are never logged. The messages of handlers' errors and the lines that handlers write
 are logged, but without the values of the input's [sensitive fields](../how-to/encryption.md#keep-values-out-of-logs-and-errors).`,
@@ -97,7 +97,8 @@ keeps them apart. The alerts are generated from \`packages/telemetry/src/alerts\
 ## Expressions
 
 Each alert is tested with \`promtool test rules\`: with series for which it fires, and with series for which it does not. Another test runs a
-real Prometheus with the alerts, an API and a worker. It reads each metric of each expression, and no alert has an error.`,
+real Prometheus with the alerts, an API and a worker. Each metric of each expression exists there, and Prometheus evaluates every alert
+without an error.`,
     table(
       ['alert', 'expression'],
       ALERTS.map(({ name, expr }) => [code(name), code(oneLine(expr))]),

@@ -43,7 +43,7 @@ export const POOL_SETTINGS = {
     env: 'BULLPEN_WORKER_POOL_SETTINGS',
     schema,
     expected: (given: unknown) => `${FORM}${faultsIn(parseJson(given))}`,
-    help: `Settings of single pools, which take precedence over the settings of the worker: ${FORM}. With isolation (inline, thread or process), long tasks whose definitions do not set one run isolated. What a definition sets takes precedence.`,
+    help: `Settings of individual pools, which take precedence over the settings of the worker: ${FORM}. The isolation is inline, thread or process, and applies to long tasks. What a definition sets takes precedence.`,
   },
 } as const
 

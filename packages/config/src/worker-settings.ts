@@ -99,7 +99,7 @@ export const WORKER_SETTINGS = {
     env: 'BULLPEN_WORKER_DRAIN_MODE',
     schema: z.enum(DRAIN_MODES).default('soft_timeout'),
     expected: `one of ${DRAIN_MODES.join(', ')}`,
-    help: 'What happens to tasks after SIGTERM. light finishes the tasks that were fetched, soft those that were started, and hard signals these at once. soft_timeout signals them when drainTimeout is over. With light and soft, a drain has no deadline of its own: set terminationGrace, and what your platform allows, to the longest time that a task may take.',
+    help: 'What happens to tasks after SIGTERM. light finishes the tasks that were fetched, and soft those that were started. soft_timeout signals the started tasks that are still running after drainTimeout, and hard signals them at once. With light and soft, a drain has no deadline of its own: set terminationGrace, and what your platform allows, to the longest time that a task may take.',
   },
   drainTimeout: {
     env: 'BULLPEN_WORKER_DRAIN_TIMEOUT',
@@ -139,7 +139,7 @@ export const WORKER_SETTINGS = {
   logSummaryInterval: {
     env: 'BULLPEN_WORKER_LOG_SUMMARY_INTERVAL',
     ...durationOrNone('1m', '1s'),
-    help: 'How often a log line summarises the attempts of each short task, whose own lines are at level debug. With none, there are no such lines.',
+    help: 'How often a log line summarises the attempts of each short task, whose own lines are at level debug. With none, no summaries are written.',
   },
   eventLoopStallWarning: {
     env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_WARNING',

@@ -30,7 +30,7 @@ export function createLogLevel({ configured, apply, clock, log }: LogLevelOption
     if (forMs === undefined) return
     cancelEnd = clock.after(forMs, () => {
       set('configured')
-      log.info({ detail: `the level is ${configured}` }, 'change of the log level ended')
+      log.info({ detail: `the log level is ${configured}` }, 'temporary log level ended')
     })
   }
   return { set, close: () => cancelEnd() }

@@ -127,12 +127,12 @@ function kept(place: 'completed' | 'failed'): ExamineQueue {
     const oldest = Math.min(...sampled.map(({ finishedAt = now }) => finishedAt))
     const share =
       left.length === sampled.length
-        ? 'none of the sampled ones is'
-        : `${left.length} of ${sampled.length} sampled ones are not`
+        ? 'none of the sampled jobs has an option that removes it'
+        : `${left.length} of ${sampled.length} sampled jobs have no option that removes them`
     return [
       {
         severity: (bytes ?? 0) >= MUCH_KEPT_BYTES ? 'error' : 'warning',
-        problem: `${jobs(count, place)}${size}, the oldest from ${age(now - oldest)} ago; ${share} removed by its own options`,
+        problem: `${jobs(count, place)}${size}, the oldest from ${age(now - oldest)} ago; ${share}`,
       },
     ]
   }

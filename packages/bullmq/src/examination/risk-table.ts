@@ -43,7 +43,7 @@ export const BULLMQ_CHECKS = {
   },
   redis_persistence: {
     server: persistence,
-    finds: 'Redis has no append-only file (a warning), and takes no snapshots either (an error)',
+    finds: 'Redis has no append-only file (a warning), or neither an append-only file nor snapshots (an error)',
     reason: 'if Redis restarts, it loses every job since the last snapshot, or all jobs',
     advice: 'set appendonly yes; if the service persists data in another way, ignore this',
   },
@@ -56,7 +56,7 @@ export const BULLMQ_CHECKS = {
   redis_memory: {
     server: memory,
     finds: 'Redis has no memory limit (a warning), or uses at least 80% of it (an error)',
-    reason: 'when the memory is full, jobs can neither be added nor end, and their locks are not renewed',
+    reason: 'when the memory is full, jobs can neither be added nor completed, and their locks are not renewed',
     advice: "set maxmemory to at most three quarters of the machine's memory, and remove ended jobs sooner",
   },
   redis_connections: {
@@ -75,7 +75,7 @@ export const BULLMQ_CHECKS = {
   long_wait: {
     queue: longWait,
     finds: 'a job has waited for 5 minutes although workers are connected and the queue is not paused',
-    reason: 'the workers do not keep up, are blocked, or are held by a rate limit or a global concurrency',
+    reason: 'the workers do not keep up, are blocked, or are held by a rate limit or a global concurrency limit',
     advice: "add workers or concurrency; look at the handlers' durations and at the queue's limits",
   },
   paused: {
@@ -88,7 +88,7 @@ export const BULLMQ_CHECKS = {
     queue: expiredLocks,
     finds: 'an active job has had no lock for a minute',
     reason:
-      'its worker has died or its event loop is blocked, and no other worker has taken the job over; if the first one is still running, the job will run twice',
+      'its worker has died or its event loop is blocked, and no other worker has taken the job over; if the first worker is still running it, the job will run twice',
     advice: 'start a worker, which looks for stalled jobs every 30 s; move CPU-heavy code out of the event loop',
   },
   long_runs: {
@@ -106,7 +106,7 @@ export const BULLMQ_CHECKS = {
   late_schedulers: {
     queue: lateSchedulers,
     finds: 'the next run of a job scheduler is more than a minute late',
-    reason: 'a scheduler adds its next job when the previous one starts, so it stands still while none starts',
+    reason: 'a scheduler adds its next job when the previous one starts, so it adds none while no job starts',
     advice: 'start workers; if the job of the scheduler was removed, upsert the scheduler again',
   },
   kept_completed: {
@@ -129,13 +129,13 @@ export const BULLMQ_CHECKS = {
     queue: noRetries,
     finds: 'at least 10% of the sampled failed jobs had a single attempt',
     reason: 'attempts is 1 by default, so a short outage of a dependency fails jobs for good',
-    advice: 'set attempts and backoff in defaultJobOptions, and throw UnrecoverableError for errors that stay',
+    advice: 'set attempts and backoff in defaultJobOptions, and throw UnrecoverableError for permanent errors',
   },
   stalled_jobs: {
     queue: stalledJobs,
     finds: 'sampled failed jobs failed because they had stalled too often',
     reason:
-      'their processes died, or blocked the event loop for longer than the lock; the handler was not even called again',
+      'their processes died, or blocked the event loop for longer than the lock; the handler was not called again',
     advice:
       'look for crashes, memory limits and CPU-heavy code; set maxStalledCount above 1, and lockDuration above the longest block',
   },

@@ -5,7 +5,7 @@ const NAMESPACE: Variable = {
   name: 'namespace',
   label: 'Namespace',
   description:
-    'The installation, if one Prometheus scrapes several of them. It is the label namespace, which pod discovery on Kubernetes adds.',
+    'The installation, if one Prometheus scrapes several of them. The choices are the values of the label namespace, which pod discovery on Kubernetes adds.',
   query: 'label_values(bullpen_build_info, namespace)',
   // Two installations may have queues of the same name, whose numbers must not be mixed.
   multi: false,

@@ -27,7 +27,7 @@ describe('the summaries of short tasks', () => {
     await clock.advance(59_999)
     expect(lines).toEqual([])
     await clock.advance(1)
-    const line = { msg: 'attempts of short task ended', queue: 'mail', overMs: 60_000 }
+    const line = { msg: 'attempts of a short task ended', queue: 'mail', overMs: 60_000 }
     const mail = { task: 'mail.send', verdicts: { completed: 2, retrying: 1 }, meanMs: 0.61, maxMs: 1.5 }
     const sort = { task: 'mail.sort', verdicts: { completed: 1 }, meanMs: 3, maxMs: 3 }
     expect(lines.splice(0)).toEqual([

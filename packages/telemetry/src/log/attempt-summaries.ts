@@ -42,7 +42,7 @@ export function summarizeAttempts(
       for (const { queue, task, verdicts, attempts, totalMs, maxMs } of ofQueue.values()) {
         const times = { meanMs: hundredths(totalMs / attempts), maxMs: hundredths(maxMs) }
         const fields = { queue, task, verdicts, ...times, overMs } satisfies Partial<Record<LogField, unknown>>
-        log.info(fields, 'attempts of short task ended')
+        log.info(fields, 'attempts of a short task ended')
       }
     }
     tallies.clear()

@@ -121,7 +121,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
-    help: 'Tasks with a service-level objective that started for the first time in this process, or whose expiration it has noticed before they started.',
+    help: 'Tasks with a service-level objective that started for the first time in this process, or that this process found to have expired before they started.',
   },
   bullpen_slo_late_tasks_total: {
     type: 'counter',
@@ -271,7 +271,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'seconds',
     labels: ['queue', 'task'],
-    help: 'The expectedDuration of the definition: how long an attempt takes on average until workers have measured some. Missing if the definition does not have one. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'The expectedDuration of the definition: the estimated mean duration of an attempt, which autoscaling uses until workers have measured some attempts. Missing if the definition does not have one. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_queue_paused: {
     type: 'gauge',
@@ -331,7 +331,7 @@ export const METRICS = {
     type: 'histogram',
     unit: 'seconds',
     labels: [],
-    help: "Time from a command's call in this process to Redis's reply or the command's timeout, including the delay of a busy event loop. One command in 13 is timed, and commands that block in Redis are not.",
+    help: "Time from a command's call in this process to Redis's reply or the command's timeout, including the delay of a busy event loop. One command in 13 is timed. Commands that block in Redis are not timed.",
     buckets: COMMAND_SECONDS,
   },
   bullpen_redis_memory_used_bytes: {
@@ -362,7 +362,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'flag',
     labels: ['write'],
-    help: '1 if Redis failed to write this to its disk the last time, 0 if it succeeded: aof, the append-only file; rewrite, a rewrite of that file; snapshot. Missing if Redis does not permit INFO. In a cluster, a write that failed on any server counts.',
+    help: '1 if the last write of this kind to the disk of Redis failed, otherwise 0. The kinds are aof (the append-only file), rewrite (a rewrite of that file) and snapshot. Missing if Redis does not permit INFO. In a cluster, 1 if the write failed on any server.',
   },
   bullpen_enqueues_refused_total: {
     type: 'counter',

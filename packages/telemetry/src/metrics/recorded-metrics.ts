@@ -9,11 +9,11 @@ export interface RecordedMetric {
 export const RECORDED_METRICS = {
   'bullpen:queue_run_seconds': {
     labels: ['queue'],
-    help: "How long an attempt takes on average: over the last 10 min; if none has ended, over the life of the queue's workers; if none has ended in them either, by the definitions' expectedDuration; otherwise 1 s.",
+    help: "The mean duration of an attempt over the last 10 min. If none has ended in that time, the mean since the queue's workers started. If they have not run any, the mean expectedDuration of the queue's definitions, or 1 s if none has one.",
   },
   'bullpen:queue_slots_per_worker': {
     labels: ['queue'],
-    help: 'How many slots a worker has for the queue, on average. While there is no worker, the number of the last ones; if there was none within a day, 1.',
+    help: 'How many slots a worker has for the queue, on average. While there is no worker, the mean of the workers of the last day, or 1 if there were none.',
   },
   'bullpen:queue_backlog_seconds': {
     labels: ['queue'],

@@ -118,7 +118,7 @@ export function executeCommand(
       return `concurrency is ${plan.concurrency}`
     case 'log_level':
       logLevel.set(plan.level, plan.forMs)
-      return plan.level === 'configured' ? 'the level of the settings applies' : `the log's level is ${plan.level}`
+      return plan.level === 'configured' ? 'the configured log level applies' : `the log level is ${plan.level}`
   }
 }
 

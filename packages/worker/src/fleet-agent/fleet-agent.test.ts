@@ -229,7 +229,7 @@ describe('a command', () => {
     await clock.advance(599_000)
     expect(levels).toEqual(['debug'])
     await clock.advance(1_000)
-    expect([levels, lines.at(-1)]).toMatchObject([['debug', 'info'], { message: 'change of the log level ended' }])
+    expect([levels, lines.at(-1)]).toMatchObject([['debug', 'info'], { message: 'temporary log level ended' }])
     await send(of({ action: 'log_level', level: 'debug', for: '10m' }))
     await send(of({ action: 'log_level', level: 'warn', worker: ME }))
     await clock.advance(600_000)

@@ -131,7 +131,7 @@ describe('a remote command', () => {
       return id
     }
     expect((await send(of({ action: 'log_level', level: 'debug', for: '1h' }))).responses).toMatchObject([
-      { worker: worker.id, outcome: 'done', detail: "the log's level is debug" },
+      { worker: worker.id, outcome: 'done', detail: 'the log level is debug' },
     ])
     const verbose = await run()
     await send(of({ action: 'log_level', level: 'configured', worker: worker.id }))
@@ -147,7 +147,7 @@ describe('a remote command', () => {
     const messages = (id: TaskId) => about(id).map(({ level, msg }) => `${level} ${msg}`)
     expect(messages(verbose)).toEqual(['debug attempt started', 'info begun', 'debug task completed'])
     expect(messages(quiet)).toEqual(['info begun'])
-    expect(about('attempts of short task ended')).toMatchObject([{ task: 'slow.short', verdicts: { completed: 2 } }])
+    expect(about('attempts of a short task ended')).toMatchObject([{ task: 'slow.short', verdicts: { completed: 2 } }])
   })
 
   it('drains one pool; resuming it starts another in its place', async () => {

@@ -21,7 +21,7 @@ const PLATFORMS_AT_ONCE = 2
 export const stuck: Drill = {
   name: 'stuck',
   target: () => ({
-    text: `queues are stuck for ${CAUSES.length} reasons: for each, bullpen doctor finds what it finds for no other one, and the condition of its alert holds; when it is mended, every task completes`,
+    text: `queues are stuck for ${CAUSES.length} reasons: for each, bullpen doctor has a finding that it has for no other, and the condition of its alert holds; once the cause is removed, every task completes`,
     atMost: { causesUnseen: 0, causesConfused: 0 },
   }),
   known: undefined,

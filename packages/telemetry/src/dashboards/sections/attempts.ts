@@ -94,7 +94,7 @@ export const attemptSection: Section = {
       queries: [query(`sum by (task) (rate(bullpen_tasks_dead_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
     },
     {
-      title: 'Time from enqueueing to the end',
+      title: 'Time from enqueue to end',
       description:
         'Time from the enqueueing of a task to its end, including its delay, wait, attempts and retries. A caller that waits for the result waits this long.',
       bad: 'Longer than before, although attempts are not: tasks wait longer, or are retried more often.',

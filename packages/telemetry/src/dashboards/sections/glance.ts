@@ -6,7 +6,7 @@ export const glanceSection: Section = {
   panels: [
     {
       title: 'Alerts',
-      description: "Bullpen's alerts that fire.",
+      description: "Bullpen's firing alerts.",
       bad: 'Any alert. Its summary says what is wrong, and its annotation "runbook" names the page to open.',
       runbook: 'metrics-missing.md',
       unit: 'short',

@@ -14,7 +14,7 @@ export const groupAndRunSection: Section = {
       queries: [query('max(bullpen_unfinished_groups)', 'groups')],
     },
     {
-      title: 'Ends of groups',
+      title: 'Groups ended',
       description: 'Groups that have ended per second, by their result.',
       bad: 'Results other than completed: members are dead, or the groups were cancelled or have timed out.',
       runbook: 'unfinished-groups-and-runs.md',
@@ -31,7 +31,7 @@ export const groupAndRunSection: Section = {
       queries: [query('max(bullpen_unfinished_runs)', 'runs')],
     },
     {
-      title: 'Ends of runs',
+      title: 'Runs ended',
       description: 'Runs of pipelines that have ended per second, by their result.',
       bad: 'Results other than completed: the source, a stage or the reduction has failed, or the run was cancelled or has timed out.',
       runbook: 'unfinished-groups-and-runs.md',

@@ -17,8 +17,9 @@ export const httpSection: Section = {
     },
     {
       title: 'HTTP p99',
-      description: 'A request that waits for a result may take as long as the caller is willing to wait.',
-      bad: 'Above 1 s for any other route: the API or Redis is slow.',
+      description:
+        'The 99th percentile of the time to respond, by route. A request that waits for a result may take as long as the caller is willing to wait.',
+      bad: 'Above 1 s for a route that does not wait for results: the API or Redis is slow.',
       runbook: 'enqueue-slow.md',
       unit: 's',
       queries: [
@@ -31,7 +32,7 @@ export const httpSection: Section = {
     {
       title: 'HTTP 5xx',
       description: 'Server errors per second.',
-      bad: 'Any. Above 5% of all requests, the alert fires.',
+      bad: 'Any. If more than 5% of all requests fail, the alert fires.',
       runbook: 'api-errors.md',
       unit: 'reqps',
       ifEmpty: 'no server errors',
@@ -75,7 +76,7 @@ export const httpSection: Section = {
       queries: [query(`process_resident_memory_bytes and ${APIS}`, '{{instance}}')],
     },
     {
-      title: 'Failed reads of scrapes',
+      title: 'Failed reads during scrapes',
       description: 'Reads per second that failed during a scrape.',
       bad: 'Any: the gauges that the read would have set are missing, so alerts about them cannot fire.',
       runbook: 'metrics-missing.md',

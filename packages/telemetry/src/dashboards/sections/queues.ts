@@ -62,7 +62,7 @@ export const queueSection: Section = {
       title: 'Dead, cancelled and expired tasks',
       description:
         'Tasks that ended without a result and are still stored. Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
-      bad: 'Growing dead tasks need attention: "bullpen dead counts" shows their kinds of error. Growing expired tasks: the queue is too slow for its queue timeout.',
+      bad: 'More and more dead tasks: "bullpen dead counts" shows their kinds of error. More and more expired tasks: the queue is too slow for its queue timeout.',
       runbook: 'dead-tasks.md',
       unit: 'short',
       queries: [

@@ -7,9 +7,9 @@ export const scalingSection: Section = {
   title: 'Scaling',
   panels: [
     {
-      title: 'Backlog of one worker',
+      title: 'Backlog in worker-seconds',
       description:
-        'How long a single worker would need to run the waiting tasks. Autoscalers divide this time by their target, which gives the number of workers.',
+        'How long a single worker would need to run the waiting tasks. Autoscalers divide this time by their target, which gives the number of workers that they want.',
       bad: 'Growth although workers are added: the tasks wait for something else.',
       runbook: 'backlog-grows.md',
       unit: 's',
@@ -17,7 +17,7 @@ export const scalingSection: Section = {
     },
     {
       title: 'Workers',
-      description: `The workers that serve the queue, and those that an autoscaler wants: for each ${BACKLOG_SECONDS_PER_WORKER} s of backlog, and so that at most ${100 * BUSY_SHARE}% of the slots are busy. The larger number counts.`,
+      description: `The workers that serve the queue, and those that an autoscaler wants: for each ${BACKLOG_SECONDS_PER_WORKER} s of backlog, and so that at most ${100 * BUSY_SHARE}% of the slots are busy. The larger number applies.`,
       bad: 'Fewer workers than wanted for minutes: the autoscaler has reached its maximum or cannot read the series.',
       runbook: 'backlog-grows.md',
       unit: 'short',
@@ -34,9 +34,9 @@ export const scalingSection: Section = {
       ],
     },
     {
-      title: 'Run time that scaling expects',
+      title: 'Run time assumed for scaling',
       description:
-        'The mean run time from which the backlog is computed, and the expectedDuration of the definitions, which counts until a task has ended.',
+        'The mean run time from which the backlog is computed, and the expectedDuration of the definitions, which is used until an attempt has ended.',
       bad: 'Far from the real run time: there are too many or too few workers. Set expectedDuration if a queue is new or often empty.',
       runbook: 'backlog-grows.md',
       unit: 's',

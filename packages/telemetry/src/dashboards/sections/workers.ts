@@ -17,7 +17,7 @@ export const slotSection: Section = {
     {
       title: 'Busy slots',
       description: 'Busy slots and all slots. A busy slot is running an attempt.',
-      bad: '0 busy although tasks wait: nothing is running. Fewer slots than before: workers are gone.',
+      bad: 'None busy although tasks wait: nothing is running. Fewer slots than before: workers are gone.',
       runbook: 'nothing-is-running.md',
       unit: 'short',
       queries: [

@@ -24,8 +24,8 @@ test('an examination is printed with the figures of each queue, and findings nam
     ],
   }
   expect(examinationLines(examination, layout)).toEqual([
-    'queue      waiting  active  delayed  parents  completed  failed  workers',
-    'shop:mail  3        4       5        0        1090       11      -',
+    'queue      waiting  active  delayed  waiting-children  completed  failed  workers',
+    'shop:mail  3        4       5        0                 1090       11      -',
     '',
     'ERROR  overdue_jobs  shop:mail: 5 are late',
     '  why  nobody starts them',

@@ -15,7 +15,9 @@ export async function examine({ values, out }: CommandContext, redisUrl: string)
     await out.answer(examination, (layout) => examinationLines(examination, layout))
     if (examination.queues.length === 0) out.remark('no queue of BullMQ was found')
     if (!examination.isComplete) {
-      out.remark('there were too many keys to look at all of them; to examine one queue, use --prefix and --queue')
+      out.remark(
+        'there were too many keys or queues to examine all of them; to examine one queue, use --prefix and --queue',
+      )
     }
     return examination.findings.length === 0 ? EXIT.success : EXIT.incomplete
   } catch (error) {

@@ -4,7 +4,7 @@ import { type Cell, type Layout, tableLines } from '../../../output/columns.ts'
 import { diagnosisLines } from '../../../output/diagnosis-text.ts'
 import { plain } from '../../../output/format.ts'
 
-const COLUMNS = ['queue', 'waiting', 'active', 'delayed', 'parents', 'completed', 'failed', 'workers']
+const COLUMNS = ['queue', 'waiting', 'active', 'delayed', 'waiting-children', 'completed', 'failed', 'workers']
 
 export function examinationLines(examination: BullmqExamination, layout: Layout): readonly string[] {
   const { queues, findings } = examination
