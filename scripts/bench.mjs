@@ -30,13 +30,13 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
            measure the platform end to end over HTTP, from the call that enqueues a task until its result has arrived, with
            1, 2 and 4 worker processes: tasks per second, p50, p99, and the CPU time of each part
   sustain [--minutes 10] [--rate 2000] [--waiting 500000] [--workers 2] [--interval 60] *
-           measure whether the platform stays as it is: --rate new tasks per second over 50 queues, of which 25 have a backlog of
-           --waiting tasks in all; prints the p99 of enqueue, wait and end and the use of Redis every --interval seconds, and how
-           they change over time
+           measure whether throughput and latency stay constant: --rate new tasks per second over 50 queues, of which 25 have a
+           backlog of --waiting tasks in all; prints the p99 of enqueue, wait and end and the use of Redis every --interval
+           seconds, and how they change over time
   overhead [CASE...] [--pairs 5] [--tasks 20000]
-           compare the CPU time that a process and Redis use per task with metrics and logs with that without them, about a
-           minute for each CASE: short (a short task, which writes no line at the level info), long (which writes two), or
-           enqueue (over HTTP); or with traces as well: short-traced, long-traced. Defaults to all of them
+           compare the CPU time per task of a process and of Redis with and without metrics and logs, about a minute for each
+           CASE: short (a short task, which writes no line at the level info), long (which writes two), or enqueue (over HTTP).
+           short-traced and long-traced compare metrics and logs with and without traces. Defaults to all cases
   follow-ups [--pairs 11] [--tasks 4000]
            compare the CPU time that the process and Redis use for a task with one follow-up with that of a task whose handler
            enqueues the next one, for the same tasks; the follow-up is named by the caller, or added by the handler
