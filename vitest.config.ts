@@ -40,6 +40,6 @@ export default defineConfig(({ mode }) => ({
     // The files of a worker share its process and the modules in it, because to start a process takes longer than most files. A
     // file that does not restore what it changes for the others fails, but hooks must not be registered by an imported module.
     isolate: false,
-    maxWorkers: 3,
+    maxWorkers: 4,
   },
 }))
