@@ -7,7 +7,7 @@ import type { Abortable } from '../task-handle.ts'
 export interface DiagnosisCalls {
   /**
    * Examines Redis, the configuration, the workers, the queues and the schedules, and returns what is wrong, why it matters, and what to
-   * do about it. Changes nothing. Takes about ten round trips to Redis.
+   * do about it. Changes nothing. Takes as long as six round trips to Redis, because the queues are examined at the same time.
    */
   diagnose(options?: Abortable): Promise<Diagnosis>
 }

@@ -139,8 +139,9 @@ export const limitSection: Section = {
       ],
     },
     {
-      title: 'Refused because of the state',
-      description: 'Tasks per second that were refused because of the state of the queue or of Redis.',
+      title: 'Refused by a draining queue or by Redis',
+      description:
+        "Tasks per second that were refused although their queue had room, by the error's code: the queue is draining, or Redis is full or unsafe.",
       bad: 'queue_draining: a command drains the queue. Codes about Redis: it has no room, or might delete tasks.',
       runbook: 'redis-full.md',
       unit: 'ops',
