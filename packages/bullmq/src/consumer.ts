@@ -97,6 +97,8 @@ export interface ConsumerOptions {
   readonly onFollowed?: () => void
   /** Called with the number of locks that are about to be lost, because they have not been renewed for half of their duration. */
   readonly onLateLocks?: (locks: number) => void
+  /** Called each time that the thread that renews the locks has ended, once for all consumers of the process with the same function. */
+  readonly onLockThreadEnded?: (() => void) | undefined
   /** Watches the connection for the process's metrics. By default, nothing is measured. */
   readonly watch?: ConnectionWatch | undefined
   readonly log: Log
@@ -308,8 +310,9 @@ function connect(
     if (!isConnectionError(err)) logError(err)
   })
   const { base } = keys
-  const { onLateLocks: onLate } = options
-  const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, onLate, log })
+  const { onLateLocks: onLate, onLockThreadEnded: onThreadEnded } = options
+  const own = { base, eventLoopStallLimitMs, slots: concurrency, onLate, onThreadEnded }
+  const renewer = openLockRenewer({ ...locks, ...own, redisUrl, log })
   const onLost = (job: Job): void => {
     const { id = '', attemptsStarted } = job
     fetched.lockLost(job)

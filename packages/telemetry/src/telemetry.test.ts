@@ -117,6 +117,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_groups_ended_total{result="failed"} 1')
     expect(text).toContain('bullpen_housekeeping_failures_total{queue="mail",duty="expire"} 1')
     expect(text).toContain('bullpen_late_lock_renewals_total{queue="mail"} 3')
+    expect(text).toContain('bullpen_lock_threads_restarted_total 1')
     expect(text).toContain('bullpen_redis_write_failed{write="aof"} 1')
   })
 
@@ -384,6 +385,7 @@ function usedTelemetry(): Telemetry {
   telemetry.expectedDurations([{ queue: 'mail', name: 'mail.send', expectedMs: 2_000 }])
   telemetry.redisReplied(0.0004)
   telemetry.locksLate('mail', 3)
+  telemetry.lockThreadEnded()
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

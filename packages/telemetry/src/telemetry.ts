@@ -59,6 +59,8 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   redisWrites(failed: ReadonlyMap<string, boolean>): void
   /** Counts locks of a queue's tasks that were renewed late. */
   locksLate(queue: string, locks: number): void
+  /** Counts an end of the thread that renews the locks. */
+  lockThreadEnded(): void
   /** Counts a task that was refused because of the state of the queue or of Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets how many streams of events about this kind of subject are open. Call it from {@link onScrape} at every scrape. */
@@ -113,6 +115,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const unsafe = gauge(registry, 'bullpen_redis_unsafe')
   const writes = gauge(registry, 'bullpen_redis_write_failed')
   const lateLocks = counter(registry, 'bullpen_late_lock_renewals_total')
+  const lockThreads = counter(registry, 'bullpen_lock_threads_restarted_total')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const eventStreams = gauge(registry, 'bullpen_event_streams')
   const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
@@ -188,6 +191,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     locksLate(queue, locks) {
       lateLocks.inc({ queue }, locks)
+    },
+    lockThreadEnded() {
+      lockThreads.inc()
     },
     enqueueRefused({ queue, code }) {
       refused.inc({ queue, code })

@@ -273,6 +273,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
         tasks: broker,
         watch,
         onLateLocks: telemetry.locksLate,
+        onLockThreadEnded: telemetry.lockThreadEnded,
         quarantineProcesses: quarantine?.pool,
       }),
       observe: telemetry.watchPool,

@@ -5,6 +5,7 @@ import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/c
 import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'
+import { openLockRenewer } from './lock-renewer.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int(), pid: z.int() }) }
 /** The first attempt blocks the event loop, and then waits a while for its signal. Others end at once. */
@@ -14,11 +15,13 @@ export const neighbour = defineTask({ name: 'lock.neighbour', queue: 'lock', tim
 const catalogue = defineCatalogue(blocker, neighbour)
 
 export interface Said {
-  readonly said: 'loaded' | 'ready' | 'started' | 'signalled' | 'warned'
+  readonly said: 'loaded' | 'ready' | 'started' | 'signalled' | 'warned' | 'thread ended'
   readonly id?: string
   readonly fencingToken?: number
   readonly reason?: string
 }
+
+const LOCKS = { lockMs: 2_000, renewalMs: 200 }
 
 const say = (line: Said): void => console.log(JSON.stringify(line))
 
@@ -29,6 +32,7 @@ function block(ms: number): void {
 
 if (process.argv[1] === import.meta.filename) {
   const [redisUrl = '', namespace = '', eventLoopStallLimitMs = ''] = process.argv.slice(2)
+  const onThreadEnded = (): void => say({ said: 'thread ended' })
   const { pid } = process
   const log: Log = {
     debug() {},
@@ -71,12 +75,17 @@ if (process.argv[1] === import.meta.filename) {
           retention: { completed: { ageMs: 60_000 } },
           log,
           eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
-          locks: { lockMs: 2_000, renewalMs: 200 },
+          locks: LOCKS,
+          onLockThreadEnded: onThreadEnded,
         },
         runTask,
         host,
       ),
   })
+  if (process.argv.includes('two-renewers')) {
+    const other = { base: '{lock.other}:', eventLoopStallLimitMs: undefined, slots: 1, onThreadEnded }
+    openLockRenewer({ ...LOCKS, ...other, redisUrl, log })
+  }
   process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
   // On a busy machine, loading takes longer than a handler may block, so a test starts the pool when it needs the pool.
   say({ said: 'loaded' })

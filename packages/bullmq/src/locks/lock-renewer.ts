@@ -19,6 +19,8 @@ export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 
   readonly slots: number
   /** Called with the number of locks that have not been renewed for half of their duration. Must not throw or block. */
   readonly onLate?: ((locks: number) => void) | undefined
+  /** Called each time that the renewal thread has ended, once for all renewers of the process with the same function. Must not throw. */
+  readonly onThreadEnded?: (() => void) | undefined
   readonly log: Log
 }
 
@@ -44,6 +46,7 @@ let groups = 0
 
 export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs, onLate = () => {} } = options
+  const { onThreadEnded = () => {} } = options
   const first = new LockSlots(SharedLockTable.of(slots))
   const tables: LockSlots[] = [first]
   const lastTurn = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -57,7 +60,7 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
     lastTurn: lastTurn.buffer as SharedArrayBuffer,
     tables: [first.table.shared],
   }
-  const membership = joinRenewalThread(redisUrl, group, log)
+  const membership = joinRenewalThread(redisUrl, group, log, onThreadEnded)
   const maxAgeMs = lockMs * (1 - MARGIN)
 
   const check = (): void => {

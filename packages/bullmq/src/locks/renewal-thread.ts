@@ -32,14 +32,17 @@ const threads = new Map<string, RenewalThread>()
 /**
  * Adds a group of locks to this process's renewal thread, starting the thread with the first group. If the thread can't be
  * started, logs a warning and renews the locks in the main thread.
+ *
+ * `onEnded` is called each time that the thread has ended although there are groups, or could not be started. A function that several
+ * groups share is called once. It must not throw.
  */
-export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log): Membership {
+export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log, onEnded: () => void): Membership {
   let thread = threads.get(redisUrl)
   if (thread === undefined) {
     thread = new RenewalThread(addressIn(redisUrl), log, () => threads.delete(redisUrl))
     threads.set(redisUrl, thread)
   }
-  return thread.join(group)
+  return thread.join(group, onEnded)
 }
 
 class RenewalThread {
@@ -47,6 +50,8 @@ class RenewalThread {
   readonly #log: Log
   readonly #onEmpty: () => void
   readonly #groups = new Map<number, LockGroup>()
+  /** The callback of each group, by its number. */
+  readonly #onEnded = new Map<number, () => void>()
   /** The renewals that run in the main thread while there is no renewal thread. */
   readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
@@ -59,14 +64,19 @@ class RenewalThread {
     this.#address = address
     this.#log = log
     this.#onEmpty = onEmpty
-    this.#start()
   }
 
-  join(group: LockGroup): Membership {
+  join(group: LockGroup, onEnded: () => void): Membership {
     const { number } = group
+    this.#onEnded.set(number, onEnded)
+    const isFirst = this.#groups.size === 0
     this.#groups.set(number, group)
-    this.#send({ kind: 'renew', group })
-    if (this.#fallbackRedis !== undefined) this.#renewHere(group)
+    if (isFirst) {
+      this.#start()
+    } else {
+      this.#send({ kind: 'renew', group })
+      if (this.#fallbackRedis !== undefined) this.#renewHere(group)
+    }
     return {
       ready: this.#ready.promise,
       addTable: (table) => {
@@ -76,6 +86,7 @@ class RenewalThread {
       },
       leave: () => {
         if (!this.#groups.delete(number)) return
+        this.#onEnded.delete(number)
         this.#send({ kind: 'release', number })
         this.#fallback.get(number)?.end()
         this.#fallback.delete(number)
@@ -125,6 +136,7 @@ class RenewalThread {
       { err, delayMs },
       'lock renewal thread ended; the main thread renews the locks until the thread is restarted',
     )
+    for (const onEnded of new Set(this.#onEnded.values())) onEnded()
     this.#fallbackRedis ??= renewalConnection(this.#address)
     for (const group of this.#groups.values()) this.#renewHere(group)
     this.#ready.resolve()

@@ -405,6 +405,32 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
     },
   },
+  BullpenLockThreadFails: {
+    fires: {
+      series: { 'bullpen_lock_threads_restarted_total{instance="w1"}': '0x5 3x10' },
+      at: '6m',
+      labels: { instance: 'w1' },
+      figure: '3',
+    },
+    alsoFires: {
+      'the thread could never be started': {
+        series: { 'bullpen_lock_threads_restarted_total{instance="w1"}': '_x5 4x10' },
+        at: '6m',
+        labels: { instance: 'w1' },
+        figure: '4',
+      },
+    },
+    quiet: {
+      'the thread was restarted once': {
+        series: { 'bullpen_lock_threads_restarted_total{instance="w1"}': '0x5 1x10' },
+        at: '6m',
+      },
+      'it was restarted three times within hours': {
+        series: { 'bullpen_lock_threads_restarted_total{instance="w1"}': '0x5 1x60 2x60 3x60' },
+        at: '130m',
+      },
+    },
+  },
   BullpenClockSkew: {
     fires: {
       series: { [`bullpen_clock_skew_seconds${WORKER}`]: '-0.8x20' },

@@ -24,6 +24,7 @@ export interface MetricRow {
     | 'bytes'
     | 'ratio'
     | 'locks'
+    | 'threads'
     | 'flag'
   readonly labels: readonly string[]
   readonly help: string
@@ -218,6 +219,12 @@ export const METRICS = {
     unit: 'locks',
     labels: ['queue'],
     help: 'Locks of running tasks that this worker had not renewed for half of their duration, which is 2.5 s. A lock is counted again if it is late again after a renewal. Once a lock has expired, another worker takes the task.',
+  },
+  bullpen_lock_threads_restarted_total: {
+    type: 'counter',
+    unit: 'threads',
+    labels: [],
+    help: 'Number of times that the thread that renews the locks ended or could not be started. Until its restart, the main thread renews the locks, so that an event-loop stall of 5 s loses them.',
   },
   bullpen_pool_slots: {
     type: 'gauge',

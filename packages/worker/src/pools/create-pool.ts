@@ -32,6 +32,7 @@ export interface PoolFactoryOptions {
   readonly watch: ConnectionWatch
   /** Called if locks of a queue's tasks are renewed late. */
   readonly onLateLocks: (queue: string, locks: number) => void
+  readonly onLockThreadEnded: () => void
   readonly parent: AbortSignal | undefined
   /** The worker's child processes for quarantined tasks. Undefined if there are none. */
   readonly quarantineProcesses: QuarantineProcessPool | undefined
@@ -82,6 +83,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             clock,
             onFollowed: () => tasks.forward(queue),
             onLateLocks: (locks) => options.onLateLocks(queue, locks),
+            onLockThreadEnded: options.onLockThreadEnded,
             log,
           },
           work,

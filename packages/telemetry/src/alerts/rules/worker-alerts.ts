@@ -57,6 +57,16 @@ unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_se
     runbook: 'event-loop-stalled.md',
   }),
   alert({
+    name: 'BullpenLockThreadFails',
+    // A thread that was replaced once has done no harm.
+    expr: `${growth('bullpen_lock_threads_restarted_total', '15m', 'instance')} >= 3`,
+    severity: 'warning',
+    summary:
+      'The thread that renews the locks of the worker {{ $labels.instance }} ended or could not be started at least 3 times within 15 minutes',
+    figure: '{{ printf `%.0f` $value }}',
+    runbook: 'duplicates.md',
+  }),
+  alert({
     name: 'BullpenClockSkew',
     expr: `${largest('abs(bullpen_clock_skew_seconds)', 'instance')} > 0.5`,
     for: '10m',

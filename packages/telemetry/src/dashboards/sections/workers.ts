@@ -126,6 +126,16 @@ export const drainSection: Section = {
       ],
     },
     {
+      title: 'Restarts of the lock-renewal thread',
+      description: 'Number of times per second that the thread that renews the locks ended or could not be started.',
+      bad: 'Any for minutes: the main thread renews the locks meanwhile, so that a blocked event loop loses them. The log says why the thread ended.',
+      runbook: 'duplicates.md',
+      unit: 'ops',
+      queries: [
+        query(`sum by (instance) (rate(bullpen_lock_threads_restarted_total{${OF_WORKER}}[${RATE}]))`, '{{instance}}'),
+      ],
+    },
+    {
       title: 'Requeued attempts',
       description:
         'Attempts per second that ended early and whose tasks were returned to their queue: because of a drain, a closed parent or a rate limit.',
