@@ -18,10 +18,18 @@ If a queue has more than 500 task names, the additional names share the label va
 ${codes(COMMIT_REFUSALS)}.
 
 The start of an attempt is counted immediately. All other changes to attempts and tasks are counted only after Redis has confirmed them.
-Each started attempt is later counted either as ended or as a refused commit, unless a drain abandoned it, Redis never responded to its commit, or its process died.`,
+Each started attempt is later counted either as ended or as a refused commit, unless a drain abandoned it, Redis never responded to its commit, or its process died.
+
+Prometheus's \`rate()\` and \`increase()\` do not see the event with which a series appears. The counters of the type _counter from 0_
+therefore begin at 0 when a process starts, for the tasks and queues of an API's catalogue, or of the queues that a worker serves. States,
+verdicts, reasons and codes that are not usual, such as the code of a task's own error, still appear with their first event, and so do the
+series of the other counters with labels. Alerts that count events include it. A worker publishes 19 such series for each task.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
-      Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),
+      Object.entries(METRICS).map(([name, row]) => {
+        const type = 'fromZero' in row ? `${row.type} from 0` : row.type
+        return [code(name), type, codes(row.labels), row.help]
+      }),
     ),
     `
 ## Recorded series

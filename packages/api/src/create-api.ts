@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
-import { createConnectionWatch, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
+import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, Tracing } from '@bullpen/engine'
@@ -78,6 +78,8 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   const { queues } = catalogue
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
+  telemetry.publishTasks(catalogue.definitions)
+  telemetry.publishRefusals(queues, ENQUEUE_REFUSALS)
   telemetry.watchObjectives(catalogue.definitions)
   telemetry.expectedDurations(catalogue.definitions)
   const isDevelopment = settings.environment === 'development'

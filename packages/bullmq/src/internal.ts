@@ -1,5 +1,6 @@
 // For Bullpen's own packages. These exports may change in any version.
 
+export { ENQUEUE_REFUSALS } from './broker/enqueueing.ts'
 export { openSkewMonitor, type SkewMonitor, type SkewMonitorOptions } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
 export { blockingConnection } from './connection.ts'

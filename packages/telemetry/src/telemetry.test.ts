@@ -240,6 +240,47 @@ describe('telemetry', () => {
     expect(lines).toContain('bullpen_attempts_started_total{queue="mail",task="other"} 1500')
   })
 
+  it('publishes the counters that begin at 0 for every known task, and 19 series for each further task of a worker', async () => {
+    const seriesOf = async (role: 'api' | 'worker', names: readonly `receipt.${string}`[]) => {
+      const telemetry = createTelemetry({ role, version: '1' })
+      telemetry.publishTasks(names.map((name) => ({ name, queue: 'mail' })))
+      telemetry.watchObjectives([{ ...RECEIPT, slo: { startWithinMs: 30_000, objective: 0.99 } }])
+      if (role === 'api') telemetry.publishRefusals(['mail'], ['redis_full'])
+      return (await textOf(telemetry)).split('\n').filter((line) => /^bullpen_\w+_total\b/.test(line))
+    }
+    const [api, worker, more] = await Promise.all([
+      seriesOf('api', ['receipt.send']),
+      seriesOf('worker', ['receipt.send']),
+      seriesOf('worker', ['receipt.send', 'receipt.print']),
+    ])
+    const all = [...api, ...worker]
+    for (const line of all) expect(line).toMatch(/ 0$/)
+    const published = new Set(all.map((line) => /^\w+/.exec(line)?.[0]))
+    const rows: readonly [string, MetricRow][] = Object.entries(METRICS)
+    expect([...published].sort()).toEqual(rows.flatMap(([name, row]) => (row.fromZero ? [name] : [])).sort())
+    expect(more.length - worker.length).toBe(19)
+    expect(worker).toContain(
+      'bullpen_attempts_ended_total{queue="mail",task="receipt.send",state="DONE_ERROR",verdict="dead"} 0',
+    )
+    // The API does not run tasks.
+    expect(api.join()).not.toContain('bullpen_attempts_')
+  })
+
+  it('continues the series that it has published at 0', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.publishTasks([RECEIPT])
+    telemetry.sink(ended)
+    telemetry.sink({ ...ended, state: 'DONE_ERROR', verdict: 'retrying' })
+    const lines = (await textOf(telemetry))
+      .split('\n')
+      .filter((line) => line.startsWith('bullpen_attempts_ended_total{'))
+    expect(lines).toHaveLength(9)
+    expect(lines.filter((line) => line.endsWith(' 1'))).toEqual([
+      expect.stringContaining('state="DONE_SUCCESS",verdict="completed"'),
+      expect.stringContaining('state="DONE_ERROR",verdict="retrying"'),
+    ])
+  })
+
   it('publishes the objectives of definitions, and counts from the start which of their tasks are late', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     const slo = { startWithinMs: 30_000, objective: 0.99 }

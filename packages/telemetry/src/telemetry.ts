@@ -28,6 +28,13 @@ export interface WatchedPool {
 export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTimed'> {
   /** Counts and times events. A call takes less than a microsecond and never throws. */
   readonly sink: EventSink
+  /**
+   * Publishes the counters of these definitions' tasks and queues from 0, because Prometheus's rate() does not see the increment with
+   * which a series appears. Call it once: with the whole catalogue in an API process, and with the served queues' definitions in a worker.
+   */
+  publishTasks(definitions: readonly Pick<TaskDefinition, 'name' | 'queue'>[]): void
+  /** Publishes from 0 how many tasks {@link enqueueRefused} has counted, for each of these queues and codes. */
+  publishRefusals(queues: readonly string[], codes: readonly string[]): void
   /** Publishes the objectives of these definitions, and counts which of their tasks start in time. Call it once, before any event. */
   watchObjectives(definitions: readonly Pick<TaskDefinition, 'name' | 'queue' | 'slo'>[]): void
   /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
@@ -142,6 +149,15 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   return {
     sink: tasks.sink,
+    publishTasks(definitions) {
+      for (const { queue, name } of definitions) {
+        tasks.publish(queue, name, about.role)
+        if (about.role === 'worker') lateLocks.inc({ queue }, 0)
+      }
+    },
+    publishRefusals(queues, codes) {
+      for (const queue of queues) for (const code of codes) refused.inc({ queue, code }, 0)
+    },
     watchObjectives(definitions) {
       for (const { queue, name, slo } of definitions) {
         if (slo !== undefined) tasks.watchSlo(queue, name, slos.declare(queue, name, slo))

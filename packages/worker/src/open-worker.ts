@@ -127,6 +127,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const logAs = { level: settings.logLevel, name: 'bullpen-worker' }
   const log = createLog(logAs)
   const telemetry = createTelemetry({ role: 'worker', version: VERSION })
+  telemetry.publishTasks(catalogue.definitions.filter(({ queue }) => sizes.has(queue)))
   telemetry.watchObjectives(catalogue.definitions)
   const logEvent = logEvents(log)
   const every = settings.logSummaryInterval

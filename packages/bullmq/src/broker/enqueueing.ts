@@ -19,12 +19,12 @@ import type { QueueTable } from './queue-handles.ts'
  * The error codes with which a task is refused because of the state of the queue or of Redis. Tasks that are refused by full
  * queues are counted elsewhere.
  */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+export const ENQUEUE_REFUSALS: readonly ErrorCode[] = [
   'queue_draining',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',
-])
+]
 
 export interface EnqueueingOptions {
   readonly redis: Commander
@@ -92,7 +92,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   }
 
   function noteRefused(queue: string, error: unknown): void {
-    if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
+    if (error instanceof BullpenError && ENQUEUE_REFUSALS.includes(error.code)) onRefused({ queue, code: error.code })
   }
 
   /** Reports a refusal that Redis decides: without a record of an earlier call, the call is refused. */

@@ -22,8 +22,9 @@ export const rate = (selector: string, window: string, ...labels: readonly strin
   sum(`rate(${selector}[${window}])`, ...labels)
 
 /**
- * How much a counter has grown within the window. A series appears only when its first event is counted, and `increase` does not see
- * that event because it compares two samples. The whole value of a series that did not exist before the window is therefore added.
+ * How much a counter has grown within the window. Some series appear only when their first event is counted, and those of a new process
+ * may have counted events before the first scrape. `increase` does not see these events, because it compares two samples. The whole value
+ * of a series that did not exist before the window is therefore added.
  */
 export const growth = (selector: string, window: string, ...labels: readonly string[]): string =>
   sum(`(${selector} unless ${selector} offset ${window}) or increase(${selector}[${window}])`, ...labels)

@@ -2,7 +2,7 @@
 import type { AttemptEndState, CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
-import type { Count, Distribution } from './fast-metrics.ts'
+import { type Count, type Distribution, fromZero } from './fast-metrics.ts'
 import { fastCounter, fastHistogram } from './instruments.ts'
 import { remembered } from './remembered.ts'
 import type { SloSeries } from './slo-metrics.ts'
@@ -15,6 +15,22 @@ const MOST_CODES = 100
 const OTHER_CODES = 'other'
 /** Prometheus treats an empty label as an absent one. */
 const NO_TASK = ''
+
+/** How attempts usually end, apart from success. Other combinations of a state and a verdict are published with their first attempt. */
+const USUAL_ENDS = [
+  ['DONE_ERROR', 'retrying'],
+  ['DONE_ERROR', 'dead'],
+  ['RECOVER_ERR', 'retrying'],
+  ['RECOVER_ERR', 'dead'],
+  ['TERMINATED_TIMEOUT', 'retrying'],
+  ['TERMINATED_TIMEOUT', 'dead'],
+  ['TERMINATED_STOP_SIGNAL', 'cancelled'],
+  ['TERMINATED_CTX_CLOSED', 'requeued'],
+] as const satisfies readonly (readonly [AttemptEndState, VerdictKind])[]
+const USUAL_FAILURES = ['declared', 'unexpected_error', 'run_timeout'] as const satisfies readonly FailureReason[]
+/** The codes of tasks whose process died too often, on which an alert fires. */
+const POISON_CODES = ['poison', 'process_lost']
+const ISOLATIONS = ['thread', 'process']
 
 /** One task's series, with the `queue` and `task` labels already set. */
 interface TaskSeries {
@@ -66,6 +82,8 @@ export interface TaskMetrics {
   readonly sink: EventSink
   /** Counts a task's first starts and expirations in these series, too. */
   watchSlo(queue: string, task: string, slo: SloSeries): void
+  /** Publishes the counters of a task from 0: those of a process that enqueues it, or also those of a worker that runs it. */
+  publish(queue: string, task: string, role: 'api' | 'worker'): void
   /** Returns the metrics in Prometheus's text format. */
   exposition(): string
 }
@@ -170,7 +188,21 @@ export function taskMetrics(): TaskMetrics {
   const watchSlo = (queue: string, task: string, slo: SloSeries): void => {
     seriesOf(queue, task).slo = slo
   }
-  return { sink, watchSlo, exposition }
+  const publishAttempts = (queue: string, task: string): void => {
+    const { started, completed, dead, late, ended, failed } = seriesOf(queue, task)
+    for (const each of [started, completed, dead, late, stalled(task), stalled(NO_TASK), restarted(queue)])
+      fromZero(each)
+    for (const [state, verdict] of USUAL_ENDS) fromZero(ended(state)(verdict))
+    for (const reason of USUAL_FAILURES) fromZero(failed(reason))
+    for (const code of POISON_CODES) fromZero(deadWith(queue)(code))
+    for (const isolation of ISOLATIONS) fromZero(replaced(isolation))
+  }
+  const publish = (queue: string, task: string, role: 'api' | 'worker'): void => {
+    const { enqueued, cancelled, expired } = seriesOf(queue, task)
+    for (const each of [enqueued, cancelled, expired]) fromZero(each)
+    if (role === 'worker') publishAttempts(queue, task)
+  }
+  return { sink, watchSlo, publish, exposition }
 }
 
 function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, task: string) => TaskSeries {

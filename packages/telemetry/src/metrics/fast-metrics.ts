@@ -10,12 +10,20 @@ type Labels = Readonly<Record<string, string>>
 /** One time series of a counter. */
 export interface Count {
   count: number
+  /** Whether the series is published before it has counted anything. */
+  isShownAtZero: boolean
+}
+
+/** Publishes a series from now on, even if it has not counted anything. */
+export function fromZero(tally: Count): Count {
+  tally.isShownAtZero = true
+  return tally
 }
 
 export class FastCounter<L extends Labels = Labels> {
   readonly #name: string
   readonly #help: string
-  readonly #series: { readonly labels: L; readonly tally: Count; readonly isShownAtZero: boolean }[] = []
+  readonly #series: { readonly labels: L; readonly tally: Count }[] = []
 
   constructor({ name, help }: { readonly name: string; readonly help: string }) {
     this.#name = name
@@ -24,23 +32,19 @@ export class FastCounter<L extends Labels = Labels> {
 
   /** Call it once for each combination of labels. */
   series(labels: L): Count {
-    return this.#add(labels, false)
-  }
-
-  /** Like {@link series}, for the few series that are published before they have counted anything. */
-  seriesFromZero(labels: L): Count {
-    return this.#add(labels, true)
-  }
-
-  #add(labels: L, isShownAtZero: boolean): Count {
-    const tally = { count: 0 }
-    this.#series.push({ labels, tally, isShownAtZero })
+    const tally = { count: 0, isShownAtZero: false }
+    this.#series.push({ labels, tally })
     return tally
   }
 
-  /** Returns the counter in Prometheus's text format, omitting other series that have not counted anything yet. */
+  /** Like {@link series}, for a series that is published before it has counted anything. */
+  seriesFromZero(labels: L): Count {
+    return fromZero(this.series(labels))
+  }
+
+  /** Returns the counter in Prometheus's text format, omitting series that have not counted anything yet unless they begin at 0. */
   exposition(): string {
-    const shown = this.#series.filter(({ tally, isShownAtZero }) => isShownAtZero || tally.count > 0)
+    const shown = this.#series.filter(({ tally }) => tally.isShownAtZero || tally.count > 0)
     const lines = shown.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
     return [header(this.#name, this.#help, 'counter'), ...lines].join('\n')
   }

@@ -27,6 +27,8 @@ export interface MetricRow {
     | 'threads'
     | 'flag'
   readonly labels: readonly string[]
+  /** The counter begins at 0 when a process starts, not with its first event, for the values of labels that are known then. */
+  readonly fromZero?: true
   readonly help: string
   /** The upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[]
@@ -58,6 +60,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks that Redis has accepted from this process.',
   },
   bullpen_enqueue_duration_seconds: {
@@ -83,12 +86,14 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Attempts that this process started. Each one is later counted as ended or as a refused commit, unless a drain abandons it, Redis never responds to its commit, or the process dies.',
   },
   bullpen_attempts_ended_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'state', 'verdict'],
+    fromZero: true,
     help: "Attempts that ended in this process, by the attempt's final state and the verdict on the task. Each attempt is counted exactly once, when Redis confirms its verdict.",
   },
   bullpen_commits_refused_total: {
@@ -122,12 +127,14 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks with a service-level objective that started for the first time in this process, or that this process found to have expired before they started.',
   },
   bullpen_slo_late_tasks_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks of bullpen_slo_tasks_total that started later than startWithin after they were ready, or that expired. Waiting tasks are not counted until then.',
   },
   bullpen_slo_start_within_seconds: {
@@ -146,48 +153,56 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'reason'],
+    fromZero: true,
     help: 'Ended attempts that failed, by reason. Cancellations, drains, snoozes and rate limits are not failures, and neither is an attempt that its worker could not run, because the task is left to another worker.',
   },
   bullpen_late_results_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Handlers that returned after their attempt had ended. Their results were dropped.',
   },
   bullpen_isolates_replaced_total: {
     type: 'counter',
     unit: 'isolates',
     labels: ['isolation'],
+    fromZero: true,
     help: 'Threads and child processes that were replaced because they crashed, were killed or used too much memory.',
   },
   bullpen_tasks_cancelled_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks that this process cancelled, whether they were running or not.',
   },
   bullpen_tasks_expired_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks that passed their queue timeout before their first attempt.',
   },
   bullpen_tasks_dead_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
+    fromZero: true,
     help: 'Tasks that became dead in this process: their last attempt failed, or their workers died too often.',
   },
   bullpen_tasks_dead_by_code_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'code'],
+    fromZero: true,
     help: "Tasks that became dead in this process, by the error's code: the code of a declared failure, or the reason why the last attempt ended. A queue's codes after the first 100 are counted as other.",
   },
   bullpen_slots_restarted_total: {
     type: 'counter',
     unit: 'slots',
     labels: ['queue'],
+    fromZero: true,
     help: 'Slots that resumed after they had been unable to fetch tasks.',
   },
   bullpen_slot_state: {
@@ -206,6 +221,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'stalls',
     labels: ['task'],
+    fromZero: true,
     help: 'Number of times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it. The label is empty if no task blocked it.',
   },
   bullpen_drain_deadline_timestamp_seconds: {
@@ -218,12 +234,14 @@ export const METRICS = {
     type: 'counter',
     unit: 'locks',
     labels: ['queue'],
+    fromZero: true,
     help: 'Locks of running tasks that this worker had not renewed for half of their duration, which is 2.5 s. A lock is counted again if it is late again after a renewal. Once a lock has expired, another worker takes the task.',
   },
   bullpen_lock_threads_restarted_total: {
     type: 'counter',
     unit: 'threads',
     labels: [],
+    fromZero: true,
     help: 'Number of times that the thread that renews the locks ended or could not be started. Until its restart, the main thread renews the locks, so that an event-loop stall of 5 s loses them.',
   },
   bullpen_pool_slots: {
@@ -375,6 +393,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'code'],
+    fromZero: true,
     help: "Tasks that this process refused because of the state of the queue or of Redis, by the error's code. Full queues count in bullpen_tasks_refused_total.",
   },
   bullpen_event_streams: {
@@ -442,6 +461,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'reads',
     labels: [],
+    fromZero: true,
     help: 'Reads that failed during a scrape. The gauges that a failed read would have set are missing from that scrape.',
   },
   bullpen_http_requests_total: {
