@@ -61,6 +61,8 @@ const slo = (objective: string, started: string, late: string): Series => ({
   [`bullpen_slo_late_tasks_total{${OF_RECEIPTS}}`]: late,
 })
 const BUILD = 'bullpen_build_info{job="bullpen", instance="w1", role="worker"}'
+const WORKER_STARTED = 'process_start_time_seconds{job="bullpen", instance="w1"}'
+const DEAD_ON_WORKER = 'bullpen_tasks_dead_total{job="bullpen", instance="w1", queue="mail", task="receipt.send"}'
 const UP = 'up{job="bullpen", instance="w1"}'
 
 export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
@@ -301,7 +303,29 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       labels: MAIL,
       figure: '10',
     },
+    alsoFires: {
+      'the process has been scraped for long': {
+        series: { [DEAD_ON_WORKER]: '_x28 12x30', [WORKER_STARTED]: '-7200+0x60' },
+        at: '30m',
+        labels: MAIL,
+        figure: '12',
+      },
+      'the process has just started': {
+        series: { [DEAD_ON_WORKER]: '_x10 12x30', [WORKER_STARTED]: '_x10 600x30' },
+        at: '12m',
+        labels: MAIL,
+        figure: '12',
+      },
+    },
     quiet: {
+      'Prometheus has just begun to scrape an older process': {
+        series: { [DEAD_ON_WORKER]: '_x10 500x30', [WORKER_STARTED]: '_x10 -7200+0x30' },
+        at: '12m',
+      },
+      'Prometheus was down for longer than the window': {
+        series: { [DEAD_ON_WORKER]: '500x10 _x30 500x30', [WORKER_STARTED]: '-7200+0x10 _x30 -7200+0x30' },
+        at: '42m',
+      },
       'nine are dead': {
         series: { 'bullpen_tasks_dead_total{queue="mail", task="receipt.send"}': '_x10 9x30' },
         at: '12m',

@@ -2,8 +2,12 @@
 //
 // Every expression keeps the label `namespace`, which pod discovery on Kubernetes adds to each series, so that a healthy installation
 // does not hide another one. Without that label, all scraped processes count as one installation.
+import { milliseconds } from '@bullpen/contract'
 
 const INSTALLATION = 'namespace'
+
+/** A duration in the notation that Prometheus and Bullpen share. */
+export type Window = `${number}${'m' | 'h'}`
 
 const by = (labels: readonly string[]): string => `by (${[INSTALLATION, ...labels].join(', ')})`
 
@@ -22,9 +26,19 @@ export const rate = (selector: string, window: string, ...labels: readonly strin
   sum(`rate(${selector}[${window}])`, ...labels)
 
 /**
+ * The processes that are older than the window and that Prometheus did not scrape before it, for example because Prometheus has just been
+ * installed or was down.
+ */
+const foundLate = (window: Window): string =>
+  `process_start_time_seconds < time() - ${milliseconds(window) / 1_000} unless process_start_time_seconds offset ${window}`
+
+/**
  * How much a counter has grown within the window. Some series appear only when their first event is counted, and those of a new process
  * may have counted events before the first scrape. `increase` does not see these events, because it compares two samples. The whole value
- * of a series that did not exist before the window is therefore added.
+ * of a series that did not exist before the window is therefore added, unless it may have existed without being scraped.
  */
-export const growth = (selector: string, window: string, ...labels: readonly string[]): string =>
-  sum(`(${selector} unless ${selector} offset ${window}) or increase(${selector}[${window}])`, ...labels)
+export const growth = (selector: string, window: Window, ...labels: readonly string[]): string =>
+  sum(
+    `(${selector} unless ${selector} offset ${window} unless on (job, instance) (${foundLate(window)})) or increase(${selector}[${window}])`,
+    ...labels,
+  )

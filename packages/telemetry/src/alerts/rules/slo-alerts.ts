@@ -4,7 +4,7 @@
 // Each alert compares two windows. The long one shows that enough of the budget is used up, and the short one that this is still going on.
 // Source: https://sre.google/workbook/alerting-on-slos/#6-multiwindow-multi-burn-rate-alerts
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, rate } from '../expressions.ts'
+import { growth, largest, rate, type Window } from '../expressions.ts'
 
 const OF_TASK = ['queue', 'task'] as const
 
@@ -15,7 +15,7 @@ const lateShare = (window: string): string =>
   `${rate('bullpen_slo_late_tasks_total', window, ...OF_TASK)} / ${rate('bullpen_slo_tasks_total', window, ...OF_TASK)}`
 
 /** The condition that the budget is used up at `burn` times the rate that would use up all of it in 30 days, in both windows. */
-const burns = (burn: number, windows: readonly [long: string, short: string], atLeast: number): string => {
+const burns = (burn: number, windows: readonly [long: Window, short: Window], atLeast: number): string => {
   const threshold = `clamp_max(${burn} * (1 - ${largest('bullpen_slo_objective_ratio', ...OF_TASK)}), ${ALMOST_ALL})`
   const [long, short] = windows
   // A few late tasks of a rare kind are a large share of all, but say little.
