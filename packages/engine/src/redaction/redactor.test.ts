@@ -62,6 +62,24 @@ describe('a sensitive value', () => {
     })
   })
 
+  it('is found as the date or the integer that its schema has made of it', () => {
+    const input = z.object({
+      born: z.coerce.date().meta({ sensitive: true }),
+      account: z.coerce.bigint().meta({ sensitive: true }),
+    })
+    const given = { born: '4 May 1980 UTC', account: '0012345' }
+    const parsed = input.parse(given)
+    const redactor = redactorOf({ input }, [given, parsed])
+    expect(redactor?.text(`${parsed.born} ${JSON.stringify(parsed.born)} 1980-05-04 ${parsed.account}`)).toBe(
+      '[redacted] "[redacted]" [redacted] [redacted]',
+    )
+    expect(redactor?.value({ ...parsed, other: 42n })).toEqual({
+      born: '[redacted]',
+      account: '[redacted]',
+      other: 42n,
+    })
+  })
+
   it('is removed from an error, its stack and its causes, without changing the error of the handler', () => {
     const cause = Object.assign(new Error('POST /cards/hidden-1'), { code: 'E_CARD' })
     const error = new TypeError('no card hidden-1', { cause })

@@ -41,7 +41,9 @@ function redactor(secrets: readonly string[]): Redactor {
 
   const redact = (given: unknown, depth: number): unknown => {
     if (typeof given === 'string') return text(given)
-    if (typeof given === 'number') return text(String(given)) === String(given) ? given : REDACTED
+    if (typeof given === 'number' || typeof given === 'bigint') {
+      return text(String(given)) === String(given) ? given : REDACTED
+    }
     if (typeof given !== 'object' || given === null) return given
     if (depth === DEEPEST) return REDACTED
     if (given instanceof Error) return redactError(given, depth)

@@ -13,7 +13,7 @@ export function hasSensitiveParts(schema: Schema): boolean {
   return answer
 }
 
-/** Returns all strings and numbers within the sensitive parts of `value`, as strings. */
+/** Returns all strings, numbers and dates within the sensitive parts of `value`, as strings. */
 export function sensitiveValues(schema: Schema, value: unknown): ReadonlySet<string> {
   const found = new Set<string>()
   const visit: Visit = (part, of) => {
@@ -94,8 +94,16 @@ function isContainer(type: string): boolean {
 }
 
 function addLeaves(value: unknown, into: Set<string>): void {
-  if (typeof value === 'string' || typeof value === 'number') into.add(String(value))
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') into.add(String(value))
+  else if (value instanceof Date) for (const form of formsOfDate(value)) into.add(form)
   else if (isObject(value)) for (const each of Object.values(value)) addLeaves(each, into)
+}
+
+/** Returns the date as a template literal and JSON write it, and without its time. */
+function formsOfDate(date: Date): readonly string[] {
+  if (Number.isNaN(date.getTime())) return []
+  const iso = date.toISOString()
+  return [String(date), iso, iso.slice(0, iso.indexOf('T'))]
 }
 
 /** Arrays are objects too. */
