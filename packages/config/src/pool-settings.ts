@@ -1,28 +1,28 @@
 // The settings that a single pool of a worker may have, and how they combine with those of the worker.
 import { DRAIN_MODES, ISOLATIONS, nearest, QUEUE_NAME } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { durationFrom, noLimit, wholeNumber } from './setting-types.ts'
+import { durationFrom, expectedDuration, noLimit, oneOf, wholeNumber } from './setting-types.ts'
 
-const duration = durationFrom('1ms')
-const durationOrNone = z.union([noLimit, duration])
+const duration = { schema: durationFrom('1ms'), expected: expectedDuration('1ms') }
+const durationOrNone = { schema: z.union([noLimit, duration.schema]), expected: expectedDuration('1ms', 'none') }
 
 /** Each has the same meaning as the worker's setting with this name. Isolation is only a setting of pools. */
-const POOL_SCHEMAS = {
+const POOL_TABLE = {
   taskTimeout: durationOrNone,
   heartbeatTimeout: durationOrNone,
   queueTimeout: durationOrNone,
   totalTimeout: durationOrNone,
   grace: duration,
-  drainMode: z.enum(DRAIN_MODES),
+  drainMode: oneOf(DRAIN_MODES),
   drainTimeout: duration,
-  maxStuckHandlers: wholeNumber(0, 10_000).schema,
-  maxOutputBytes: wholeNumber(1_024, 16_777_216).schema,
-  isolation: z.enum(ISOLATIONS),
+  maxStuckHandlers: wholeNumber(0, 10_000),
+  maxOutputBytes: wholeNumber(1_024, 16_777_216),
+  isolation: oneOf(ISOLATIONS),
 }
 
-const NAMES = Object.keys(POOL_SCHEMAS)
+const NAMES = Object.keys(POOL_TABLE)
 
-const settingsSchema = z.strictObject(POOL_SCHEMAS).partial()
+const settingsSchema = z.strictObject(schemasIn(POOL_TABLE)).partial()
 
 const byQueueSchema = z.record(z.string().regex(QUEUE_NAME), settingsSchema).optional()
 
@@ -55,6 +55,11 @@ export function settingsOfPool<
   return { ...settings, ...(Object.hasOwn(poolSettings, queue) ? poolSettings[queue] : {}) }
 }
 
+function schemasIn<T extends Readonly<Record<string, { readonly schema: z.ZodType }>>>(table: T) {
+  const schemas = Object.entries(table).map(([name, type]) => [name, type.schema] as const)
+  return Object.fromEntries(schemas) as { readonly [N in keyof T]: T[N]['schema'] }
+}
+
 /** Says which of the settings are wrong. */
 function faultsIn(given: unknown): string {
   const { error } = byQueueSchema.safeParse(given)
@@ -63,13 +68,23 @@ function faultsIn(given: unknown): string {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => `${key} of '${String(queue)}' is not a setting of a pool${didYouMean(key)}`)
     }
-    return [
-      setting === undefined
-        ? `'${String(queue)}' is not valid`
-        : `${String(setting)} of '${String(queue)}' is not valid`,
-    ]
+    if (setting === undefined) return [queueFault(String(queue))]
+    return [settingFault(String(queue), setting as keyof typeof POOL_TABLE, given)]
   })
   return faults.map((fault) => `; ${fault}`).join('')
+}
+
+function queueFault(queue: string): string {
+  return QUEUE_NAME.test(queue)
+    ? `'${queue}' has no settings; expected an object such as {"drainMode":"soft"}`
+    : `'${queue}' is not the name of a queue`
+}
+
+function settingFault(queue: string, setting: keyof typeof POOL_TABLE, given: unknown): string {
+  const value = (given as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[queue]?.[setting]
+  const { expected } = POOL_TABLE[setting]
+  const accepted = typeof expected === 'string' ? expected : expected(value)
+  return `${setting} of '${queue}' is ${JSON.stringify(value)}; expected ${accepted}`
 }
 
 function didYouMean(key: string): string {

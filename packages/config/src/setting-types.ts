@@ -27,17 +27,22 @@ export function trueOrFalse(fallback: boolean) {
   return { schema: z.union([z.boolean(), word]).default(fallback), expected: 'true or false' }
 }
 
+/** Accepts one of these words. */
+export function oneOf<const W extends readonly string[]>(words: W) {
+  return { schema: z.enum(words), expected: `one of ${words.join(', ')}` }
+}
+
 export const noLimit = z.literal('none')
 
 /** Accepts a duration of at least `shortest`, with a default. */
 export function durationOr(fallback: Duration, shortest: Duration = '1ms') {
-  return { schema: durationFrom(shortest).default(fallback), expected: expectedDuration(shortest, '') }
+  return { schema: durationFrom(shortest).default(fallback), expected: expectedDuration(shortest) }
 }
 
 /** Like {@link durationOr}, but also accepts `none`, which means no limit. */
 export function durationOrNone(fallback: Duration | 'none', shortest: Duration = '1ms') {
   const schema = z.union([noLimit, durationFrom(shortest)]).default(fallback)
-  return { schema, expected: expectedDuration(shortest, ', or "none"') }
+  return { schema, expected: expectedDuration(shortest, 'none') }
 }
 
 export function durationFrom(shortest: Duration) {
@@ -50,10 +55,11 @@ export function durationFrom(shortest: Duration) {
   })
 }
 
-function expectedDuration(shortest: Duration, or: string): (given: unknown) => string {
+/** Describes a duration of at least `shortest`. `or` is a word that is also accepted. */
+export function expectedDuration(shortest: Duration, or?: string): (given: unknown) => string {
   return (given) => {
     const isNumber = /^\d+(\.\d+)?$/.test(String(given)) && Number(given) > 0
     const least = shortest === '1ms' ? '' : ` of at least "${shortest}"`
-    return `a duration${least} such as "${isNumber ? `${given}s` : '30s'}"${or}`
+    return `a duration${least} such as "${isNumber ? `${given}s` : '30s'}"${or === undefined ? '' : `, or "${or}"`}`
   }
 }

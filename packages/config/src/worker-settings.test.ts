@@ -65,13 +65,19 @@ describe('the settings of a pool', () => {
   })
 
   it.each<[WorkerConfig['poolSettings'], string]>([
-    [{ mail: { drainMode: 'slow' as 'soft' } }, "drainMode of 'mail' is not valid"],
+    [
+      { mail: { drainMode: 'slow' as 'soft' } },
+      `drainMode of 'mail' is "slow"; expected one of light, soft, soft_timeout, hard`,
+    ],
     [
       { mail: { drainTimout: '5s' } as object },
       "drainTimout of 'mail' is not a setting of a pool; did you mean drainTimeout?",
     ],
-    [{ 'No Queue': {} }, "'No Queue' is not valid"],
-    [{ mail: { grace: '1' as '1s' } }, "grace of 'mail' is not valid"],
+    [{ 'No Queue': {} }, "'No Queue' is not the name of a queue"],
+    [{ mail: null as never }, `'mail' has no settings; expected an object such as {"drainMode":"soft"}`],
+    [{ mail: { grace: '1' as '1s' } }, `grace of 'mail' is "1"; expected a duration such as "1s"`],
+    [{ mail: { taskTimeout: 5 as never } }, `taskTimeout of 'mail' is 5; expected a duration such as "5s", or "none"`],
+    [{ mail: { maxStuckHandlers: -1 } }, "maxStuckHandlers of 'mail' is -1; expected a whole number from 0 to 10000"],
   ])('may not be %j', (poolSettings, fault) => {
     expect(() => check({ poolSettings })).toThrow(fault)
     expect(() => check({ poolSettings })).toThrow('expected a JSON object with the settings of pools by queue')
