@@ -23,12 +23,20 @@ export const slow = defineTask({
 export const eager = defineTask({
   name: 'own.eager',
   queue: 'own',
+  timeout: '10s',
+  retry: { maxAttempts: 3, backoff: { initialDelay: '1ms', jitter: 0 } },
+  ...schemas,
+})
+/** An attempt of this task may run for 50 ms only. */
+const hurried = defineTask({
+  name: 'own.hurried',
+  queue: 'own',
   timeout: '50ms',
   retry: { maxAttempts: 3, backoff: { initialDelay: '1ms', jitter: 0 } },
   ...schemas,
 })
 const brief = defineTask({ name: 'own.brief', queue: 'own', kind: 'short', ...schemas })
-const catalogue = defineCatalogue(slow, eager, brief)
+const catalogue = defineCatalogue(slow, eager, hurried, brief)
 
 type Handle = (context: TaskContext<typeof slow>) => { n: number } | Promise<{ n: number }>
 
@@ -48,6 +56,7 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
       'own.slow': defineHandler(slow, import.meta.url, handle),
       'own.brief': defineHandler(brief, import.meta.url, handle as never),
       'own.eager': defineHandler(eager, import.meta.url, handle as never),
+      'own.hurried': defineHandler(hurried, import.meta.url, handle as never),
     },
     { limits: { graceMs: 50 }, sink: (event) => events.push(event), ...options },
   )

@@ -8,7 +8,7 @@ import { MAX_PASSED_BYTES, newGroup, newTask, planFollowUps, type RunSettings } 
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
-import { afterAll, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
 import { openBroker } from '../broker/broker.ts'
 import { eventSender } from '../events/event-sender.ts'
@@ -43,15 +43,36 @@ return found`
 
 const TYPES: Readonly<Record<string, string>> = { zset: 'sorted set' }
 
-/** Looks at all keys of a namespace, again and again, until the test ends. Returns a function that waits for a kind of key. */
-function observe(
+/** The kind of a key, such as "group meta" or, for the key of a queue, "wait". Undefined if no row describes the key. */
+function kindOf(namespace: string, key: string): string | undefined {
+  const { kind, queue } = suspectOf(namespace, key)?.about ?? {}
+  if (kind === undefined || queue !== undefined) return kind
+  const owner = key.startsWith(`{${namespace}:run-`) ? 'run' : key.startsWith(`{${namespace}:`) ? 'group' : 'namespace'
+  return `${owner} ${kind}`
+}
+
+/**
+ * Looks at all keys of a namespace, again and again, until the test ends. Returns a function that waits for a kind of key. It also
+ * knows the keys that exist for too short a time to be looked at, because Redis reports every key that is written.
+ */
+async function observe(
   redisUrl: string,
   namespace: string,
-): { readonly has: (...kinds: readonly string[]) => Promise<unknown> } {
+): Promise<{ readonly has: (...kinds: readonly string[]) => Promise<unknown> }> {
   const redis = new Redis(redisUrl)
+  const written = redis.duplicate()
   const found = new Set<string>()
   const wrong = new Set<string>()
   let isOver = false
+  const note = (kind: string): void => {
+    found.add(kind)
+    seen.add(kind)
+  }
+  written.on('pmessage', (_pattern: string, channel: string) => {
+    const kind = kindOf(namespace, channel.slice(channel.indexOf(':') + 1))
+    if (kind !== undefined) note(kind)
+  })
+  await written.psubscribe(`__keyspace@*__:${patternOf(namespace)}`)
   const looking = (async () => {
     while (!isOver) {
       for (const [key, type, ttl] of (await redis.eval(SNAPSHOT, 0, patternOf(namespace))) as [
@@ -60,20 +81,13 @@ function observe(
         number,
       ][]) {
         const suspect = suspectOf(namespace, key)
-        const { kind } = suspect?.about ?? {}
+        const kind = kindOf(namespace, key)
         if (suspect === undefined || kind === undefined) {
           wrong.add(`${key} is in no row`)
           continue
         }
-        const { subject, about } = suspect
-        const of = key.startsWith(`{${namespace}:run-`)
-          ? 'run'
-          : key.startsWith(`{${namespace}:`)
-            ? 'group'
-            : 'namespace'
-        const name = about.queue === undefined ? `${of} ${kind}` : kind
-        found.add(name)
-        seen.add(name)
+        note(kind)
+        const { subject } = suspect
         if ((TYPES[type] ?? type) !== subject.type) wrong.add(`${key} is a ${type}`)
         if (subject.expires && ttl < 0) wrong.add(`${key} does not expire`)
       }
@@ -82,11 +96,33 @@ function observe(
   onTestFinished(async () => {
     isOver = true
     await looking
+    written.disconnect()
     redis.disconnect()
     expect([...wrong]).toEqual([])
   })
-  return { has: (...kinds) => eventually(() => kinds.filter((kind) => !found.has(kind)).length === 0) }
+  return { has: (...kinds) => eventually(() => kinds.every((kind) => found.has(kind))) }
 }
+
+/** Lets Redis report every key that is written (K) by a command of any kind (A). */
+const REPORTED = 'KA'
+
+const NOTIFY = 'notify-keyspace-events'
+
+let reportedBefore = ''
+
+async function withRedis(use: (redis: Redis) => Promise<unknown>): Promise<void> {
+  const redis = new Redis(inject('redisUrl'))
+  await use(redis)
+  redis.disconnect()
+}
+
+beforeAll(() =>
+  withRedis(async (redis) => {
+    const [, before = ''] = (await redis.config('GET', NOTIFY)) as string[]
+    reportedBefore = before
+    await redis.config('SET', NOTIFY, REPORTED)
+  }),
+)
 
 const catalogue = defineCatalogue(short, long)
 
@@ -115,7 +151,7 @@ async function stage({ roundMs = 50 } = {}) {
   onTestFinished(() => gate.resolve())
   const redis = new Redis(rig.redisUrl, { maxRetriesPerRequest: null })
   onTestFinished(() => redis.disconnect())
-  const { has } = observe(rig.redisUrl, rig.namespace)
+  const { has } = await observe(rig.redisUrl, rig.namespace)
   const [queue = expect.fail()] = rig.broker.boardQueues
   return { ...rig, redis, has, queue, keys: queueKeys(rig.namespace, 'rig'), gate }
 }
@@ -230,7 +266,7 @@ it('quarantined tasks without a place', async () => {
 
 it('follow-up tasks in another queue', async () => {
   const { redisUrl, namespace, release, forwarder } = await openQueues()
-  const { has } = observe(redisUrl, namespace)
+  const { has } = await observe(redisUrl, namespace)
   await release(2)
   await has('outbox')
   await forwarder().forwardLeft()
@@ -367,7 +403,8 @@ it("what a team's own BullMQ code uses", async () => {
   await has('dn:<deduplication id>')
 })
 
-afterAll(() => {
+afterAll(async () => {
+  await withRedis((redis) => redis.config('SET', NOTIFY, reportedBefore))
   const rows = [
     ...QUEUE_KEYS.map(({ pattern }) => pattern),
     ...NAMESPACE_KEYS.map(({ pattern }) => `namespace ${pattern}`),

@@ -6,7 +6,7 @@ import { limitCommands } from './command-timeouts.ts'
 import { createConnectionWatch } from './connection-watch.ts'
 import { RECONNECTING } from './redis-client.ts'
 
-async function watched() {
+async function watched({ timeoutMs = 30_000 } = {}) {
   const proxy = await faultProxy(inject('redisUrl'))
   const redis = new Redis(proxy.url, { ...RECONNECTING, enableOfflineQueue: false })
   redis.on('error', () => {})
@@ -15,7 +15,7 @@ async function watched() {
     await proxy.close()
   })
   await eventually(() => redis.status === 'ready')
-  limitCommands(redis, 50)
+  limitCommands(redis, timeoutMs)
   const seconds: number[] = []
   const watch = createConnectionWatch((each) => seconds.push(each))
   watch.follow(redis)
@@ -40,7 +40,7 @@ it('an error that Redis returns is a reply', async () => {
 })
 
 it('a command that times out has taken as long as its timeout', async () => {
-  const { proxy, redis, seconds } = await watched()
+  const { proxy, redis, seconds } = await watched({ timeoutMs: 50 })
   proxy.cut()
   await expect(redis.ping()).rejects.toThrow('Command timed out')
   expect(seconds).toEqual([expect.any(Number)])
@@ -48,7 +48,7 @@ it('a command that times out has taken as long as its timeout', async () => {
 })
 
 it('a connection is not ready while Redis is away, its commands are not timed, and it is forgotten once it is closed', async () => {
-  const { proxy, redis, watch, seconds } = await watched()
+  const { proxy, redis, watch, seconds } = await watched({ timeoutMs: 50 })
   expect(watch.count()).toEqual({ ready: 1, notReady: 0 })
   await proxy.close()
   await eventually(() => watch.count().notReady === 1)
