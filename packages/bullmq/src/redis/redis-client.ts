@@ -3,6 +3,7 @@
 import type { RedisAddress } from '@bullpen/contract/internal'
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
+import { shareCommands } from '../scripts/shared-commands.ts'
 
 export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
@@ -47,8 +48,9 @@ export const FOLLOWING_CLUSTER = {
 } satisfies ClusterOptions
 
 export function openClient(address: RedisAddress, { server, cluster, node }: ClientOptions): Commander {
-  if (address.kind === 'server') return new Redis(address.url, server)
-  return new Cluster([...address.nodes], { ...cluster, redisOptions: { ...nodeOptions(address), ...node } })
+  if (address.kind === 'server') return shareCommands(new Redis(address.url, server))
+  const redisOptions = { ...nodeOptions(address), ...node }
+  return shareCommands(new Cluster([...address.nodes], { ...cluster, redisOptions }))
 }
 
 /** Returns the options for a connection to any node of a cluster. */
