@@ -2,7 +2,7 @@
 import { BullpenError } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { addressIn } from '../connection.ts'
-import { openClient } from '../redis/redis-client.ts'
+import { FOLLOWING_CLUSTER, openClient } from '../redis/redis-client.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /** How long the server may take to accept the connection, and to respond to a command, in ms. */
@@ -18,7 +18,7 @@ export async function withConnection<T>(redisUrl: string, use: (redis: Commander
   const once = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS }
   const redis = openClient(addressIn(redisUrl), {
     server: { ...once, lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false },
-    cluster: { lazyConnect: true, clusterRetryStrategy: () => null },
+    cluster: { ...FOLLOWING_CLUSTER, lazyConnect: true, clusterRetryStrategy: () => null },
     node: { maxRetriesPerRequest: 1 },
   })
   let lastError: unknown

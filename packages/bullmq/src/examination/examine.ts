@@ -2,13 +2,14 @@
 //
 // The time is bounded: the search for queues looks at a thousand keys at a time and stops after 10 s, and each queue takes two round trips,
 // however many jobs it has.
+import { BullpenError } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { describeServer, type Server, serversOf, unlessRefused } from '../redis/server/server-description.ts'
-import { infoNumber } from '../redis/server/server-info.ts'
+import { infoField, infoNumber } from '../redis/server/server-info.ts'
 import { withConnection } from './connection.ts'
 import type { BullmqServerFacts, Place, QueueFacts } from './facts.ts'
 import { readQueueFacts } from './queue-facts.ts'
-import { findQueues, type SearchOptions } from './queue-search.ts'
+import { type FoundQueue, findQueues, isInOneSlot, type SearchOptions } from './queue-search.ts'
 import type { Risk } from './risk.ts'
 import { BULLMQ_CHECKS, type BullmqCheck } from './risk-table.ts'
 import { countWorkers } from './worker-connections.ts'
@@ -53,17 +54,13 @@ export interface BullmqExamination {
 /**
  * Examines the queues that have the given prefix and name, or all.
  *
- * @throws BullpenError `invalid_configuration` if the URL is not one of Redis, `redis_unavailable` if Redis does not respond, and
+ * @throws BullpenError `invalid_configuration` if the URL is not one of Redis or names a single node of a cluster, `redis_unavailable` if Redis does not respond, and
  * `unauthorized` if Redis refuses the user, or a command without which nothing can be examined.
  */
 export function examineBullmq(redisUrl: string, options: ExaminationOptions = {}): Promise<BullmqExamination> {
   return withConnection(redisUrl, async (redis) => {
     const servers = serversOf(redis)
-    const clients = await Promise.all(
-      servers.map(([, server]) => unlessRefused(server.client('LIST') as Promise<string>)),
-    )
-    const workersOf = countWorkers(clients)
-    const read = await Promise.all(servers.map(([node, server]) => readServer(node, server, options, workersOf)))
+    const read = await Promise.all(servers.map(([node, server]) => readServer(node, server, options)))
     return reportOf(
       read.map(({ facts }) => facts),
       read.every(({ isComplete }) => isComplete),
@@ -75,21 +72,31 @@ async function readServer(
   node: string,
   server: Server,
   options: ExaminationOptions,
-  workersOf: ReturnType<typeof countWorkers>,
 ): Promise<{ readonly facts: BullmqServerFacts; readonly isComplete: boolean }> {
   const description = await describeServer(server)
+  if (node === '' && infoField(description.info ?? '', 'cluster_enabled') === '1') {
+    const example = 'redis+cluster://HOST:PORT,HOST:PORT'
+    throw new BullpenError(
+      'invalid_configuration',
+      `this Redis is a node of a cluster; list some of the cluster's nodes in a URL such as ${example}`,
+    )
+  }
+  const workersOf = countWorkers(await unlessRefused(server.client('LIST') as Promise<string>))
   const config = await unlessRefused(server.config('GET', 'save') as Promise<readonly string[]>)
   const micros = infoNumber(description.info ?? '', 'server_time_usec')
   const now = micros === undefined ? Date.now() : Math.floor(micros / 1_000)
   const startedAt = performance.now()
   const { queues: found, isComplete } = await findQueues(server, { ...options, until: startedAt + SEARCH_MS })
+  const isReadable = (queue: FoundQueue): boolean => node === '' || isInOneSlot(queue)
+  const readable = found.filter(isReadable)
+  const scattered = found.filter((each) => !isReadable(each)).map(({ prefix, name }) => `${prefix}:${name}`)
   const queues: QueueFacts[] = []
-  for (const each of found) {
+  for (const each of readable) {
     if (performance.now() > startedAt + READ_MS) break
     queues.push(await readQueueFacts(server, each, now, workersOf(each)))
   }
-  const facts = { node, description, save: config?.[1], now, queues }
-  return { facts, isComplete: isComplete && queues.length === found.length }
+  const facts = { node, description, save: config?.[1], now, queues, scattered }
+  return { facts, isComplete: isComplete && queues.length === readable.length }
 }
 
 /** Carries out every check on every server and queue. */

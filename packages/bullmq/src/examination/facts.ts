@@ -54,4 +54,6 @@ export interface BullmqServerFacts {
   readonly save: string | undefined
   readonly now: number
   readonly queues: readonly QueueFacts[]
+  /** The names of queues whose keys are on several nodes of a cluster. Nothing else is read of them. */
+  readonly scattered: readonly string[]
 }

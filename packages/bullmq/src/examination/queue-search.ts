@@ -1,4 +1,5 @@
 // Finds the queues of plain BullMQ on a server, by the keys in which they keep their settings: PREFIX:NAME:meta.
+import { ReplyError } from 'ioredis'
 import type { Server } from '../redis/server/server-description.ts'
 
 export interface SearchOptions {
@@ -26,13 +27,15 @@ const KEYS_PER_STEP = 1_000
 /** How many queues are examined at most. */
 const MAX_QUEUES = 500
 const SUFFIX = ':meta'
-/** A Bullpen queue has this hash tag as its prefix, and its sets hold further statuses. */
-const BULLPEN_PREFIX = /^\{[^{}]+\.[^{}]+\}$/
+/** A Bullpen queue has its namespace and its own name in a hash tag as its prefix, and its sets hold further statuses. */
+const BULLPEN_PREFIX = /^\{[^{}]+\.([^{}]+)\}$/
+/** Redis computes the slot of a key from the text between its first brace and the next closing one, unless the text is empty. */
+const HASH_TAG = /^[^{]*\{[^}]+\}/
 
 /** Takes a round trip for every thousand keys, or a single one if the prefix and the name of the queue are given. */
 export async function findQueues(server: Server, { prefix, queue, until }: SearchOptions): Promise<Search> {
   if (prefix !== undefined && queue !== undefined) {
-    const exists = await server.exists(`${prefix}:${queue}${SUFFIX}`)
+    const exists = await server.exists(`${prefix}:${queue}${SUFFIX}`).catch(onAnotherNode)
     return { queues: exists === 1 ? [{ prefix, name: queue }] : [], isComplete: true }
   }
   const pattern = `${escaped(prefix)}:${escaped(queue)}${SUFFIX}`
@@ -56,7 +59,18 @@ export async function findQueues(server: Server, { prefix, queue, until }: Searc
 function queueOf(key: string): FoundQueue | undefined {
   // The name of a queue contains no colon, but its prefix may.
   const [, prefix = '', name = ''] = /^(.+):([^:]+):meta$/s.exec(key) ?? []
-  return name === '' || BULLPEN_PREFIX.test(prefix) ? undefined : { prefix, name }
+  return name === '' || BULLPEN_PREFIX.exec(prefix)?.[1] === name ? undefined : { prefix, name }
+}
+
+/** Returns whether all keys of the queue are in one slot of a Redis Cluster. */
+export function isInOneSlot({ prefix, name }: FoundQueue): boolean {
+  return HASH_TAG.test(`${prefix}:${name}:`)
+}
+
+/** A node of a cluster rejects a key that belongs to another node. */
+function onAnotherNode(error: unknown): 0 {
+  if (error instanceof ReplyError && String(error).includes('MOVED ')) return 0
+  throw error
 }
 
 /** Escapes the characters that have a meaning in a pattern. */

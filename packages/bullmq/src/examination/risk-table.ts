@@ -16,7 +16,7 @@ import {
   stalledJobs,
 } from './queue-risks.ts'
 import type { Risk } from './risk.ts'
-import { connections, eviction, failedWrites, memory, persistence, version } from './server-risks.ts'
+import { connections, eviction, failedWrites, hashTags, memory, persistence, version } from './server-risks.ts'
 
 interface Text {
   readonly finds: string
@@ -52,6 +52,12 @@ export const BULLMQ_CHECKS = {
     finds: 'the last write of the append-only file, its last rewrite or the last snapshot has failed',
     reason: 'jobs are lost if Redis restarts, and Redis may refuse to store new ones',
     advice: "look at the log of Redis, and at its disk's free space",
+  },
+  hash_tags: {
+    server: hashTags,
+    finds: 'in a Redis Cluster, the prefix of a queue has no hash tag; nothing else is examined of the queue',
+    reason: "BullMQ's scripts use several keys of a queue at once, which a cluster refuses with CROSSSLOT",
+    advice: 'give every Queue, Worker and QueueEvents of the queue a prefix with braces, such as {bull}',
   },
   redis_memory: {
     server: memory,

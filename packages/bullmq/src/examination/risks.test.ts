@@ -49,7 +49,14 @@ const QUEUE: QueueFacts = {
 function found(queue: Partial<QueueFacts>, info: object = {}, save = '3600 1') {
   const text = Object.entries({ ...HEALTHY_INFO, ...info }).map(([name, value]) => `${name}:${value}\r\n`)
   const description = { info: text.join(''), listpackValue: undefined }
-  const facts: BullmqServerFacts = { node: '', description, save, now: NOW, queues: [{ ...QUEUE, ...queue }] }
+  const facts: BullmqServerFacts = {
+    node: '',
+    description,
+    save,
+    now: NOW,
+    queues: [{ ...QUEUE, ...queue }],
+    scattered: [],
+  }
   return reportOf([facts], true).findings.map(({ check, severity }) => `${severity} ${check}`)
 }
 
@@ -145,7 +152,10 @@ describe('a check of plain BullMQ', () => {
   it('is skipped if Redis does not permit what it needs', () => {
     const description = { info: undefined, listpackValue: undefined }
     const queues = [{ ...QUEUE, workers: undefined }]
-    const { skipped, findings } = reportOf([{ node: '', description, save: undefined, now: NOW, queues }], true)
+    const { skipped, findings } = reportOf(
+      [{ node: '', description, save: undefined, now: NOW, queues, scattered: [] }],
+      true,
+    )
     expect([findings, skipped]).toEqual([
       [],
       [

@@ -67,3 +67,9 @@ export const connections = onInfo((info) => {
   if (open === undefined || max === undefined || open < max * LITTLE_ROOM) return []
   return [{ severity: 'warning', problem: `${open} of the ${max} connections that Redis permits are open` }]
 })
+
+export const hashTags = ({ scattered }: BullmqServerFacts): readonly Risk[] =>
+  scattered.map((queue) => ({
+    severity: 'error',
+    problem: `the keys of ${queue} are on several nodes, because neither its prefix nor its name has a hash tag`,
+  }))

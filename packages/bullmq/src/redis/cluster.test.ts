@@ -5,11 +5,14 @@ import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { type ClusterNode, type PrivateCluster, privateCluster } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
+import { Queue, Worker } from 'bullmq'
+import { Cluster } from 'ioredis'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { skewConnection } from '../connection.ts'
+import { examineBullmq } from '../examination/examine.ts'
 import { pool as statusOfPool, status as statusOfWorker } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { prefixOf } from '../keys.ts'
@@ -65,6 +68,77 @@ async function openSystem() {
   }
   return { broker, fleet, skew, enqueue, watch, seconds }
 }
+
+describe('the examination of plain BullMQ', () => {
+  it('finds queues and their workers on every node, and those whose keys are scattered', async () => {
+    const tag = randomUUID().slice(0, 8)
+    const nodes = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }))
+    const connection = () => {
+      const client = new Cluster(nodes, { redisOptions: { maxRetriesPerRequest: null } })
+      onTestFinished(() => client.disconnect())
+      return client
+    }
+    const client = connection()
+    // A queue on each node. A prefix in braces is not that of a Bullpen queue, even if it contains a dot.
+    const prefixes = await Promise.all(
+      cluster.nodes.map(async (node) => {
+        for (let n = 0; ; n++) {
+          const prefix = `{${tag}.${n}}`
+          if ((await cluster.nodeOf(prefix)) === node) return prefix
+        }
+      }),
+    )
+    const [served = '', ...unserved] = prefixes
+    const worker = new Worker('mail', async () => {}, { connection: connection(), prefix: served })
+    onTestFinished(() => worker.close())
+    for (const prefix of unserved) {
+      const queue = new Queue('mail', { connection: client, prefix })
+      await queue.add('send', {})
+      await queue.add('send', {}, { delay: 3_600_000, timestamp: Date.now() - 7_300_000 })
+      await queue.close()
+    }
+    // The first command of a queue stores its settings. Adding a job then fails.
+    const scattered = new Queue(`mail-${tag}`, { connection: client })
+    await expect(scattered.add('send', {})).rejects.toThrow()
+    await scattered.close()
+    await client.hset(`bull:mail-${tag}:meta`, 'version', 'bullmq')
+
+    const { queues, findings, skipped } = await eventually(async () => {
+      const examination = await examineBullmq(cluster.url, { queue: 'mail' })
+      return examination.queues.some(({ workers }) => workers === 1) && examination
+    })
+    const workers = queues.flatMap((queue) => (queue.prefix === served ? [queue.workers] : []))
+    expect(workers).toEqual([1])
+    const waiting = { queue: 'mail', waiting: 1, delayed: 1, workers: 0 }
+    const others = queues.filter(({ prefix }) => unserved.includes(prefix))
+    expect(others.toSorted((a, b) => unserved.indexOf(a.prefix) - unserved.indexOf(b.prefix))).toMatchObject(
+      unserved.map((prefix) => ({ prefix, ...waiting })),
+    )
+    const idle = findings.filter(({ check, prefix = '' }) => check === 'no_workers' && prefixes.includes(prefix))
+    const [, ...nodesOfOthers] = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`)
+    expect(idle.map(({ node }) => node).sort()).toEqual(nodesOfOthers.sort())
+    expect(skipped).toEqual([])
+    const one = await examineBullmq(cluster.url, { prefix: unserved[0], queue: 'mail' })
+    expect(one.queues).toMatchObject([{ prefix: unserved[0], ...waiting }])
+    const rules = 'on >secret %R~* -@all +@read +@connection -client|list +info +config|get +cluster|slots'.split(' ')
+    for (const node of cluster.nodes) await node.ask('ACL', 'SETUSER', 'reader', ...rules)
+    const asReader = await examineBullmq(cluster.url.replace('://', '://reader:secret@'), { queue: 'mail' })
+    expect(asReader.queues.map(({ prefix }) => prefix)).toEqual(expect.arrayContaining(prefixes))
+    expect(asReader.skipped).toEqual(['no_workers'])
+    const found = await examineBullmq(cluster.url, { queue: `mail-${tag}` })
+    expect(found.queues).toEqual([])
+    expect(found.findings.filter(({ check }) => check === 'hash_tags')).toMatchObject([
+      { severity: 'error', problem: expect.stringContaining(`the keys of bull:mail-${tag} are on several nodes`) },
+    ])
+  })
+
+  it('of a single node is rejected, because the queues of the other nodes would be missing', async () => {
+    await expect(examineBullmq(cluster.nodes[0]?.url ?? '')).rejects.toMatchObject({
+      code: 'invalid_configuration',
+      message: expect.stringContaining('redis+cluster://'),
+    })
+  })
+})
 
 describe('queues on three nodes', () => {
   it('are kept by servers of which each is described', async () => {
