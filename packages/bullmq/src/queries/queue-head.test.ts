@@ -1,4 +1,5 @@
 // Tests what is read of the head of a queue.
+import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -26,6 +27,34 @@ it('the oldest waiting task counts from the moment when it was ready, and a paus
   expect(await broker.head('rig')).toMatchObject({ readyAt: enqueuedAt + 5_000 })
   await redis.hset(keys.job(first), 'processedOn', 7)
   expect(await broker.head('rig')).toMatchObject({ readyAt: 7 })
+})
+
+it('a dead task that was retried counts from the retry, not from the enqueueing', async () => {
+  const { broker, enqueue, namespace, startPool } = await setup({
+    handle: () => {
+      throw new TaskError('declined', 'no', { retryable: false })
+    },
+  })
+  const redis = client()
+  const keys = queueKeys(namespace, 'rig')
+  const id = await enqueue(short)
+  const pool = await startPool()
+  await eventually(async () => (await broker.counts('rig')).dead === 1)
+  await pool.drain({ drainMs: 0, graceMs: 0 })
+  await redis.hset(keys.job(id), 'timestamp', 5)
+  await broker.retry(id, { request: 'r1', by: 'ann' })
+  const [retry] = JSON.parse((await redis.hget(keys.job(id), 'retries')) ?? '[]') as { readonly at: number }[]
+  expect(retry?.at).toBeGreaterThan(5)
+  expect(await broker.head('rig')).toMatchObject({ readyAt: retry?.at })
+})
+
+it("the delay of a plain BullMQ job's backoff is not the delay of the job", async () => {
+  const { broker, enqueue, namespace } = await setup()
+  const redis = client()
+  const keys = queueKeys(namespace, 'rig')
+  const id = await enqueue(short)
+  await redis.hset(keys.job(id), 'timestamp', 5, 'opts', '{"attempts":3,"backoff":{"type":"fixed","delay":60000}}')
+  expect(await broker.head('rig')).toMatchObject({ readyAt: 5 })
 })
 
 it('a task with a priority is the head only if no other task is waiting', async () => {

@@ -290,7 +290,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'seconds',
     labels: ['queue'],
-    help: 'How long the waiting task that starts next has been ready, or 0 if no task is waiting. Without priorities, this task is the oldest. A task that has been started before counts from its last start. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'How long the waiting task that starts next has been ready, or 0 if no task is waiting. Without priorities, this task is the oldest. A task that has been started before counts from its last start, and a dead task that was retried counts from the retry. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_task_expected_seconds: {
     type: 'gauge',

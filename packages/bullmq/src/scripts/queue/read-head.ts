@@ -7,6 +7,7 @@ export interface HeadFields {
   readonly timestamp: string | undefined
   readonly options: string | undefined
   readonly lastStart: string | undefined
+  readonly retries: string | undefined
 }
 
 /**
@@ -26,10 +27,12 @@ local paused = redis.call('HGET', meta, 'paused')
 -- BullMQ starts the tasks without a priority first.
 local id = redis.call('LINDEX', wait, -1) or redis.call('ZRANGE', prioritized, 0, 0)[1]
 if not id then return { paused } end
-return { paused, unpack(redis.call('HMGET', prefix .. id, 'timestamp', 'opts', 'processedOn')) }
+return { paused, unpack(redis.call('HMGET', prefix .. id, 'timestamp', 'opts', 'processedOn', 'retries')) }
 `,
   answer(reply): HeadFields {
-    const [paused, timestamp, options, lastStart] = (reply as (string | null)[]).map((value) => value ?? undefined)
-    return { paused, timestamp, options, lastStart }
+    const [paused, timestamp, options, lastStart, retries] = (reply as (string | null)[]).map(
+      (value) => value ?? undefined,
+    )
+    return { paused, timestamp, options, lastStart, retries }
   },
 })
