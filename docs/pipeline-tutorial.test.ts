@@ -4,15 +4,15 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { programEnv } from '@bullpen/testing'
 import { expect, inject, it, onTestFinished } from 'vitest'
 
 const programs = join(import.meta.dirname, 'tutorial/pipelines')
-const env = {
-  PATH: process.env['PATH'],
+const env = programEnv({
   REDIS_URL: inject('redisUrl'),
   BULLPEN_NAMESPACE: `pipelines-${randomUUID().slice(0, 8)}`,
   BULLPEN_WORKER_PORT: '0',
-}
+})
 
 async function run(file: string, ...args: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], { cwd: programs, env })

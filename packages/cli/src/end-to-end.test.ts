@@ -10,6 +10,7 @@ import { createApi } from '@bullpen/api'
 import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
+import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { run } from './capture.fixture.ts'
@@ -146,7 +147,7 @@ test('the tasks of a file are enqueued once, although the command is killed and 
   const { url, waiting } = await startApi()
   const lines = Array.from({ length: 1_900 }, (_, i) => `{"fencingToken":${i}}\n`)
   const args = ['enqueue', 'task.count', '--bulk', '-', '--idempotency-key', 'import 7']
-  const env = { PATH: process.env['PATH'], BULLPEN_API: url, BULLPEN_KEY: FAKE_KEY }
+  const env = programEnv({ BULLPEN_API: url, BULLPEN_KEY: FAKE_KEY })
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['pipe', 'ignore', 'inherit'] })
   const exited = once(child, 'exit')
   child.stdin.on('error', () => {})

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { json, text } from 'node:stream/consumers'
 import type { ErrorCode, TaskView } from '@bullpen/contract'
+import { programEnv } from '@bullpen/testing'
 
 export const FAKE_KEY = 'fake-key-that-must-stay-secret'
 export const WRONG_KEY = 'the API key is wrong'
@@ -126,7 +127,7 @@ export async function commandOfLine(line: string): Promise<[args: readonly strin
 }
 
 async function runProcess(command: string, args: readonly string[], api: { url: string }, run: Run): Promise<Ended> {
-  const env = { PATH: process.env['PATH'], BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...run.env }
+  const env = programEnv({ BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...run.env })
   const child = spawn(command, args, { env, stdio: 'pipe' })
   child.stdin.on('error', () => {})
   child.stdin.end(run.stdin)
