@@ -96,7 +96,7 @@ export function definedFollowUps(open: OpenBackend): void {
     const last = ended().at(-1)
     expect(last).toMatchObject({ state: 'RECOVER_ERR', reason: 'invalid_follow_up' })
     expect((await settled(last?.id as TaskId))?.status).toBe('dead')
-    expect((await broker.totals(QUEUE)).outbox.entries).toBe(0)
+    await eventually(async () => (await broker.totals(QUEUE)).outbox.entries === 0)
     expect((await broker.counts(AFTER)).waiting).toBe(0)
   })
 }
