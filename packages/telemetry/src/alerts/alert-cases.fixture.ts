@@ -369,7 +369,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   },
   BullpenSlotsIdle: {
     fires: { series: slots('1x90', '20x90'), at: '70m', labels: MAIL, figure: '5%' },
-    quiet: { 'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' } },
+    quiet: {
+      'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' },
+      'the workers have been scraped for 45 minutes': { series: slots('1x90', '20x90'), at: '45m' },
+    },
   },
   BullpenDrainOverrun: {
     alsoFires: {

@@ -18,7 +18,9 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenSlotsIdle',
-    expr: `${utilisation('30m')} < 0.1`,
+    // Without slots half an hour ago, the mean says nothing about that time.
+    expr: `${utilisation('30m')} < 0.1
+and ${on('queue')} ${sum('bullpen_pool_slots offset 30m', 'queue')} > 0`,
     for: '30m',
     severity: 'info',
     summary: 'Less than 10% of the slots of the queue {{ $labels.queue }} have been busy for an hour',
