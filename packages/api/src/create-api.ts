@@ -10,12 +10,13 @@ import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } 
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, Tracing } from '@bullpen/engine'
 import { createBlockedCallers } from '@bullpen/engine/internal'
-import { createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
+import { clockOf, createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
 import { enqueueRateOf } from './auth/key-limits.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { avoidPretenuring } from './avoid-pretenuring.ts'
+import { followLogLevel } from './follow-log-level.ts'
 import { createMetricsServer } from './http/metrics-server.ts'
 import { createOpenStreams, STREAM_SUBJECTS } from './http/open-streams.ts'
 import { buildServer } from './http/server.ts'
@@ -76,7 +77,8 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   avoidPretenuring()
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
-  const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
+  const ownLog = createLog({ level: settings.logLevel, name: 'bullpen-api' })
+  const logger = log ?? ownLog
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
   telemetry.publishTasks(catalogue.definitions)
   telemetry.publishRefusals(queues, ENQUEUE_REFUSALS)
@@ -120,6 +122,9 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     (each) => each.close(),
   )
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, watch, log: logger }), (each) => each.close())
+  if (logger === ownLog) {
+    opened.defer(followLogLevel(fleet, { log: ownLog, configured: settings.logLevel, clock: clockOf(skew) }))
+  }
   reportQueues(telemetry, broker, catalogue, skew.now)
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()

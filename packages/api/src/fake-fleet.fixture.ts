@@ -66,6 +66,7 @@ export function fakeFleet(now: () => number): FakeFleet {
     listen: () => () => {},
     workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
     queueSettings: (queue) => up(() => settingsOf.get(queue) ?? OPEN),
+    logLevel: () => up(() => undefined),
     remaining: () => up(() => 0),
     send: (command) =>
       up(() => {

@@ -283,6 +283,8 @@ export function fleetKeys(namespace: string) {
     unapplied: `${base}:unapplied`,
     /** String: incremented after the settings of a queue have changed. */
     settingsRevision: `${base}:settings-revision`,
+    /** String: the log level that a command has set for all processes, while it is in force. */
+    logLevel: `${base}:log-level`,
     /** Hash: by each API key's name, the sequence number of the last command that has set the key's rate, and that rate. */
     enqueueRates: `${base}:enqueue-rates`,
     /** Channel: announces a worker or queue that a command or setting concerns. */

@@ -190,6 +190,7 @@ export type {
   CommandResponse,
   Fleet,
   HeartbeatReply,
+  LogLevelOverride,
   QueueSettings,
   RecentStalls,
   RegisteredWorker,

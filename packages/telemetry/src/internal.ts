@@ -3,5 +3,6 @@ export { type AttemptSummaries, summarizeAttempts } from './log/attempt-summarie
 export { childLog } from './log/child-log.ts'
 export { logEvents } from './log/event-log.ts'
 export { createLog, type LogOptions } from './log/log.ts'
+export { createLogLevel, type LogLevelControl } from './log/log-level.ts'
 export type { AnsweredRequest } from './metrics/http-metrics.ts'
 export { createTelemetry, type Telemetry, type WatchedPool } from './telemetry.ts'

@@ -38,12 +38,18 @@ import {
 } from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256, systemClock } from '@bullpen/engine/node'
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
-import { childLog, createLog, createTelemetry, logEvents, summarizeAttempts } from '@bullpen/telemetry/internal'
+import {
+  childLog,
+  createLog,
+  createLogLevel,
+  createTelemetry,
+  logEvents,
+  summarizeAttempts,
+} from '@bullpen/telemetry/internal'
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { createStallMemory } from './event-loop/recent-stalls.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
 import type { Opening } from './lifecycle.ts'
-import { createLogLevel } from './log-level.ts'
 import { poolFactory } from './pools/create-pool.ts'
 import { assertIsolable, isolateByPool } from './pools/pool-isolation.ts'
 import { createPoolSupervisor, type DrainRequest, type PoolSupervisor } from './pools/pool-supervisor.ts'

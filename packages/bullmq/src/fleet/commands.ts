@@ -1,5 +1,5 @@
 // Stores fleet commands, together with each worker's response, for a week.
-import { BullpenError } from '@bullpen/contract'
+import { BullpenError, milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {
   type Command,
@@ -19,6 +19,8 @@ import type { RegisteredWorkers } from './registry.ts'
 
 const KEEP_MS = 7 * 86_400_000
 const KEEP_AT_MOST = 10_000
+/** How long a log level for all processes is in force if the command does not say, in ms. */
+const LEVEL_MS = 86_400_000
 
 /** The maximum number of commands that one script reads. Each may have as many responses as the fleet has workers. */
 const COMMANDS_PER_PAGE = 20
@@ -69,7 +71,7 @@ export async function storeCommand(
   { id, spec, by }: NewCommand,
   workers: readonly string[],
 ): Promise<StoredCommand> {
-  const { base, commands, unapplied } = keys
+  const { base, commands, unapplied, logLevel } = keys
   const args = {
     base,
     id,
@@ -78,11 +80,12 @@ export async function storeCommand(
     changesSettings: changesSettings(spec) ? '1' : '',
     keepMs: KEEP_MS,
     keepAtMost: KEEP_AT_MOST,
+    ...levelOfAll(spec),
   }
   const stored = await runScript(
     redis,
     storeCommandScript,
-    { command: keys.command(id), commands, unapplied },
+    { command: keys.command(id), commands, unapplied, logLevel },
     args,
     workers,
   )
@@ -90,6 +93,13 @@ export async function storeCommand(
     throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
   return { id, spec, ...stored }
+}
+
+/** Returns the level that a command sets for all processes, and for how long in ms. The level is '' if it sets none. */
+function levelOfAll(spec: CommandSpec): { readonly level: string; readonly levelMs: number } {
+  const isForAll = spec.action === 'log_level' && spec.worker === undefined && spec.queue === undefined
+  if (!isForAll) return { level: '', levelMs: 0 }
+  return { level: spec.level, levelMs: spec.for === undefined ? LEVEL_MS : milliseconds(spec.for) }
 }
 
 /** Stores a worker's response, unless the worker has already responded to the command. Takes one round trip. */

@@ -19,6 +19,7 @@ import { answersOf } from '../queries/read-together.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import { createSchemaGuard } from '../schema.ts'
 import { announceCommand } from '../scripts/fleet/announce-command.ts'
+import { decodeLogLevel } from '../scripts/fleet/worker-heartbeat.ts'
 import { runScript } from '../scripts/script.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
 import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from './notifications.ts'
@@ -126,7 +127,7 @@ export function openFleet(options: FleetOptions): Fleet {
     heartbeat: (status) =>
       call(async () => {
         const names = [...new Set(status.pools.map(({ queue }) => queue))]
-        const { commands, unapplied, revision } = await storeHeartbeat(redis, keys, status)
+        const { commands, unapplied, revision, logLevel } = await storeHeartbeat(redis, keys, status)
         for (const id of unapplied) {
           const command = await readCommand(redis, keys, id)
           if (command !== undefined) await applyAndNotify(command)
@@ -137,7 +138,7 @@ export function openFleet(options: FleetOptions): Fleet {
           // The settings are read last, so that they include the commands' changes.
           known = { revision, readAt: performance.now(), settings: await readSettings(names) }
         }
-        return { commands, queueSettings: known.settings }
+        return { commands, queueSettings: known.settings, logLevel }
       }),
 
     leave: (worker) => call(() => leaveFleet(redis, keys, worker)),
@@ -158,6 +159,8 @@ export function openFleet(options: FleetOptions): Fleet {
         const settings = await readSettings([queue])
         return settings.get(queue) as QueueSettings
       }),
+
+    logLevel: () => call(async () => decodeLogLevel(await redis.get(keys.logLevel))),
 
     remaining: (queue) => call(async () => countRemaining(redis, keysOf(queue))),
 

@@ -21,11 +21,18 @@ const WORKERS_PER_PAGE = 100
 /** Stores a worker's status and returns the commands for that worker. Takes one round trip. */
 export function storeHeartbeat(
   redis: Commander,
-  { base, heartbeats, unapplied, settingsRevision, ...keys }: FleetKeys,
+  { base, heartbeats, unapplied, settingsRevision, logLevel, ...keys }: FleetKeys,
   workerStatus: WorkerStatus,
 ): Promise<HeartbeatReply> {
   const { worker } = workerStatus
-  const names = { heartbeats, worker: keys.worker(worker), inbox: keys.inbox(worker), unapplied, settingsRevision }
+  const names = {
+    heartbeats,
+    worker: keys.worker(worker),
+    inbox: keys.inbox(worker),
+    unapplied,
+    settingsRevision,
+    logLevel,
+  }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
   return runScript(redis, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
 }

@@ -342,7 +342,9 @@ it('workers and commands', async () => {
     by: 'ann',
   })
   await fleet.send({ id: 'p', spec: { action: 'pause', queue: 'rig' }, by: 'ann' })
+  await fleet.send({ id: 'l', spec: { action: 'log_level', level: 'debug' }, by: 'ann' })
   await has(
+    'namespace fleet:log-level',
     'settings',
     'namespace fleet:commands',
     'namespace fleet:command:<command>',

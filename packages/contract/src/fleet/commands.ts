@@ -123,13 +123,13 @@ const logLevelSchema = z
     for: durationText
       .optional()
       .describe(
-        'After this time, the level of the settings applies again. By default, the change lasts until the worker exits.',
+        'After this time, the level of the settings applies again. By default, a change of all processes lasts a day, and that of a worker or of a queue until the workers exit.',
       ),
     ...target,
     ...commandFields,
   })
   .describe(
-    'Change the level of the log of one worker, of all workers of a queue or, without a target, of all workers. Workers that start later are not affected.',
+    'Change the level of the log of one worker, of all running workers of a queue or, without a target, of all workers and API processes, including those that start while the change is in force.',
   )
 const QUEUE_LIMITS = ['concurrency', 'rate', 'maxTasks', 'maxBytes', 'maxAge'] as const
 const API_KEY_LIMITS = ['enqueueRate', 'maxUnfinishedTasks'] as const

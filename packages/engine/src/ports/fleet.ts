@@ -1,5 +1,5 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
-import type { DrainMode } from '@bullpen/contract'
+import type { DrainMode, LogLevel } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
 import type { PoolStatus } from './pool-status.ts'
 
@@ -85,12 +85,23 @@ export interface QueueSettings {
   readonly maxAgeMs: number | undefined
 }
 
+/** The log level that a command has set for all processes of the fleet, including those that start while it is in force. */
+export interface LogLevelOverride {
+  /** The id of the command. */
+  readonly command: string
+  readonly level: LogLevel
+  readonly by: string
+  /** When it ends, in ms since 1970 on the store's clock. */
+  readonly until: number
+}
+
 /** What a worker receives in reply to a heartbeat. */
 export interface HeartbeatReply {
   /** The commands to which the worker has not responded, oldest first. */
   readonly commands: readonly Command[]
   /** The settings of the worker's own queues, by queue. */
   readonly queueSettings: ReadonlyMap<string, QueueSettings>
+  readonly logLevel: LogLevelOverride | undefined
 }
 
 /** If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within its command timeout. */
@@ -105,6 +116,8 @@ export interface Fleet {
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
   queueSettings(queue: string): Promise<QueueSettings>
+  /** Returns the log level of all processes, if a command has set one. Takes one round trip. */
+  logLevel(): Promise<LogLevelOverride | undefined>
   /**
    * Counts the tasks of a queue that are waiting, active or due, and the quarantined tasks that wait for a place. A light drain of the
    * fleet waits for these tasks.

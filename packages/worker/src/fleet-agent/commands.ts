@@ -6,7 +6,7 @@
 import { BullpenError, type DrainMode, type Log, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandedLevel, CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandResponse, Pool } from '@bullpen/engine/internal'
-import type { LogLevelControl } from '../log-level.ts'
+import type { LogLevelControl } from '@bullpen/telemetry/internal'
 import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 
 export type CommandPlan =
@@ -69,7 +69,7 @@ export function planCommand(spec: CommandSpec, { worker, queues, draining }: Com
 /** The worker that commands act on. */
 export interface SteeredWorker {
   readonly pools: PoolSupervisor
-  readonly logLevel: Pick<LogLevelControl, 'set'>
+  readonly logLevel: Pick<LogLevelControl, 'set' | 'follow'>
   /** Starts to drain the whole worker. */
   drain(request: DrainRequest): void
 }

@@ -1,7 +1,14 @@
 // An in-memory fleet with one worker. A test sends commands, changes queues' settings, and reads heartbeats and responses.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
-import type { Command, CommandResponse, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
+import type {
+  Command,
+  CommandResponse,
+  Fleet,
+  LogLevelOverride,
+  QueueSettings,
+  WorkerStatus,
+} from '@bullpen/engine/internal'
 import type { FakeClock } from '@bullpen/testkit'
 
 const OFF: QueueSettings = {
@@ -22,6 +29,8 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
+  /** The log level of all processes. */
+  const ofAll: { level: LogLevelOverride | undefined } = { level: undefined }
   /**
    * `away` means that Redis does not respond, `refused` that there is no connection, `broken` that every call fails, and
    * `dropsResponses` that responses are lost.
@@ -49,7 +58,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
       reach()
       heartbeats.push(status)
       const settings = new Map(status.pools.map(({ queue }) => [queue, settingsOf.get(queue) ?? OFF]))
-      return { commands: [...pending.values()], queueSettings: settings }
+      return { commands: [...pending.values()], queueSettings: settings, logLevel: ofAll.level }
     },
     async leave(name) {
       reach()
@@ -72,6 +81,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     },
     workers: unused,
     queueSettings: unused,
+    logLevel: unused,
     send: unused,
     command: unused,
     awaitResponses: unused,
@@ -93,6 +103,12 @@ export function fakeFleet(clock: FakeClock, worker: string) {
       wake()
       await clock.advance(0)
       return responses.findLast(({ command }) => command === id)
+    },
+    /** Sets the log level of all processes, as the store returns it. */
+    async setLogLevel(level: LogLevelOverride | undefined) {
+      ofAll.level = level
+      wake()
+      await clock.advance(0)
     },
     async switchDrain(queue: string, drain: Omit<NonNullable<QueueSettings['drain']>, 'since'> | undefined) {
       settingsOf.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })

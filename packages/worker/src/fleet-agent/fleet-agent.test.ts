@@ -2,10 +2,10 @@
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'
+import { createLogLevel } from '@bullpen/telemetry/internal'
 import { fakeClock, memoryBroker, memoryPool } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { createLogLevel } from '../log-level.ts'
 import { createPoolSupervisor, type DrainRequest } from '../pools/pool-supervisor.ts'
 import { fakeFleet } from './fake-fleet.fixture.ts'
 import { openFleetAgent } from './fleet-agent.ts'
@@ -236,6 +236,22 @@ describe('a command', () => {
     expect(levels.slice(2)).toEqual(['debug', 'warn'])
     await send(of({ action: 'log_level', level: 'configured', queue: 'one' }))
     expect(levels.at(-1)).toBe('info')
+  })
+
+  it('follows a level for all processes that was set before its start, until it is taken back', async () => {
+    const { send, setLogLevel, levels, lines, clock } = await startedAgent()
+    const forAll = { command: 'c', level: 'debug', by: 'ann', until: clock.now() + 600_000 } as const
+    await setLogLevel(forAll)
+    expect(lines).toContainEqual(expect.objectContaining({ message: 'log level of all processes applied' }))
+    // A later change of this worker alone stays.
+    await send(of({ action: 'log_level', level: 'warn', worker: ME }))
+    await setLogLevel({ ...forAll })
+    expect(levels).toEqual(['debug', 'warn'])
+    await setLogLevel(undefined)
+    expect(levels.at(-1)).toBe('info')
+    await setLogLevel({ ...forAll, command: 'd' })
+    await clock.advance(600_000)
+    expect(levels.slice(-2)).toEqual(['debug', 'info'])
   })
 
   it('drains a pool; resuming it starts a new pool of the same size', async () => {

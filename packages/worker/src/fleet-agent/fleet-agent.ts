@@ -49,7 +49,7 @@ const RETRY_MS = 100
 const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
 
 export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
-  const { fleet, clock, log, pools, about, startedAt, skewMs, stalls } = options
+  const { fleet, clock, log, logLevel, pools, about, startedAt, skewMs, stalls } = options
   const { worker } = about
   let closed = false
   /** When heartbeats began to fail, on the monotonic clock. */
@@ -76,7 +76,9 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     pools: pools.status(),
   })
 
-  const act = async ({ commands, queueSettings }: HeartbeatReply): Promise<void> => {
+  const act = async ({ commands, queueSettings, logLevel: override }: HeartbeatReply): Promise<void> => {
+    // Before the commands, because one of them may change the level of this worker afterwards.
+    logLevel.follow(override)
     for (const [queue, settings] of queueSettings) queueDrains.update(queue, settings)
     const isNew = commands.some(({ id }) => !commandLog.has(id))
     // If a command is received again, the response to it was lost.

@@ -104,6 +104,13 @@ const FLEET_ROWS = {
     owner: 'namespace',
     ends: 'kept; a number',
   },
+  logLevel: {
+    type: 'string',
+    holds: 'the log level that a command has set for all processes',
+    owner: 'namespace',
+    expires: true,
+    ends: 'expires when the change ends, or is deleted by the level `configured`',
+  },
   enqueueRates: {
     type: 'hash',
     holds: 'the enqueue rates that commands have set',

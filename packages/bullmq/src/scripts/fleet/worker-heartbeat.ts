@@ -1,6 +1,6 @@
 // Stores a worker's status, and returns the commands that are addressed to the worker.
 import type { CommandSpec } from '@bullpen/contract/internal'
-import type { Command } from '@bullpen/engine/internal'
+import type { Command, LogLevelOverride } from '@bullpen/engine/internal'
 import { FORGET_WORKER } from '../includes/forget-worker.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -12,10 +12,17 @@ export interface HeartbeatReply {
   readonly unapplied: readonly string[]
   /** Changes whenever any queue's settings change. */
   readonly revision: string
+  readonly logLevel: LogLevelOverride | undefined
+}
+
+/** Decodes the stored log level of all processes. */
+export function decodeLogLevel(stored: string | null): LogLevelOverride | undefined {
+  return stored === null || stored === '' ? undefined : (JSON.parse(stored) as LogLevelOverride)
 }
 
 /**
- * - KEYS: heartbeats, the worker, its inbox, the unapplied commands, the revision of the queue settings.
+ * - KEYS: heartbeats, the worker, its inbox, the unapplied commands, the revision of the queue settings, the log
+ *   level of all processes.
  * - ARGV: the prefix of the fleet's keys, the worker's id, its status and slots as strings, the silence after which a worker is
  *   forgotten (ms), the maximum number of commands to return.
  *
@@ -24,7 +31,7 @@ export interface HeartbeatReply {
 export const heartbeat = defineScript({
   name: 'worker-heartbeat',
   kind: 'frees',
-  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision'],
+  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision', 'logLevel'],
   args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],
   lua: `${TIME}${FORGET_WORKER}
 local now = millis()
@@ -44,14 +51,14 @@ for _, each in ipairs(redis.call('ZRANGE', inbox, 0, tonumber(limit) - 1)) do
     redis.call('ZREM', inbox, each)
   end
 end
-return { commands, redis.call('ZRANGE', unapplied, 0, 9), redis.call('GET', settingsRevision) or '' }
+return { commands, redis.call('ZRANGE', unapplied, 0, 9), redis.call('GET', settingsRevision) or '', redis.call('GET', logLevel) or '' }
 `,
   answer(reply): HeartbeatReply {
-    const [rows, unapplied, revision] = reply as [string[], string[], string]
+    const [rows, unapplied, revision, level] = reply as [string[], string[], string, string]
     const commands = Array.from({ length: rows.length / 4 }, (_, i) => {
       const [id = '', spec = '', by = '', at] = rows.slice(4 * i, 4 * i + 4)
       return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
     })
-    return { commands, unapplied, revision }
+    return { commands, unapplied, revision, logLevel: decodeLogLevel(level) }
   },
 })

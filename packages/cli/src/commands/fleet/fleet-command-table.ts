@@ -185,12 +185,12 @@ export const FLEET_COMMANDS = {
   },
   'log-level': {
     usage: 'LEVEL',
-    summary: 'Change which log lines the workers write',
+    summary: 'Change which log lines the workers and the API write',
     description: [
-      'Set the minimum level of the log lines of all running workers, of the workers of a queue, or of one worker. Running tasks are',
-      'included. LEVEL is debug, info, warn, error or silent, or configured for the level that each worker was started with. With --for,',
-      'the configured level applies again after that time. Without it, the change lasts until the worker exits. Workers that start later',
-      'and the API processes are not affected.',
+      'Set the minimum level of the log lines of all workers and API processes, of the running workers of a queue, or of one worker.',
+      'Running tasks are included. LEVEL is debug, info, warn, error or silent, or configured to take the change back: each process then',
+      'uses the level that it was started with. A change of all processes also applies to those that start later, within two seconds,',
+      'and ends after --for or after a day. That of a worker or of a queue ends after --for or when the workers exit.',
     ],
     arguments: { min: 1, max: 1 },
     options: ['queue', 'worker', 'for', 'by'],

@@ -58,7 +58,12 @@ export async function logLevel(context: CommandContext): Promise<ExitCode> {
   const target = values.queue || values.worker ? await resolveWorker(client, parseTarget(values)) : {}
   const order = { action: 'log_level', level, ...target, ...(time === undefined ? {} : { for: time }) } as const
   const command = await sendCommand(context, client, order)
-  return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
+  return command.responses.length === 0 && !isForAllProcesses(order) ? EXIT.incomplete : exitCodeOf(command)
+}
+
+/** Returns whether the command is stored for all processes, so that API processes and workers that start later follow it, too. */
+function isForAllProcesses(order: FleetOrder): boolean {
+  return order.action === 'log_level' && order.queue === undefined && order.worker === undefined
 }
 
 const QUEUE_LIMITS = ['concurrency', 'rate', 'max-tasks', 'max-bytes', 'max-age'] as const
@@ -126,7 +131,7 @@ export async function sendCommand(
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
     out.remark(`some workers have not responded yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
-  } else if (command.responses.length === 0 && order.action !== 'limit') {
+  } else if (command.responses.length === 0 && order.action !== 'limit' && !isForAllProcesses(order)) {
     out.remark('no running worker has a pool that matches the target')
   }
   return command
