@@ -63,8 +63,9 @@ ended (\`BULLPEN_WORKER_LOG_SUMMARY_INTERVAL\`), with \`verdicts\`, \`meanMs\`, 
 whatever the number of attempts, so 20 kinds of short tasks write at most about 7 MB per day and worker. At \`debug\`, the two lines of a short
 attempt take about 640 bytes together, so 1,000 tasks per second write 55 GB a day.
 
-\`bullpen log-level debug --for 10m\` changes the level of all workers and API processes for ten minutes, including the lines of handlers that are already running, and that of
-processes that start meanwhile.
+\`bullpen log-level debug --for 10m\` changes the level of all workers and API processes for ten minutes, including the lines of
+handlers that are already running, and that of processes that start meanwhile. Without a level, the command shows the level that is
+in force.
 
 Inputs, outputs, API keys, cookies and query strings are never logged. The messages of handlers' errors and the lines that handlers write
 are logged, but without the values of the input's [sensitive fields](../how-to/encryption.md#keep-values-out-of-logs-and-errors).`,

@@ -6,6 +6,7 @@ import {
   type CommandRecord,
   type CommandResponse,
   type Fleet,
+  type LogLevelOverride,
   outcomeOf,
   type QueueSettings,
   type RegisteredWorker,
@@ -14,6 +15,8 @@ import {
 
 export interface FakeFleet extends Fleet {
   trouble: 'none' | 'down' | 'deaf'
+  /** The log level that a command has set for all processes. */
+  level: LogLevelOverride | undefined
   /** Resolves when the first caller waits for responses. */
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
@@ -53,6 +56,7 @@ export function fakeFleet(now: () => number): FakeFleet {
 
   const fleet: FakeFleet = {
     trouble: 'none',
+    level: undefined,
     firstWaiter: firstWaiter.promise,
     put(given) {
       const worker = { ...blank, startedAt: now() - 60_000, seenAt: now() - 500, ...given }
@@ -66,7 +70,7 @@ export function fakeFleet(now: () => number): FakeFleet {
     listen: () => () => {},
     workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
     queueSettings: (queue) => up(() => settingsOf.get(queue) ?? OPEN),
-    logLevel: () => up(() => undefined),
+    logLevel: () => up(() => fleet.level),
     remaining: () => up(() => 0),
     send: (command) =>
       up(() => {

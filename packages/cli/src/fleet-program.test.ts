@@ -241,6 +241,7 @@ describe('a fleet command', () => {
       "--concurrency is 'many'; expected a whole number from 1 to 10000",
     ],
     [['log-level', 'loud'], 'expected'],
+    [['log-level', '--for', '1m'], '--for requires LEVEL: debug, info, warn, error, silent, configured'],
     [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
@@ -274,6 +275,24 @@ describe('a fleet command', () => {
     [['audit', 'c1', '--limit', '1'], '--limit cannot be combined with an ID'],
   ])('%j is rejected as invalid usage', async (args, message) => {
     expect(await run(nowhere, args)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
+  })
+})
+
+describe('log-level without LEVEL', () => {
+  const logLevel = { level: 'debug', by: 'ann', command: 'c-1', until: '2026-01-01T00:20:00.000Z' } as const
+  const inForce = 'every process logs at debug, set by ann; it ends in 10m'
+
+  test('prints the level that is in force, as bullpen fleet does', async () => {
+    await using api = await fakeApi({ [FLEET]: ok({ ...TWO, logLevel }) })
+    expect(await run(api, ['log-level'])).toEqual({ code: 0, out: `${inForce}\n`, err: '' })
+    expect((await run(api, ['fleet'])).out).toContain(inForce)
+    expect(jsonLines((await run(api, ['log-level', '--json'])).out)).toEqual([{ logLevel }])
+  })
+
+  test('says so if no level is in force', async () => {
+    await using api = await fakeApi({ [FLEET]: ok(TWO) })
+    expect((await run(api, ['log-level'])).out).toBe('every process logs at the level of its settings\n')
+    expect(jsonLines((await run(api, ['log-level', '--json'])).out)).toEqual([{ logLevel: null }])
   })
 })
 

@@ -71,6 +71,13 @@ describe('the fleet', () => {
     ])
   })
 
+  test('shows the log level that a command has set for all processes', async () => {
+    const { get, fleet } = await testApi()
+    fleet.level = { command: 'c-1', level: 'debug', by: 'ann', until: NOW + 60_000 }
+    const { logLevel } = (await get('/v1/fleet')).json<FleetView>()
+    expect(logLevel).toEqual({ command: 'c-1', level: 'debug', by: 'ann', until: at(NOW + 60_000) })
+  })
+
   test('of one queue has the workers with a pool on it, and only those pools', async () => {
     const { get, fleet } = await testApi()
     const both = ['cpu', 'mail'].map((queue) => ({ ...pool, queue, notReady: undefined, slots: [] }))

@@ -13,13 +13,15 @@ export function showFleet({ catalogue, fleet }: ApiContext) {
     const { queue } = query
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const queues = queue === undefined ? catalogue.queues : [queue]
-    const [{ now, workers }, ...settingsByQueue] = await Promise.all([
+    const [{ now, workers }, logLevel, ...settingsByQueue] = await Promise.all([
       fleet.workers(),
+      fleet.logLevel(),
       ...queues.map(async (name) => ({ name, settings: await fleet.queueSettings(name) })),
     ])
     const live = workers.filter((worker) => isAlive(worker, now))
     return {
       now: timeText(now),
+      ...(logLevel !== undefined && { logLevel: { ...logLevel, until: timeText(logLevel.until) } }),
       queues: settingsByQueue.map((each) => queueView(each.name, each.settings, live)),
       workers: workers
         .filter(({ pools }) => queue === undefined || pools.some((pool) => pool.queue === queue))

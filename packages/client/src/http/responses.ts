@@ -206,6 +206,9 @@ export const isCancelPreview = shape<CancelPreview>({ ...filter, matching: whole
 
 export const isFleet = shape<FleetView>({
   now: time,
+  logLevel: optional(
+    shape<NonNullable<FleetView['logLevel']>>({ level: word(), until: time, by: text, command: text }),
+  ),
   queues: listOf(someOf<FleetView['queues'][number]>({ queue: text, paused: bool })),
   workers: listOf(someOf<FleetView['workers'][number]>({ worker: text })),
 })

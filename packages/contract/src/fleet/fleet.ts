@@ -1,5 +1,6 @@
 // Defines the fleet over HTTP: queues, workers, pools and slots.
 import { z } from 'zod'
+import { LOG_LEVELS } from '../definition/log.ts'
 import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
 import { DRAIN_MODES } from './commands.ts'
 import { queueText, workerText } from './fleet-names.ts'
@@ -135,9 +136,21 @@ export const queueViewSchema = z
 
 export type QueueView = z.infer<typeof queueViewSchema>
 
+const logLevelViewSchema = z
+  .object({
+    level: z.enum(LOG_LEVELS),
+    until: time.describe('When each process uses the level of its settings again.'),
+    by: z.string().describe('Who sent the command.'),
+    command: z.string().describe('The id of the command, as returned by GET /v1/commands.'),
+  })
+  .meta({ id: 'FleetLogLevel' })
+
 export const fleetViewSchema = z
   .object({
     now: time.describe("The current time on Redis's clock."),
+    logLevel: logLevelViewSchema
+      .optional()
+      .describe('The log level of all workers and API processes, if a command has set one that is still in force.'),
     queues: z.array(queueViewSchema),
     workers: z.array(workerViewSchema),
   })

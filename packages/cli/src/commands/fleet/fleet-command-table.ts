@@ -184,21 +184,23 @@ export const FLEET_COMMANDS = {
     ],
   },
   'log-level': {
-    usage: 'LEVEL',
-    summary: 'Change which log lines the workers and the API write',
+    usage: '[LEVEL]',
+    summary: 'Show or change which log lines the workers and the API write',
     description: [
       'Set the minimum level of the log lines of all workers and API processes, of the running workers of a queue, or of one worker.',
       'Running tasks are included. LEVEL is debug, info, warn, error or silent, or configured to take the change back: each process then',
       'uses the level that it was started with. A change of all processes also applies to those that start later, within two seconds,',
       'and ends after --for or after a day. That of a worker or of a queue ends after --for or when the workers exit.',
+      'Without LEVEL, show the level that a command has set for all processes, who set it, and when it ends.',
     ],
-    arguments: { min: 1, max: 1 },
+    arguments: { min: 0, max: 1 },
     options: ['queue', 'worker', 'for', 'by'],
     optionHelp: { queue: { value: 'QUEUE', help: "only this queue's running workers" } },
     examples: [
       'bullpen log-level debug --for 10m',
       'bullpen log-level debug --worker worker-7d9f',
       'bullpen log-level configured',
+      'bullpen log-level',
     ],
   },
   audit: {

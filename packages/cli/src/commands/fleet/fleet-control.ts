@@ -15,6 +15,7 @@ import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { commandLines } from '../../output/fleet/command-text.ts'
+import { logLevelLines } from '../../output/fleet/fleet-text.ts'
 import { plain } from '../../output/format.ts'
 import type { CommandContext } from '../command-context.ts'
 
@@ -52,13 +53,22 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
 
 export async function logLevel(context: CommandContext): Promise<ExitCode> {
   const { values, positionals } = context
-  const level = parseChoice('LEVEL', positionals[0] ?? '', COMMANDED_LEVELS)
+  if (positionals[0] === undefined) return showLogLevel(context)
+  const level = parseChoice('LEVEL', positionals[0], COMMANDED_LEVELS)
   const time = parseDuration('--for', values.for)
   const client = context.connect()
   const target = values.queue || values.worker ? await resolveWorker(client, parseTarget(values)) : {}
   const order = { action: 'log_level', level, ...target, ...(time === undefined ? {} : { for: time }) } as const
   const command = await sendCommand(context, client, order)
   return command.responses.length === 0 && !isForAllProcesses(order) ? EXIT.incomplete : exitCodeOf(command)
+}
+
+async function showLogLevel({ values, connect, out }: CommandContext): Promise<ExitCode> {
+  const foreign = (['queue', 'worker', 'for'] as const).find((option) => values[option] !== undefined)
+  if (foreign !== undefined) throw new UsageError(`--${foreign} requires LEVEL: ${COMMANDED_LEVELS.join(', ')}`)
+  const fleet = await connect().fleet()
+  await out.answer({ logLevel: fleet.logLevel ?? null }, () => logLevelLines(fleet))
+  return EXIT.success
 }
 
 /** Returns whether the command is stored for all processes, so that API processes and workers that start later follow it, too. */

@@ -29,9 +29,17 @@ export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], gi
   return [
     ...tableLines([heading, ...fleet.queues.map((queue) => queueRow(queue, layout.now))], { ...layout, indent: 0 }),
     '',
+    ...(fleet.logLevel === undefined ? [] : [...logLevelLines(fleet), '']),
     ...(workers.length === 0 ? ['no workers are running'] : []),
     ...workers.flatMap((worker) => workerLines(worker, { slots, pausedQueues, layout })),
   ]
+}
+
+/** Says which log level a command has set for all processes, and until when. */
+export function logLevelLines({ now, logLevel }: Pick<FleetView, 'now' | 'logLevel'>): readonly string[] {
+  if (logLevel === undefined) return ['every process logs at the level of its settings']
+  const { level, until, by } = logLevel
+  return [`every process logs at ${level}, set by ${plain(by)}; it ends ${relativeTime(until, Date.parse(now))}`]
 }
 
 function queueRow(view: QueueView, now: number): Cell[] {
