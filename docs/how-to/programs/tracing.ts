@@ -32,7 +32,7 @@ const handlers = { 'order.ship': handleShip }
 const config = { redisUrl, namespace, logLevel: 'silent', port: 0 } as const
 const worker = createWorker({ catalogue, handlers, tracing, config })
 await worker.start()
-const client = createClient({ transport: redis(redisUrl, { catalogue, namespace, traceContext: tracing.current }) })
+const client = createClient({ transport: redis(redisUrl, { catalogue, namespace, tracing }) })
 
 await tracer.startActiveSpan('checkout', async (span) => {
   const task = await client.enqueue(ship, { order: 7 })

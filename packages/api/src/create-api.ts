@@ -8,8 +8,8 @@ import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
-import type { Broker, PayloadCodec, Tracing } from '@bullpen/engine'
-import { createBlockedCallers } from '@bullpen/engine/internal'
+import type { Broker, PayloadCodec, ProducerTracing } from '@bullpen/engine'
+import { createBlockedCallers, tracedBroker } from '@bullpen/engine/internal'
 import { clockOf, createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
@@ -32,10 +32,11 @@ export interface ApiOptions {
    */
   readonly codec?: PayloadCodec
   /**
-   * Names the active trace, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`, so that the attempts of a request's tasks are
-   * children of the span that handles the request. By default, they are children of the span in the request's `traceparent` header.
+   * Records a span for each call that enqueues tasks, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`. The parent of these
+   * spans is the active span, or else the one in the request's `traceparent` header. By default, nothing is traced, and the tasks of a
+   * request belong to the trace in that header.
    */
-  readonly tracing?: Pick<Tracing, 'current'>
+  readonly tracing?: ProducerTracing
   /** Defaults to a JSON log on standard output, with the level from the settings. */
   readonly log?: Log
 }
@@ -140,7 +141,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({
     catalogue,
-    broker,
+    broker: tracedBroker(broker, tracing),
     fleet,
     blocked,
     streams,

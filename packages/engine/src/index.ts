@@ -7,4 +7,12 @@ export type { Caller, Idempotency, NewTask, UniqueKey } from './ports/broker/new
 export type { EventSink } from './ports/event-sink.ts'
 export type { PayloadCodec } from './ports/payload-codec.ts'
 export type { PoolStatus, SlotStatus } from './ports/pool-status.ts'
-export type { AttemptSpan, TracedAttempt, Tracing } from './ports/tracing.ts'
+export type {
+  AttemptSpan,
+  EnqueueEnd,
+  EnqueueSpan,
+  ProducerTracing,
+  TracedAttempt,
+  TracedEnqueue,
+  Tracing,
+} from './ports/tracing.ts'

@@ -35,6 +35,7 @@ import {
   type OnlineGroup,
   openResources,
   type ResourceOpeners,
+  tracedBroker,
 } from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin, sha256, systemClock } from '@bullpen/engine/node'
 import { type IsolatorOptions, openIsolator, processFit } from '@bullpen/sandbox/internal'
@@ -83,7 +84,10 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
    * all workers of a namespace need the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
-  /** Records a span for each attempt, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`. By default, nothing is traced. */
+  /**
+   * Records a span for each attempt, and for each child task that a handler enqueues, such as `openTelemetry()` of
+   * `@bullpen/telemetry/opentelemetry`. By default, nothing is traced.
+   */
   readonly tracing?: Tracing
   /**
    * The worker's settings. Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the
@@ -277,7 +281,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       createPool: poolFactory({
         ...common,
         resources: resources.values,
-        tasks: broker,
+        tasks: tracedBroker(broker, tracing),
         watch,
         onLateLocks: telemetry.locksLate,
         onLockThreadEnded: telemetry.lockThreadEnded,

@@ -3,7 +3,7 @@
 
 import type { TaskId, TraceContext } from '@bullpen/contract'
 import { DEFAULT_KEPT_EVENTS, readTraceContext } from '@bullpen/contract/internal'
-import type { Tracing } from '@bullpen/engine'
+import type { ProducerTracing } from '@bullpen/engine'
 import { createEventFeeds, type EventFeeds } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -63,7 +63,7 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   /** When readers of events receive heartbeats, and when slow ones are disconnected. Tests set this. */
   readonly eventTimes?: Pick<EventStreamOptions, 'heartbeatMs' | 'slowReaderMs'>
   /** Names the trace that a request belongs to. By default, that of its `traceparent`. */
-  readonly tracing?: Pick<Tracing, 'current'> | undefined
+  readonly tracing?: Pick<ProducerTracing, 'current'> | undefined
   /** Whether the board's buttons work. Otherwise, the board is read-only. */
   readonly allowBoardChanges: boolean
   /** The address of the dashboards, to which the board links. */

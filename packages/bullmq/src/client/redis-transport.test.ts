@@ -82,7 +82,7 @@ const errorOf = (transport: TaskTransport, request: EnqueueRequest, key?: string
 
 describe('an enqueue over Redis', () => {
   it('stores the task, also if it is the first call after the transport was opened', async () => {
-    const { transport, broker } = await open({ correlationId: 'order-7', traceContext: () => TRACE })
+    const { transport, broker } = await open({ correlationId: 'order-7', tracing: { current: () => TRACE } })
     const send = enqueue(transport, { ...LONG, delay: '1h', tags: ['a'] })
     const { id, ...stored } = await send(undefined)
     expect(stored).toEqual({ action: 'created', status: 'scheduled', expectedStartAt: expect.any(String) })

@@ -8,7 +8,6 @@ import {
   type EnqueueRequest,
   type Log,
   milliseconds,
-  type TraceContext,
 } from '@bullpen/contract'
 import {
   DEFAULT_KEPT_EVENTS,
@@ -23,7 +22,7 @@ import {
   taskLinks,
   taskView,
 } from '@bullpen/contract/internal'
-import type { PayloadCodec } from '@bullpen/engine'
+import type { PayloadCodec, ProducerTracing } from '@bullpen/engine'
 import {
   createBlockedCallers,
   createEventFeeds,
@@ -34,6 +33,7 @@ import {
   stoppable,
   type TaskItem,
   taskNotFound,
+  tracedBroker,
 } from '@bullpen/engine/internal'
 import { settlesWithin, systemClock } from '@bullpen/engine/node'
 import { openBroker } from '../broker/broker.ts'
@@ -78,10 +78,10 @@ export interface RedisOptions {
   /** An id that appears in the log lines of the tasks that the client enqueues. */
   readonly correlationId?: string
   /**
-   * Returns the W3C Trace Context of the calling code, which is stored with each task and passed on to its handler. By default, a task has
-   * none.
+   * Records a span for each call that enqueues tasks, such as `openTelemetry()` of `@bullpen/telemetry/opentelemetry`. With
+   * `{ current: () => ({ traceparent }) }`, tasks belong to that trace, and nothing is recorded. By default, tasks belong to no trace.
    */
-  readonly traceContext?: () => TraceContext | undefined
+  readonly tracing?: ProducerTracing
   /** Receives a line when Redis becomes unreachable, and another when it is reachable again. By default, nothing is logged. */
   readonly log?: Log
 }
@@ -115,19 +115,12 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   const { now } = skew
   const { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction } = options
   const admission = { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction }
-  const broker = openBroker({
-    redisUrl: url,
-    namespace,
-    queues,
-    sizeLimit,
-    codec,
-    log,
-    now,
-    leads: false,
-    ...admission,
-  })
-  const { correlationId } = options
-  const traceContext = () => readTraceContext({ ...options.traceContext?.() })
+  const { correlationId, tracing } = options
+  const broker = tracedBroker(
+    openBroker({ redisUrl: url, namespace, queues, sizeLimit, codec, log, now, leads: false, ...admission }),
+    tracing,
+  )
+  const traceContext = () => tracing && readTraceContext({ ...tracing.current() })
   const plan = taskPlanner({ catalogue, now, correlationId, traceContext, idempotencyLifeS })
   const blocked = createBlockedCallers(systemClock)
   const feeds = createEventFeeds({

@@ -20,6 +20,8 @@ export interface DecodedTask {
   readonly correlationId: string | undefined
   readonly traceContext: TraceContext | undefined
   readonly group: TaskGroup | undefined
+  /** The task or group because of whose end this task was enqueued. */
+  readonly followUpOf: string | undefined
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. */
   readonly depth: number | undefined
   /** The pipeline run to which the task belongs. */
@@ -70,6 +72,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     correlationId: envelope.correlationId,
     traceContext: envelope.traceContext,
     group: envelope.group as TaskGroup | undefined,
+    followUpOf: envelope.followUpOf,
     depth: envelope.depth,
     run: envelope.run,
     apiKeyName: envelope.apiKeyName,

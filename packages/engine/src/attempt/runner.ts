@@ -13,7 +13,7 @@
 //
 // `runAttempt` emits `attempt.started` for every attempt, and `attempt.late` if a handler returns after its attempt has ended.
 // The result contains the event to emit once the store has responded to the commit.
-import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
+import { DEFAULT_RETRY, type RunId, TaskError, type TaskKind } from '@bullpen/contract'
 import { startedEvent } from '../events/event-bodies.ts'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -118,8 +118,10 @@ function runTraced(
   { context, queue }: RunnerHost,
 ): unknown {
   const { name: task, id, fencingToken, attempt: number, decoded } = attempt
-  const { traceContext } = decoded
-  const span = tracing.startAttempt({ queue, task, id, fencingToken, attempt: number, traceContext })
+  const { correlationId, traceContext, followUpOf } = decoded
+  const [group, run] = [decoded.group?.id, decoded.run?.id as RunId | undefined]
+  const traced = { queue, task, id, fencingToken, attempt: number, correlationId, group, run, followUpOf, traceContext }
+  const span = tracing.startAttempt(traced)
   attempt.span = span
   // The attempt enters its own async context first, because that leaves the one in which the span would be active.
   return context.run(attempt, (each) => span.run(() => handle(each)))

@@ -1,35 +1,41 @@
-// Records spans with OpenTelemetry. This is the only module of Bullpen that requires `@opentelemetry/api`.
+// Records spans with OpenTelemetry. Only the modules of this directory require `@opentelemetry/api`.
 //
-// A span starts when a handler starts, and ends with the event that says what the store has committed. The span therefore shows whether
-// the task is completed, is retried, or was taken by another worker, which is not known yet when the handler returns.
-import { type TaskEvent, type TraceContext, VERSION } from '@bullpen/contract'
-import { readTraceContext } from '@bullpen/contract/internal'
-import type { AttemptSpan, TracedAttempt, Tracing } from '@bullpen/engine'
+// The span of an attempt starts when its handler starts, and ends with the event that says what the store has committed. The span therefore
+// shows whether the task is completed, is retried, or was taken by another worker, which is not known yet when the handler returns.
+import { type TraceContext, VERSION } from '@bullpen/contract'
+import type { AttemptSpan, EnqueueSpan, TracedEnqueue, Tracing } from '@bullpen/engine'
 import {
   type Context,
   context,
-  createTraceState,
-  ROOT_CONTEXT,
+  createContextKey,
+  type Link,
   type Span,
   SpanKind,
-  SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import { attemptAttributes, describeAttemptEnd } from './attempt-spans.ts'
+import { describeEnqueueEnd, enqueueAttributes } from './enqueue-spans.ts'
+import { contextOf, traceContextOf } from './w3c-context.ts'
 
 export interface OpenTelemetryOptions {
   /** Defaults to the tracer `bullpen` of the registered provider. */
   readonly tracer?: Tracer
 }
 
-type AttemptEnd = TaskEvent & { readonly event: 'attempt.ended' | 'attempt.commit_refused' }
+/** The `traceparent` of the attempt whose handler runs in a context. */
+const ATTEMPT = createContextKey('bullpen attempt')
 
 /**
- * Records a span for each attempt: of kind CONSUMER, with the name `process QUEUE`, and with attributes that follow the semantic
- * conventions for messaging. Its parent is the span of the request that enqueued the task, or that of the parent task's attempt. The span
- * is active while the handler runs in this process. If the worker dies, or a drain abandons the attempt, the attempt has no span.
+ * Records a span for each attempt and for each call that enqueues tasks. Names and attributes follow the semantic conventions for
+ * messaging.
  *
- * Register an SDK before the worker starts; without one, OpenTelemetry's API records nothing.
+ * - `process QUEUE`, of kind CONSUMER, is an attempt. Its parent is the span of the call that has enqueued the task. The span is active
+ *   while the handler runs in this process. If the worker dies, or a drain abandons the attempt, the attempt has no span.
+ * - `enqueue QUEUE`, of kind PRODUCER, is a call that enqueues one or more tasks. Its parent is the active span, that of the request, or
+ *   that of the attempt whose handler enqueues.
+ *
+ * Register an SDK before the worker, the API or the client starts; without one, OpenTelemetry's API records nothing.
  */
 export function openTelemetry({ tracer = trace.getTracer('bullpen', VERSION) }: OpenTelemetryOptions = {}): Tracing {
   /** The spans of the attempts that have not ended, by task id and fencing token. */
@@ -37,16 +43,28 @@ export function openTelemetry({ tracer = trace.getTracer('bullpen', VERSION) }: 
   return {
     startAttempt(attempt): AttemptSpan {
       const parent = contextOf(attempt.traceContext)
-      const span = tracer.startSpan(
-        `process ${attempt.queue}`,
-        { kind: SpanKind.CONSUMER, attributes: attributesOf(attempt) },
-        parent,
-      )
-      const active = trace.setSpan(parent, span)
+      const options = { kind: SpanKind.CONSUMER, attributes: attemptAttributes(attempt) }
+      const span = tracer.startSpan(`process ${attempt.queue}`, options, parent)
       if (span.isRecording()) spans.set(keyOf(attempt), span)
+      const own = trace.setSpan(parent, span)
+      const traceContext = traceContextOf(own) ?? attempt.traceContext
+      const active = own.setValue(ATTEMPT, traceContext?.traceparent)
+      return { traceContext, run: (call) => context.with(active, call) }
+    },
+
+    startEnqueue(enqueue): EnqueueSpan {
+      const parent = callingContext(enqueue.traceContext)
+      const options = { kind: SpanKind.PRODUCER, attributes: enqueueAttributes(enqueue), links: linksOf(enqueue) }
+      const name = enqueue.queue === undefined ? 'enqueue' : `enqueue ${enqueue.queue}`
+      const span = tracer.startSpan(name, options, parent)
+      const active = trace.setSpan(parent, span)
       return {
-        traceContext: traceContextOf(active) ?? attempt.traceContext,
+        traceContext: traceContextOf(active) ?? enqueue.traceContext,
         run: (call) => context.with(active, call),
+        end(end) {
+          if (span.isRecording()) describeEnqueueEnd(span, end)
+          span.end()
+        },
       }
     },
 
@@ -56,7 +74,7 @@ export function openTelemetry({ tracer = trace.getTracer('bullpen', VERSION) }: 
       const span = spans.get(key)
       if (span === undefined) return
       spans.delete(key)
-      describeEnd(span, event)
+      describeAttemptEnd(span, event)
       span.end()
     },
 
@@ -75,58 +93,18 @@ export function withTraceContext<T>(traceContext: TraceContext | undefined, call
 const keyOf = ({ id, fencingToken }: { readonly id: string; readonly fencingToken: number }): string =>
   `${id} ${fencingToken}`
 
-function attributesOf({ queue, task, id, attempt, fencingToken }: TracedAttempt) {
-  return {
-    'messaging.system': 'bullpen',
-    'messaging.operation.name': 'process',
-    'messaging.operation.type': 'process',
-    'messaging.destination.name': queue,
-    'messaging.message.id': id,
-    'bullpen.task': task,
-    'bullpen.attempt': attempt,
-    'bullpen.fencing_token': fencingToken,
-  }
+/**
+ * Returns the active context if it is one of the handler that enqueues, so that a span that the handler has started is the parent. The
+ * call of an isolated handler arrives as a message, in a context that may be that of another attempt.
+ */
+function callingContext(traceContext: TraceContext | undefined): Context {
+  const active = context.active()
+  const isOwn = traceContext !== undefined && active.getValue(ATTEMPT) === traceContext.traceparent
+  return isOwn ? active : contextOf(traceContext)
 }
 
-/** An attempt that was stopped, requeued or snoozed has not failed. */
-function describeEnd(span: Span, end: AttemptEnd): void {
-  span.setAttribute('bullpen.state', end.state)
-  if (end.verdict !== undefined) span.setAttribute('bullpen.verdict', end.verdict)
-  if (end.reason !== undefined) span.setAttribute('bullpen.reason', end.reason)
-  if (end.event === 'attempt.commit_refused') {
-    span.setAttribute('bullpen.refusal', end.refusal)
-    fail(span, end.refusal, 'the result was not stored')
-  } else if (end.verdict === 'retrying' || end.verdict === 'dead') {
-    const { error, code, reason } = end
-    if (error instanceof Error) span.recordException(error)
-    fail(span, code ?? reason ?? end.verdict, error instanceof Error ? error.message : undefined)
-  }
-}
-
-function fail(span: Span, type: string, message: string | undefined): void {
-  span.setAttribute('error.type', type)
-  span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) })
-}
-
-/** Returns a context whose active span is the remote one. The SDK's own propagator may read other headers than those of W3C. */
-function contextOf(traceContext: TraceContext | undefined): Context {
-  const given = traceContext && readTraceContext({ ...traceContext })
-  if (given === undefined) return ROOT_CONTEXT
-  const [, traceId = '', spanId = '', flags = '0'] = given.traceparent.split('-')
-  return trace.setSpanContext(ROOT_CONTEXT, {
-    traceId,
-    spanId,
-    traceFlags: Number.parseInt(flags, 16),
-    isRemote: true,
-    ...(given.tracestate !== undefined && { traceState: createTraceState(given.tracestate) }),
-  })
-}
-
-/** Returns undefined if no span is active. */
-function traceContextOf(active: Context): TraceContext | undefined {
-  const span = trace.getSpanContext(active)
-  if (span === undefined) return undefined
-  const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
-  const tracestate = span.traceState?.serialize()
-  return readTraceContext({ traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, tracestate })
+/** The copy of a dead task belongs to the trace of that task, so the request that retries the task can only be linked. */
+function linksOf({ retryOf }: TracedEnqueue): Link[] {
+  const request = retryOf && trace.getSpanContext(context.active())
+  return request === undefined ? [] : [{ context: request, attributes: { 'bullpen.link': 'retry_request' } }]
 }
