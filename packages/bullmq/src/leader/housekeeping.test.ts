@@ -117,6 +117,21 @@ it('a comparison of the index is due by Redis’s clock, also for a leader that 
   expect(repaired).toHaveLength(2)
 })
 
+it('only one queue is compared at a time, and the others remain due', async () => {
+  const compared: string[] = []
+  const { housekeeping } = await queue({ compareEveryMs: 0, onRepaired: (name) => compared.push(name) })
+  const visit = async (...queues: readonly string[]): Promise<void> => {
+    for (const name of queues) await housekeeping.visit({ name }, { fencing: 1, isOver: () => false })
+    await housekeeping.settled()
+  }
+  await visit('a', 'b')
+  expect(compared).toEqual([])
+  await visit('a', 'b')
+  expect(compared).toEqual(['a'])
+  await visit('b')
+  expect(compared).toEqual(['a', 'b'])
+})
+
 describe('a duty that fails', () => {
   it('is reported with its name and queue, and the other duties of the queue are done', async () => {
     const { redis, keys, ended, failures, add, visit } = await queue()

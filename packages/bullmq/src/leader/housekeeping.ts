@@ -105,7 +105,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const caller = randomUUID()
   const bulkCancellers = new Map<string, BulkCanceller>()
   const keyRemovers = new Map<string, ReturnType<typeof createKeyRemover>>()
-  /** The duties in progress, by duty and queue. */
+  /** The duties in progress, by duty and queue. The index of only one queue is repaired at a time. */
   const underWay = new Map<string, Promise<void>>()
 
   const bulkCanceller = (queue: string): BulkCanceller => {
@@ -176,7 +176,9 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   const start = (queue: RegisteredQueue, duty: Duty, term: Term): void => {
-    const name = `${duty} ${queue.name}`
+    // Queues that were registered together are due for a comparison together. If all were compared at once, the pages of all of them would
+    // be in line at Redis, and calls would wait. A comparison remains due until it is complete, so a later visit starts it.
+    const name = duty === 'repairIndex' ? duty : `${duty} ${queue.name}`
     if (underWay.has(name)) return
     const done = perform(queue, duty, term)
       .catch((error: unknown) => onFailed({ queue: queue.name, duty, error }))
