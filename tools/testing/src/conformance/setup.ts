@@ -25,6 +25,7 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type Candidates,
+  type Clock,
   createQuarantine,
   createRegistry,
   DEFAULT_TIMEOUTS,
@@ -32,6 +33,7 @@ import {
   newTask,
   type Pool,
   planFollowUps,
+  type Quarantine,
   type Registry,
   type Retention,
 } from '@bullpen/engine/internal'
@@ -181,6 +183,26 @@ export interface SetupOptions {
   readonly retention?: Retention
   /** Runs quarantined tasks in child processes, as many at once as `max`. By default, each of them runs alone. */
   readonly processes?: { readonly max: number; readonly isolator: Isolator }
+  /** Replaces how long a worker waits for more tasks that may run together. By default, it waits in real time. */
+  readonly gather?: Gathering
+}
+
+export interface Gathering {
+  /** The timer for the wait. */
+  readonly after: Clock['after']
+  /** Called for each quarantined task that has got a place. */
+  onPlace(): void
+}
+
+function gathering(quarantine: Quarantine, { onPlace }: Gathering): Quarantine {
+  return {
+    ...quarantine,
+    enter(deaths, apart) {
+      const decision = quarantine.enter(deaths, apart)
+      if (decision.kind === 'run') onPlace()
+      return decision
+    },
+  }
 }
 
 /** The maximum size of a task's stored data, in bytes. */
@@ -200,6 +222,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     codec,
     retention,
     processes,
+    gather: gathers,
   } = options
   const clock = systemClock
   const expired: TaskId[] = []
@@ -253,7 +276,12 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     const consumer = backend.consumer({ concurrency, worker, ...(candidates && { candidates }) })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
-    const quarantine = createQuarantine({ clock, random: Math.random, maxProcesses: processes?.max ?? 0 })
+    const own = createQuarantine({
+      clock: { ...clock, ...(gathers && { after: gathers.after }) },
+      random: Math.random,
+      maxProcesses: processes?.max ?? 0,
+    })
+    const quarantine = gathers === undefined ? own : gathering(own, gathers)
     const known: Registry = { ...registry, get: (name) => (unknown.includes(name) ? undefined : registry.get(name)) }
     const pool = testPool(broker, known, consumer, { ...settings, quarantine, sink, maxOutputBytes })
     pools.push(pool)

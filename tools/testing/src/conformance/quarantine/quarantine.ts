@@ -1,10 +1,11 @@
 // Tests that every broker quarantines tasks whose process has died, and that a pool on it runs them apart from other tasks.
 import type { TaskEvent, TaskId } from '@bullpen/contract'
 import type { Outcome } from '@bullpen/engine/internal'
+import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { type Handle, long, short } from '../setup.ts'
+import { type Gathering, type Handle, long, short } from '../setup.ts'
 
 import { childProcesses, killed, openQuarantine, returned } from './quarantine-setup.ts'
 
@@ -70,7 +71,23 @@ export function quarantine(open: OpenBackend): void {
 
   it('tasks that have died once run together, at most eight, and a task that has died twice runs strictly alone', async () => {
     const { handle, running, starts, beside, end } = controlled()
-    const { enqueue, start, settled, die } = await openQuarantine(open, { handle, concurrency: 10 })
+    // However slowly the store returns the tasks, the second worker waits until eight of them have come.
+    const eightCame = Promise.withResolvers<void>()
+    let places = 0
+    const gather: Gathering = {
+      after(ms, wake) {
+        let isCancelled = false
+        const cancel = systemClock.after(ms, () => void eightCame.promise.then(() => isCancelled || wake()))
+        return () => {
+          isCancelled = true
+          cancel()
+        }
+      },
+      onPlace() {
+        if (++places === 8) eightCame.resolve()
+      },
+    }
+    const { enqueue, start, settled, die } = await openQuarantine(open, { handle, concurrency: 10, gather })
     const ids = await Promise.all(Array.from({ length: 10 }, (_, n) => enqueue(long, { n })))
     await start('test:1')
     await eventually(() => running.size === 10)
