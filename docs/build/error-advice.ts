@@ -155,9 +155,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Use a method from the `Allow` header.',
   },
   redis_unavailable: {
-    meaning: 'Redis did not respond within a second.',
+    meaning:
+      'Redis did not respond within a second, or cannot be used: it refuses the user or the password, or is a read-only replica. `detail` says which.',
     action:
-      'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
+      'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored. If Redis stays unusable, see [Redis is away](../runbook/redis-away.md).',
   },
   redis_full: {
     meaning: "Redis's memory has reached the watermark, which is 80% by default, so the task was not stored.",

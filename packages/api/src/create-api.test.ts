@@ -5,7 +5,16 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { blockingConnection, openFleet } from '@bullpen/bullmq/internal'
 import type { ApiConfig } from '@bullpen/config'
-import type { Accepted, CommandPage, CommandView, FleetView, Problem, TaskPage, TaskView } from '@bullpen/contract'
+import type {
+  Accepted,
+  CommandPage,
+  CommandView,
+  Diagnosis,
+  FleetView,
+  Problem,
+  TaskPage,
+  TaskView,
+} from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { catalogue } from './api.fixture.ts'
@@ -64,7 +73,12 @@ describe('on Redis', () => {
     expect(shown).toMatchObject({ id, status: 'waiting', input: { n: 4 }, meta: { tenant: 'acme' } })
     const listed = (await get('/v1/tasks?queue=cpu&status=waiting')).body as TaskPage
     expect(listed.tasks).toEqual([shown])
-    const metrics = await (await fetch(metricsUrl)).text()
+    const scrape = await fetch(metricsUrl)
+    const metrics = await scrape.text()
+    const head = await fetch(metricsUrl, { method: 'HEAD' })
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, scrape.headers.get('content-type')])
+    const refused = await fetch(metricsUrl, { method: 'POST' })
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
     expect(metrics).toContain('bullpen_queue_tasks{queue="cpu",status="waiting"} 1')
     expect(metrics).toContain('bullpen_tasks_enqueued_total{queue="cpu",task="math.square"} 1')
     expect(metrics).toContain('bullpen_enqueue_duration_seconds_count{queue="cpu"} 1')
@@ -201,6 +215,34 @@ const untilAvailable = <T extends { readonly status: number }>(call: () => Promi
     return answer.status === 503 ? undefined : answer
   }, WITHIN) as Promise<T>
 
+/** Sends Redis an inline command, and resolves once Redis has executed it. */
+async function send(redisUrl: string, command: string): Promise<void> {
+  const socket = connect(Number(new URL(redisUrl).port), '127.0.0.1')
+  socket.write(`${command}\r\n`)
+  await once(socket, 'data')
+  socket.destroy()
+}
+
+test('on a read-only replica, the API says so everywhere, and is ready once the server is the primary', async () => {
+  const redis = await privateRedis()
+  await redis.start()
+  await send(redis.url, 'REPLICAOF 127.0.0.1 1')
+  const { get, post } = await startApi(redis.url)
+  const why = expect.stringMatching(/^Redis at \S+ is a read-only replica; connect to the primary/)
+  const refused = { status: 503, body: { code: 'redis_unavailable', detail: why } }
+  await vi.waitUntil(async () => JSON.stringify((await get('/readyz')).body).includes('replica'), WITHIN)
+  expect(await get('/readyz')).toMatchObject(refused)
+  const enqueued = await post(SQUARE)
+  expect(enqueued).toMatchObject(refused)
+  // The task was certainly not stored.
+  expect(enqueued.body).not.toHaveProperty('taskId')
+  const { findings } = (await get('/v1/diagnosis')).body as Diagnosis
+  expect(findings).toMatchObject([{ check: 'redis_connection', severity: 'error', problem: why }])
+  await send(redis.url, 'REPLICAOF NO ONE')
+  await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
+  expect((await untilAvailable(() => post(SQUARE))).status).toBe(202)
+})
+
 describe('while Redis is down', () => {
   test.each(['freeze', 'crash'] as const)(
     'after a %s every request is answered while Redis is away, the API recovers, and no task is lost',
@@ -254,6 +296,10 @@ describe('while Redis is down', () => {
     expect((await get('/livez')).status).toBe(200)
     expect((await get('/readyz')).status).toBe(503)
     expect((await post(SQUARE)).body).toMatchObject({ code: 'redis_unavailable' })
+    const { findings } = (await get('/v1/diagnosis')).body as Diagnosis
+    expect(findings).toMatchObject([
+      { check: 'redis_connection', problem: `Redis is not reachable at ${redis.url}`, advice: expect.any(String) },
+    ])
     await redis.start()
     await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
     expect((await post(SQUARE)).status).toBe(202)

@@ -6,7 +6,8 @@ import { type MessageConnection, openClusterSubscriber } from './redis/cluster-s
 import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { joinWrites } from './redis/joined-writes.ts'
-import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
+import { addressOf, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
+import { troubleOf, troubleText } from './redis/outages/trouble.ts'
 import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
 import { startReplyTimer } from './redis/reply-timer.ts'
 import type { Commander } from './scripts/script.ts'
@@ -141,11 +142,10 @@ function reported(url: string, log: Log, redis: Commander): Commander {
 export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
 
 export function commandTimeout(redisUrl: string): WithCommandTimeout {
-  const address = addressOf(redisUrl)
   // Every enqueue takes this path. A single promise costs less than a race of two.
   return (answer) =>
     new Promise((resolve, reject) => {
-      const timer = startReplyTimer(COMMAND_TIMEOUT_MS, () => reject(noResponse(address)))
+      const timer = startReplyTimer(COMMAND_TIMEOUT_MS, () => reject(noResponse(redisUrl)))
       answer.then(
         (value) => {
           timer.cancel()
@@ -153,7 +153,7 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
         },
         (cause: unknown) => {
           timer.cancel()
-          reject(unavailable(address, cause))
+          reject(unavailable(redisUrl, cause))
         },
       )
     })
@@ -166,22 +166,26 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
  */
 export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
   if (addressIn(redisUrl).kind === 'cluster') return commandTimeout(redisUrl)
-  const address = addressOf(redisUrl)
   return (answer) =>
     answer.catch((cause: unknown) => {
-      throw unavailable(address, cause)
+      throw unavailable(redisUrl, cause)
     })
 }
 
-function noResponse(address: string): BullpenError {
+function noResponse(redisUrl: string): BullpenError {
+  const address = addressOf(redisUrl)
   return new BullpenError('redis_unavailable', `Redis at ${address} did not respond within ${COMMAND_TIMEOUT_MS} ms`)
 }
 
-function unavailable(address: string, cause: unknown): BullpenError {
+function unavailable(redisUrl: string, cause: unknown): BullpenError {
   if (cause instanceof BullpenError) return cause
-  if (cause instanceof Error && cause.message === COMMAND_TIMED_OUT) return noResponse(address)
-  if (isConnectionError(cause)) {
-    return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
+  if (cause instanceof Error && cause.message === COMMAND_TIMED_OUT) return noResponse(redisUrl)
+  const address = addressOf(redisUrl)
+  const trouble = troubleOf(cause)
+  if (trouble !== undefined) {
+    // A client that is not connected rejects commands without saying why.
+    const known = trouble.kind === 'unreachable' ? (knownTrouble(redisUrl) ?? trouble) : trouble
+    return new BullpenError('redis_unavailable', troubleText(address, known), { cause })
   }
   const why = cause instanceof Error ? cause.message : String(cause)
   if (why.startsWith('MOVED ')) {

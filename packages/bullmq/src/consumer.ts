@@ -53,7 +53,8 @@ import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { deathOf, settleRefusedStart } from './processor.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
-import { isConnectionError } from './redis/outage-reporter.ts'
+import { addressOf, isConnectionError, knownTrouble } from './redis/outages/outage-reporter.ts'
+import { troubleText } from './redis/outages/trouble.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { createSchemaGuard, type SchemaGuard } from './schema.ts'
@@ -184,7 +185,11 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   }
 
   return {
-    notReady: () => (connection?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
+    notReady() {
+      const trouble = knownTrouble(redisUrl)
+      if (trouble !== undefined && trouble.kind !== 'unreachable') return troubleText(addressOf(redisUrl), trouble)
+      return connection?.redis.status === 'ready' ? undefined : 'Redis is not connected'
+    },
 
     async open() {
       moveTo('open')

@@ -19,7 +19,7 @@ export { lowerAscii, matchesDead } from './dead-tasks/dead-filter.ts'
 export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './dead-tasks/fingerprint.ts'
 export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
 export { catalogueDigests } from './diagnosis/catalogue-digest.ts'
-export { diagnose } from './diagnosis/diagnose.ts'
+export { diagnose, diagnoseWithoutStore } from './diagnosis/diagnose.ts'
 export type { DiagnosisFacts, LeadershipFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
 export {
   type AboutAttempt,

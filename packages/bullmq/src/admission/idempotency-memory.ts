@@ -6,7 +6,7 @@
 // so several producers together may exceed the share by what they store within 2 s. An enqueue does not wait for a reading.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { addressOf } from '../redis/outage-reporter.ts'
+import { addressOf } from '../redis/outages/outage-reporter.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'

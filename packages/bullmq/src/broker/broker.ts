@@ -31,7 +31,8 @@ import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarde
 import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
-import { isConnectionError } from '../redis/outage-reporter.ts'
+import { isConnectionError } from '../redis/outages/outage-reporter.ts'
+import { pingPrimary } from '../redis/outages/primary.ts'
 import { lastWrites } from '../redis/server/server-description.ts'
 import { readServerFacts } from '../redis/server/server-facts.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
@@ -134,7 +135,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
-      await call(() => redis.ping())
+      await call(() => pingPrimary(redis))
     },
 
     async close() {

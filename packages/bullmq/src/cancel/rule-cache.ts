@@ -16,7 +16,7 @@ import {
   tagsOf,
 } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
-import { isConnectionError } from '../redis/outage-reporter.ts'
+import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
 import { readRules } from '../scripts/cancel/read-rules.ts'

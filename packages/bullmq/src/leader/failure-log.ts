@@ -1,6 +1,6 @@
 // Logs housekeeping failures, at most once a minute for each duty and queue.
 import type { Log } from '@bullpen/contract'
-import { isConnectionError } from '../redis/outage-reporter.ts'
+import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import type { HousekeepingFailure } from './housekeeping.ts'
 

@@ -4,7 +4,7 @@
 // leader then does not visit any queue until the queues are registered again. The registration is therefore repeated whenever a
 // connection is established, and about once a minute.
 import type { Log } from '@bullpen/contract'
-import { isConnectionError } from '../redis/outage-reporter.ts'
+import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /** The average time between two registrations, in ms. */

@@ -4,6 +4,7 @@ import type { RedisAddress } from '@bullpen/contract/internal'
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
 import { shareCommands } from '../scripts/shared-commands.ts'
+import { followPrimary } from './outages/primary.ts'
 
 export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
@@ -23,8 +24,6 @@ export const retryDelay = (times: number): number => Math.min(50 * 2 ** Math.min
 /** The options for every connection to a single server. */
 export const RECONNECTING = {
   retryStrategy: retryDelay,
-  // After a failover, the old master is read-only, and every write to it fails. Reconnect and send the command again.
-  reconnectOnError: (error: Error): 2 | false => (error.message.includes('READONLY') ? 2 : false),
   // Automatic pipelining of the commands issued in one tick would halve BullMQ's throughput.
   enableAutoPipelining: false,
   // The check holds commands back while Redis loads its data after a restart. Without it, Redis would reject them with LOADING. If
@@ -48,7 +47,7 @@ export const FOLLOWING_CLUSTER = {
 } satisfies ClusterOptions
 
 export function openClient(address: RedisAddress, { server, cluster, node }: ClientOptions): Commander {
-  if (address.kind === 'server') return shareCommands(new Redis(address.url, server))
+  if (address.kind === 'server') return shareCommands(followPrimary(new Redis(address.url, server)))
   const redisOptions = { ...nodeOptions(address), ...node }
   return shareCommands(new Cluster([...address.nodes], { ...cluster, redisOptions }))
 }

@@ -8,6 +8,7 @@ const time = z.iso.datetime()
  * queues and schedules.
  */
 export const DIAGNOSIS_CHECKS = [
+  'redis_connection',
   'redis_version',
   'redis_persistence',
   'redis_writes',
@@ -59,12 +60,14 @@ export type Finding = z.infer<typeof findingSchema>
 
 export const diagnosisSchema = z
   .object({
-    now: time.describe("The current time on Redis's clock."),
+    now: time.describe("The current time on Redis's clock, or the API's estimate of it if Redis cannot be used."),
     findings: z.array(findingSchema).describe('The errors first, and then the warnings.'),
     passed: z.array(z.enum(DIAGNOSIS_CHECKS)).describe('The checks that have found nothing.'),
     skipped: z
       .array(z.enum(DIAGNOSIS_CHECKS))
-      .describe('The checks that could not be carried out, because Redis does not permit the commands that they need.'),
+      .describe(
+        'The checks that could not be carried out, because Redis cannot be used or does not permit the commands that they need.',
+      ),
   })
   .meta({ id: 'Diagnosis' })
 

@@ -4,7 +4,7 @@ import { DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
-import { diagnose } from './diagnose.ts'
+import { diagnose, diagnoseWithoutStore } from './diagnose.ts'
 import type { DiagnosisFacts, QueueFacts, ServerFacts } from './facts.ts'
 
 const NOW = 1_700_000_000_000
@@ -91,7 +91,7 @@ const drain = { mode: 'soft', timeoutMs: undefined, since: NOW, command: 'c' } a
 type Case = readonly [facts: DiagnosisFacts, severity: 'error' | 'warning', problem: string]
 
 /** For each check, platforms on which it finds something, and what it says. */
-const FOUND: Readonly<Record<DiagnosisCheck, readonly Case[]>> = {
+const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readonly Case[]>> = {
   redis_version: [[withSetting('version', '6.2.1', 'Redis 7'), 'error', 'version 6.2.1; expected Redis 7']],
   redis_persistence: [[withSetting('persistence', 'no', 'yes'), 'error', 'appendonly no; expected yes']],
   redis_eviction: [[withSetting('eviction', 'allkeys-lru', 'noeviction'), 'error', 'maxmemory-policy allkeys-lru']],
@@ -240,14 +240,30 @@ it('a healthy platform passes every check', () => {
   })
 })
 
-describe.each(DIAGNOSIS_CHECKS)('%s', (check) => {
-  it.each(FOUND[check])('finds the problem (%#)', (facts, severity, problem) => {
+describe.each(Object.entries(FOUND))('%s', (check, cases) => {
+  it.each(cases)('finds the problem (%#)', (facts, severity, problem) => {
     const { findings, passed, skipped } = diagnose(facts)
     const own = findings.filter((finding) => finding.check === check)
     expect(own).toEqual([expect.objectContaining({ severity, problem: expect.stringContaining(problem) })])
     expect(own[0]?.reason).not.toBe('')
     expect(own[0]?.advice).not.toBe('')
     expect([...passed, ...skipped]).not.toContain(check)
+  })
+})
+
+it('if the store cannot be read, that is the only finding, and no other check is carried out', () => {
+  const problem = 'Redis is not reachable at redis://127.0.0.1:6379'
+  expect(diagnoseWithoutStore(problem, NOW)).toEqual({
+    now: new Date(NOW).toISOString(),
+    findings: [
+      {
+        ...{ check: 'redis_connection', severity: 'error', problem },
+        reason: expect.stringContaining('no task is accepted'),
+        advice: expect.stringMatching(/REDIS_URL.*see the runbook "Redis is away"$/),
+      },
+    ],
+    passed: [],
+    skipped: DIAGNOSIS_CHECKS.slice(1),
   })
 })
 
@@ -298,7 +314,7 @@ it('a check whose facts are missing is skipped', () => {
   const silent = { settings: new Map(), memory: undefined, failedWrites: undefined, connections: undefined } as const
   const { skipped, passed } = diagnose(onServer(silent))
   expect(skipped).toEqual(
-    DIAGNOSIS_CHECKS.filter((check) => /^redis_/.test(check) && !/permissions|latency/.test(check)),
+    DIAGNOSIS_CHECKS.filter((check) => /^redis_/.test(check) && !/connection$|permissions|latency/.test(check)),
   )
   expect(passed).toHaveLength(DIAGNOSIS_CHECKS.length - skipped.length)
 })

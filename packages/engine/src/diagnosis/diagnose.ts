@@ -20,6 +20,17 @@ export function diagnose(facts: DiagnosisFacts): Diagnosis {
   return { now: timeText(facts.now), findings: [...ofSeverity('error'), ...ofSeverity('warning')], passed, skipped }
 }
 
+/** Returns the diagnosis if the store could not be read. `problem` says why. */
+export function diagnoseWithoutStore(problem: string, now: number): Diagnosis {
+  const check = 'redis_connection'
+  return {
+    now: timeText(now),
+    findings: [findingOf(check, { severity: 'error', problem })],
+    passed: [],
+    skipped: DIAGNOSIS_CHECKS.filter((each) => each !== check),
+  }
+}
+
 function findingOf(check: DiagnosisCheck, { advice: ownAdvice, runbook: ownRunbook, ...found }: Found): Finding {
   const { reason, advice: generalAdvice, runbook: generalRunbook }: Check = CHECKS[check]
   const runbook = ownRunbook ?? generalRunbook

@@ -344,7 +344,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'flag',
     labels: [],
-    help: '1 if Redis responded during this scrape, 0 if it did not.',
+    help: '1 if Redis responded during this scrape and was not a read-only replica, 0 otherwise.',
   },
   bullpen_redis_connections: {
     type: 'gauge',

@@ -1,8 +1,10 @@
 // GET /v1/diagnosis examines the platform, and returns what is wrong with it.
-import { type Diagnosis, VERSION } from '@bullpen/contract'
+import { BullpenError, type Diagnosis, VERSION } from '@bullpen/contract'
 import {
   catalogueDigests,
+  type DiagnosisFacts,
   diagnose,
+  diagnoseWithoutStore,
   type FingerprintCount,
   type QueueFacts,
   troublesOf,
@@ -19,11 +21,21 @@ const RETRYING_EXAMINED = 50
 /** The codes of tasks whose process died too often. */
 const POISON_CODES = ['poison', 'process_lost']
 
-export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext) {
+export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimatedNow }: ApiContext) {
   const { queues, definitions } = catalogue
   const digests = catalogueDigests(catalogue, queues, sha256)
 
   return async (): Promise<Diagnosis> => {
+    try {
+      return diagnose(await readFacts())
+    } catch (error) {
+      // What keeps Redis from being used is the finding.
+      if (!(error instanceof BullpenError) || error.code !== 'redis_unavailable') throw error
+      return diagnoseWithoutStore(error.message, estimatedNow())
+    }
+  }
+
+  async function readFacts(): Promise<DiagnosisFacts> {
     const [{ now, workers }, servers, leadership, schedules, ...queueFacts] = await Promise.all([
       fleet.workers(),
       platform.servers(),
@@ -31,7 +43,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
       broker.schedules.list(),
       ...queues.map(factsOf),
     ])
-    return diagnose({
+    return {
       now,
       api: {
         version: VERSION,
@@ -50,7 +62,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform }: ApiContext
         const { name, queue } = state.record
         return { name, queue, troubles: troublesOf(state) }
       }),
-    })
+    }
   }
 
   async function factsOf(queue: string): Promise<QueueFacts> {

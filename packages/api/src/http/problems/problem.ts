@@ -1,6 +1,6 @@
 // Sends errors to the caller as problem details (RFC 9457), whose codes come from a closed list.
 
-import { wasNotSent } from '@bullpen/bullmq/internal'
+import { hadNoEffect } from '@bullpen/bullmq/internal'
 import {
   BullpenError,
   EnqueueRateError,
@@ -96,7 +96,7 @@ const REFUSED: readonly ErrorCode[] = [
 
 /** Returns whether the task may have been stored although its enqueue failed, because Redis's reply may have been lost. */
 export function mayBeStored(error: BullpenError): boolean {
-  return HTTP_STATUS[error.code] >= 500 && !REFUSED.includes(error.code) && !wasNotSent(error)
+  return HTTP_STATUS[error.code] >= 500 && !REFUSED.includes(error.code) && !hadNoEffect(error)
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {

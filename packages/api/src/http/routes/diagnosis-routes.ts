@@ -15,11 +15,11 @@ export function diagnosisRoutes(context: ApiContext): readonly Route[] {
       summary: 'Find what is wrong with the platform',
       description:
         'Examines Redis, the configuration, the versions and the workers of the fleet, the queues and the schedules. Returns what is wrong, ' +
-        'why it matters, and what to do about it. Nothing is changed. The request takes as long as six round trips to Redis, and sends about ten commands or pipelines for each queue, whatever the number of tasks.',
+        'why it matters, and what to do about it. If Redis cannot be used, that is the only finding. Nothing is changed. The request takes as long as six round trips to Redis, and sends about ten commands or pipelines for each queue, whatever the number of tasks.',
       responses: {
         200: { description: 'The findings, and the checks that have found nothing.', schema: diagnosisSchema },
       },
-      problems: ['unauthorized', 'redis_unavailable'],
+      problems: ['unauthorized'],
       handle: showDiagnosis(context),
     }),
   ]

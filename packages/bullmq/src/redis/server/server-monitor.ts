@@ -1,7 +1,7 @@
 // Checks the server's settings when a connection is established and every 5 min, and logs settings that put tasks at risk.
 import type { Log } from '@bullpen/contract'
 import type { Commander } from '../../scripts/script.ts'
-import { addressOf } from '../outage-reporter.ts'
+import { addressOf } from '../outages/outage-reporter.ts'
 import { type CheckResult, checkServer, type ServerCheck } from './server-checks.ts'
 import { describeServer, serversOf } from './server-description.ts'
 

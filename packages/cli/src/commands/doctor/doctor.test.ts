@@ -67,7 +67,7 @@ test('doctor --json prints the diagnosis, and ends with the same exit codes', as
   expect({ code, diagnosis: JSON.parse(out) }).toEqual({ code: 1, diagnosis: ILL })
 })
 
-test('doctor ends with exit code 3 if the API cannot reach Redis, because nothing was examined', async () => {
+test('doctor ends with exit code 3 if the API rejects the request, because nothing was examined', async () => {
   await using api = await fakeApi({ [PATH]: problem('internal_error', 500) })
   expect(await run(api, ['doctor'])).toMatchObject({ code: 3, out: '' })
 })

@@ -1,9 +1,11 @@
-// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one every 30 s
-// while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
+// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one when its cause turns
+// out to be another, one every 30 s while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
 import type { Log } from '@bullpen/contract'
-import type { Commander } from '../scripts/script.ts'
+import type { Commander } from '../../scripts/script.ts'
+import { isCluster } from '../redis-client.ts'
 import { createNodeReporter } from './cluster-nodes.ts'
-import { isCluster } from './redis-client.ts'
+import { READ_ONLY, WRITABLE } from './primary.ts'
+import { TROUBLE_LINES, type Trouble, troubleOf } from './trouble.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
@@ -16,6 +18,8 @@ export function addressOf(redisUrl: string): string {
 export interface OutageReporter {
   /** Watches a connection until it is closed on purpose. */
   follow(redis: Commander): void
+  /** Returns why connections cannot be used at the moment, or undefined if all of them can. */
+  trouble(): Trouble | undefined
 }
 
 const reporters = new Map<string, OutageReporter>()
@@ -32,26 +36,48 @@ export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVE
   return created
 }
 
+/** Returns why this process's connections to Redis cannot be used at the moment, if the reporter knows. */
+export function knownTrouble(redisUrl: string): Trouble | undefined {
+  return reporters.get(redisUrl)?.trouble()
+}
+
+interface Outage {
+  readonly since: number
+  failures: number
+  nextLineAt: number
+  trouble: Trouble
+  /** The kinds of trouble that have been logged. */
+  readonly logged: Set<Trouble['kind']>
+}
+
 function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
   const followed = new Set<Commander>()
   const down = new Set<Commander>()
-  const nodes = createNodeReporter(address, log, isConnectionError)
-  let outage: { readonly since: number; failures: number; nextLineAt: number } | undefined
+  const nodes = createNodeReporter(address, log, (error) => troubleOf(error) !== undefined)
+  let outage: Outage | undefined
 
   const awayMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
 
-  const failed = (redis: Commander, wasConnected: boolean): void => {
+  const failed = (redis: Commander, trouble: Trouble, wasConnected: boolean): void => {
     down.add(redis)
+    const { kind } = trouble
+    const { first, still } = TROUBLE_LINES[kind]
     const now = performance.now()
+    const begin = (): void => log.warn({ redis: address }, kind === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
-      outage = { since: now, failures: 0, nextLineAt: now + repeatMs }
-      log.warn({ redis: address }, wasConnected ? 'redis connection lost' : 'redis not reachable')
+      outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([kind]) }
+      begin()
       return
     }
     outage.failures++
-    if (now < outage.nextLineAt) return
-    outage.nextLineAt = now + repeatMs
-    log.warn({ redis: address, awayMs: awayMs(), failures: outage.failures }, 'redis still not reachable')
+    outage.trouble = trouble
+    if (!outage.logged.has(kind)) {
+      outage.logged.add(kind)
+      begin()
+    } else if (now >= outage.nextLineAt) {
+      outage.nextLineAt = now + repeatMs
+      log.warn({ redis: address, awayMs: awayMs(), failures: outage.failures }, still)
+    }
   }
 
   const restored = (redis: Commander): void => {
@@ -79,39 +105,38 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       followed.add(redis)
       if (isCluster(redis)) nodes.follow(redis)
       let wasConnected = false
+      let isOnReplica = false
       redis.on('ready', () => {
         wasConnected = true
+        // A connection to a replica is of no use.
+        if (!isOnReplica) restored(redis)
+      })
+      redis.on(READ_ONLY, () => {
+        isOnReplica = true
+        failed(redis, { kind: 'read_only' }, wasConnected)
+      })
+      redis.on(WRITABLE, () => {
+        isOnReplica = false
         restored(redis)
       })
       // ioredis emits 'error' if a connection can't be established, and only 'close' if the server ends it.
       redis.on('error', (error: Error) => {
-        if (isConnectionError(error)) failed(redis, wasConnected)
+        const trouble = troubleOf(error)
+        if (trouble !== undefined) failed(redis, trouble, wasConnected)
         else log.warn({ redis: address, err: error }, 'redis reported an error')
       })
       redis.on('reconnecting', () => {
-        if (!down.has(redis)) failed(redis, wasConnected)
+        if (!down.has(redis)) failed(redis, { kind: 'unreachable' }, wasConnected)
       })
       redis.on('end', () => closed(redis))
     },
+    trouble: () => outage?.trouble,
   }
 }
 
-const CONNECTION_ERROR_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-])
-const CONNECTION_ERROR_MESSAGES =
-  /Connection is closed|Socket timeout|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
+const LOST = 'redis connection lost'
 
-/** Returns whether an error only means that Redis is unreachable, which the outage reporter already logs. */
+/** Returns whether an error only means that Redis cannot be used, which the outage reporter already logs. */
 export function isConnectionError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  if ('code' in error && CONNECTION_ERROR_CODES.has(String(error.code))) return true
-  return CONNECTION_ERROR_MESSAGES.test(error.message)
+  return troubleOf(error) !== undefined
 }

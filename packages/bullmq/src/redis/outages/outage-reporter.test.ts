@@ -6,9 +6,9 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { bareConsumer } from '../bare-consumer.fixture.ts'
-import { openBroker } from '../broker/broker.ts'
-import { openFleet } from '../fleet/fleet.ts'
+import { bareConsumer } from '../../bare-consumer.fixture.ts'
+import { openBroker } from '../../broker/broker.ts'
+import { openFleet } from '../../fleet/fleet.ts'
 import { addressOf, outageReporter } from './outage-reporter.ts'
 
 interface Line {

@@ -2,7 +2,7 @@
 // the other nodes still work.
 import type { Log } from '@bullpen/contract'
 import type { Cluster, Redis } from 'ioredis'
-import { keyOfNode } from './redis-client.ts'
+import { keyOfNode } from '../redis-client.ts'
 
 interface AwayNode {
   readonly since: number

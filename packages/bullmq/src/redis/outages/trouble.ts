@@ -1,0 +1,71 @@
+// Tells why a connection to Redis cannot be used, from the errors of ioredis and of Redis.
+import { isReadOnlyError } from './primary.ts'
+
+/**
+ * - `unreachable`: Redis cannot be reached, or does not respond
+ * - `read_only`: the server is a replica, and refuses writes
+ * - `no_password`, `wrong_password`: the server does not accept the URL's user and password
+ */
+type TroubleKind = 'unreachable' | 'read_only' | 'no_password' | 'wrong_password'
+
+export interface Trouble {
+  readonly kind: TroubleKind
+  /** The code of the system's error, such as `ENOTFOUND`. */
+  readonly code?: string
+}
+
+/** The log lines when the trouble begins, and while it lasts. */
+export const TROUBLE_LINES: Readonly<Record<TroubleKind, { readonly first: string; readonly still: string }>> = {
+  unreachable: { first: 'redis not reachable', still: 'redis still not reachable' },
+  read_only: {
+    first: 'redis is a read-only replica: connect to the primary',
+    still: 'redis is still a read-only replica: connect to the primary',
+  },
+  no_password: { first: 'redis requires a password', still: 'redis still requires a password' },
+  wrong_password: {
+    first: 'redis refuses the user or the password',
+    still: 'redis still refuses the user or the password',
+  },
+}
+
+/** Describes the trouble to callers: what is wrong, and what to do about it. */
+export function troubleText(address: string, { kind, code = '' }: Trouble): string {
+  switch (kind) {
+    case 'unreachable':
+      return `Redis is not reachable at ${address}${UNKNOWN_HOST.has(code) ? `: the host name cannot be resolved (${code})` : ''}`
+    case 'read_only':
+      return `Redis at ${address} is a read-only replica; connect to the primary, or list the nodes of a Redis Cluster in a URL such as redis+cluster://HOST:PORT,HOST:PORT`
+    case 'no_password':
+      return `Redis at ${address} requires a password (NOAUTH); set it in the URL, as in redis://USER:PASSWORD@HOST:PORT`
+    case 'wrong_password':
+      return `Redis at ${address} refuses the user or the password (WRONGPASS); correct them in the URL`
+  }
+}
+
+/** Returns undefined if the error says nothing about the connection. */
+export function troubleOf(thrown: unknown): Trouble | undefined {
+  if (!(thrown instanceof Error)) return undefined
+  // A cluster client only says that every node has failed.
+  const error = 'lastNodeError' in thrown && thrown.lastNodeError instanceof Error ? thrown.lastNodeError : thrown
+  if (isReadOnlyError(error)) return { kind: 'read_only' }
+  if (error.message.startsWith('NOAUTH ')) return { kind: 'no_password' }
+  if (error.message.startsWith('WRONGPASS ')) return { kind: 'wrong_password' }
+  const code = 'code' in error ? String(error.code) : ''
+  if (CONNECTION_ERROR_CODES.has(code)) return { kind: 'unreachable', code }
+  return [error, thrown].some(({ message }) => CONNECTION_ERROR_MESSAGES.test(message))
+    ? { kind: 'unreachable' }
+    : undefined
+}
+
+const UNKNOWN_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN'])
+const CONNECTION_ERROR_CODES: ReadonlySet<string> = new Set([
+  ...UNKNOWN_HOST,
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+const CONNECTION_ERROR_MESSAGES =
+  /Connection is closed|Socket timeout|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
