@@ -10,7 +10,7 @@ interface Case {
   readonly at: `${number}m`
 }
 
-interface Firing extends Case {
+export interface Firing extends Case {
   /** The labels of the alert, except its severity. */
   readonly labels: Readonly<Record<string, string>>
   /** The alert's figure as people read it. */
@@ -42,16 +42,19 @@ const enqueueSeconds = (from: string, to: string): Series => ({
   [`bullpen_enqueue_duration_seconds_bucket{queue="mail", le="${from}"}`]: '0x40',
   [`bullpen_enqueue_duration_seconds_bucket{queue="mail", le="${to}"}`]: '0+100x40',
   'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="+Inf"}': '0+100x40',
+  'bullpen_enqueue_duration_seconds_count{queue="mail"}': '0+100x40',
 })
 /** All commands of a process take between `from` and `to` seconds, which are bounds of the histogram's buckets. */
 const commandSeconds = (from: string, to: string): Series => ({
   [`bullpen_redis_command_duration_seconds_bucket{instance="a1", le="${from}"}`]: '0x40',
   [`bullpen_redis_command_duration_seconds_bucket{instance="a1", le="${to}"}`]: '0+100x40',
   'bullpen_redis_command_duration_seconds_bucket{instance="a1", le="+Inf"}': '0+100x40',
+  'bullpen_redis_command_duration_seconds_count{instance="a1"}': '0+100x40',
 })
 const STARTED = 'bullpen_attempts_started_total{queue="mail", task="receipt.send"}'
 const FAILED = 'bullpen_attempt_failures_total{queue="mail", task="receipt.send", reason="declared"}'
 const ENDED = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_SUCCESS"}'
+const FAILED_ENDS = 'bullpen_attempts_ended_total{queue="mail", task="receipt.send", state="DONE_ERROR"}'
 const OF_RECEIPTS = 'queue="mail", task="receipt.send"'
 const RECEIPTS = { ...MAIL, task: 'receipt.send' }
 /** A task with an SLO: this share should start in time, and these numbers of tasks have started and started late. */
@@ -194,6 +197,15 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         at: '12m',
       },
       'enqueueing takes milliseconds': { series: enqueueSeconds('0.001', '0.005'), at: '12m' },
+      'four enqueues are slow, and there are no others': {
+        series: {
+          'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="1"}': '0x20',
+          'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="2.5"}': '0x3 1x3 2x3 3x3 4x8',
+          'bullpen_enqueue_duration_seconds_bucket{queue="mail", le="+Inf"}': '0x3 1x3 2x3 3x3 4x8',
+          'bullpen_enqueue_duration_seconds_count{queue="mail"}': '0x3 1x3 2x3 3x3 4x8',
+        },
+        at: '12m',
+      },
     },
   },
   BullpenOldestTaskWaits: {
@@ -293,7 +305,13 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       labels: { ...MAIL, task: 'receipt.send' },
       figure: '30%',
     },
-    quiet: { 'a tenth fails': { series: { [FAILED]: '0+10x40', [ENDED]: '0+100x40' }, at: '25m' } },
+    quiet: {
+      'a tenth fails': { series: { [FAILED]: '0+10x40', [ENDED]: '0+100x40' }, at: '25m' },
+      'all four attempts of a rare task fail': {
+        series: { [FAILED]: '0x10 1x3 2x3 3x3 4x30', [FAILED_ENDS]: '0x10 1x3 2x3 3x3 4x30' },
+        at: '25m',
+      },
+    },
   },
   BullpenDeadTasksGrow: {
     // The series appears with the first dead task.
@@ -368,10 +386,22 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     quiet: { 'a quarter of the slots is idle': { series: slots('3x40', '4x40'), at: '25m' } },
   },
   BullpenSlotsIdle: {
-    fires: { series: slots('1x90', '20x90'), at: '70m', labels: MAIL, figure: '5%' },
+    fires: { series: { ...slots('1x90', '20x90'), [STARTED]: '0+1x90' }, at: '70m', labels: MAIL, figure: '5%' },
+    alsoFires: {
+      'the queue was used before, and no task has started for an hour': {
+        series: { ...slots('0x90', '20x90'), [STARTED]: '3x90' },
+        at: '70m',
+        labels: MAIL,
+        figure: '0%',
+      },
+    },
     quiet: {
-      'a fifth of the slots is busy': { series: slots('4x90', '20x90'), at: '70m' },
-      'the workers have been scraped for 45 minutes': { series: slots('1x90', '20x90'), at: '45m' },
+      'a fifth of the slots is busy': { series: { ...slots('4x90', '20x90'), [STARTED]: '0+1x90' }, at: '70m' },
+      'the workers have been scraped for 45 minutes': {
+        series: { ...slots('1x90', '20x90'), [STARTED]: '0+1x90' },
+        at: '45m',
+      },
+      'no task has ever started': { series: { ...slots('0x90', '20x90'), [STARTED]: '0x90' }, at: '70m' },
     },
   },
   BullpenDrainOverrun: {
@@ -497,6 +527,15 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     fires: { series: commandSeconds('0.025', '0.05'), at: '12m', labels: {}, figure: '37.5ms' },
     quiet: {
       'commands take a millisecond': { series: commandSeconds('0.0005', '0.001'), at: '12m' },
+      'four commands were timed': {
+        series: {
+          'bullpen_redis_command_duration_seconds_bucket{instance="a1", le="0.025"}': '0x20',
+          'bullpen_redis_command_duration_seconds_bucket{instance="a1", le="0.05"}': '0x3 1x3 2x3 3x3 4x8',
+          'bullpen_redis_command_duration_seconds_bucket{instance="a1", le="+Inf"}': '0x3 1x3 2x3 3x3 4x8',
+          'bullpen_redis_command_duration_seconds_count{instance="a1"}': '0x3 1x3 2x3 3x3 4x8',
+        },
+        at: '12m',
+      },
       'only one process of several is slow': {
         series: {
           ...commandSeconds('0.025', '0.05'),
@@ -612,6 +651,13 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       figure: '10%',
     },
     quiet: {
+      'four requests fail, and there are no others': {
+        series: {
+          'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="202"}': '0x20',
+          'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="500"}': '0x3 1x3 2x3 3x3 4x8',
+        },
+        at: '12m',
+      },
       'requests are refused with 429': {
         series: {
           'bullpen_http_requests_total{method="POST", route="/v1/tasks", status="202"}': '0+90x20',

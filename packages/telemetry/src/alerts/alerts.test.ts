@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promtool } from '@bullpen/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SCALING_RULES } from '../scaling/scaling-rules.ts'
-import { ALERT_CASES, type AlertCases } from './alert-cases.fixture.ts'
+import { ALERT_CASES, type AlertCases, type Firing } from './alert-cases.fixture.ts'
 import { ALERTS, type AlertRule, prometheusRuleFile, RUNBOOKS, rulesFile } from './index.ts'
 
 const root = new URL('../../../../', import.meta.url)
@@ -97,6 +97,7 @@ function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly
     ...Object.entries({ ...(fires && { fires }), ...alsoFires }).map(([name, each]) => ({
       ...{ name, case: each, alerts: [each] },
     })),
+    ...(fires === undefined || namesInstallation(fires) ? [] : [inTwoInstallations(fires)]),
     ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, alerts: [] })),
   ].map(({ name, case: { series, at }, alerts }) => ({
     name: `${rule.name}: ${name}`,
@@ -116,6 +117,28 @@ function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly
       },
     ],
   }))
+}
+
+const namesInstallation = ({ series }: Firing): boolean =>
+  Object.keys(series).some((selector) => selector.includes('namespace='))
+
+/** The case in which both of two installations have the same trouble, so that each has an alert of its own, with its own figure. */
+function inTwoInstallations({ series, at, ...expected }: Firing) {
+  const of = (namespace: string) => ({
+    series: Object.fromEntries(
+      Object.entries(series).map(([selector, values]) => [
+        selector.replace('{', `{namespace="${namespace}", `),
+        values,
+      ]),
+    ),
+    alert: { ...expected, labels: { ...expected.labels, namespace } },
+  })
+  const [live, staging] = [of('live'), of('staging')]
+  return {
+    name: 'two installations',
+    case: { series: { ...live.series, ...staging.series }, at },
+    alerts: [live.alert, staging.alert],
+  }
 }
 
 const withLabels = (summary: string, labels: Readonly<Record<string, string>>): string =>

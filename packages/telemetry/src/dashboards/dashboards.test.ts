@@ -13,6 +13,8 @@ const expressions = [...panels.flatMap(({ queries }) => queries.map(({ expr }) =
 /** Prometheus itself publishes this series for each alert. */
 const ALERT_SERIES = 'ALERTS{'
 
+const OPERATORS = new Set(['and', 'or', 'unless', 'bool', 'offset'])
+
 describe('the panels', () => {
   it('say what they show, what a bad value means, and which runbook to open', () => {
     for (const { title, description, bad, runbook, queries } of panels) {
@@ -47,6 +49,21 @@ describe('the panels', () => {
         expect(expression).toContain(`rate(${counter}`)
       }
     }
+  })
+
+  it('read only the series of the installation that the reader has chosen', () => {
+    for (const expression of expressions.map(scoped)) {
+      // Without ranges, strings and the labels of clauses, only functions, operators, numbers and series are left.
+      const names = expression
+        .replace(/\[[^\]]*\]/g, '')
+        .replace(/"[^"]*"/g, '""')
+        .replace(/\b(?:by|on|without|ignoring|group_left|group_right) \([^)]*\)/g, '')
+        .matchAll(/\b([a-zA-Z_:][\w:]*)\b(?!\s*\(|[\w=~!])(\{[^}]*\})?/g)
+      for (const [selector, name = ''] of names) {
+        if (!OPERATORS.has(name)) expect(selector, expression).toContain('namespace=~')
+      }
+    }
+    expect(COMMON_VARIABLES).toContainEqual(expect.objectContaining({ name: 'namespace', multi: false }))
   })
 
   it('name in a legend only labels that the query keeps', () => {

@@ -38,10 +38,12 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenHttpErrors',
-    expr: `${rate('bullpen_http_requests_total{status=~"5.."}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05`,
+    // With few requests, a single error is a large share of them.
+    expr: `${rate('bullpen_http_requests_total{status=~"5.."}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05
+and ${growth('bullpen_http_requests_total{status=~"5.."}', '5m')} >= 5`,
     for: '5m',
     severity: 'critical',
-    summary: 'The API has answered more than 5% of its requests with a server error for 5 minutes',
+    summary: 'For 5 minutes, the API has answered more than 5% of its requests, and at least 5, with a server error',
     figure: '{{ $value | humanizePercentage }}',
     runbook: 'api-errors.md',
   }),

@@ -19,7 +19,9 @@ const UNSTARTED = largest('sum without (status) (bullpen_queue_tasks{status=~"wa
 const NEARLY_FULL = `${UNSTARTED} / ${largest('bullpen_queue_limit_tasks', 'queue')} > 0.8
 or ${largest('bullpen_queue_bytes', 'queue')} / ${largest('bullpen_queue_limit_bytes', 'queue')} > 0.8`
 
-const ENQUEUE_SLOW = `histogram_quantile(0.99, ${rate('bullpen_enqueue_duration_seconds_bucket', '5m', 'queue', 'le')}) > 1`
+/** The quantile of a few enqueues is that of the slowest one. */
+const ENQUEUE_SLOW = `histogram_quantile(0.99, ${rate('bullpen_enqueue_duration_seconds_bucket', '5m', 'queue', 'le')}) > 1
+and ${growth('bullpen_enqueue_duration_seconds_count', '5m', 'queue')} >= 5`
 const REFUSED = `${growth('bullpen_tasks_refused_total{limit=~"maxTasks|maxBytes|maxAge"}', '5m', 'queue')} > 0`
 
 export const QUEUE_ALERTS: readonly AlertRule[] = [
@@ -56,7 +58,8 @@ unless ${on('queue')} ${PAUSED}`,
     expr: `(
   ${sum('bullpen_blocked_requests', 'queue')} > 0
   or ${REFUSED}
-  or (${ENQUEUE_SLOW} and ${on('queue')} (${NEARLY_FULL}))
+  or (${ENQUEUE_SLOW}
+  and ${on('queue')} (${NEARLY_FULL}))
 )
 and ${on('queue')} (
   ${STARTED} > 0

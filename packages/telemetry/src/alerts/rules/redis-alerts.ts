@@ -10,13 +10,14 @@ export const REDIS_ALERTS: readonly AlertRule[] = [
 or ${sum('bullpen_redis_connections{state="not_ready"}')} > 0`,
     for: '1m',
     severity: 'critical',
-    summary: 'At least one process has not been able to reach Redis for a minute',
+    summary: 'For a minute, at least one process has not been able to reach Redis, or to write to it',
     runbook: 'redis-away.md',
   }),
   alert({
     name: 'BullpenRedisSlow',
     // The commands of all processes: if only one of them is slow, its event loop is busy.
-    expr: `histogram_quantile(0.5, ${rate('bullpen_redis_command_duration_seconds_bucket', '5m', 'le')}) > 0.02`,
+    expr: `histogram_quantile(0.5, ${rate('bullpen_redis_command_duration_seconds_bucket', '5m', 'le')}) > 0.02
+and ${growth('bullpen_redis_command_duration_seconds_count', '5m')} >= 5`,
     for: '5m',
     severity: 'warning',
     summary: 'For 5 minutes, half of the commands to Redis have taken more than 20 ms, so every queue is slow',

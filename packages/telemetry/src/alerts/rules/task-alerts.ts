@@ -5,11 +5,13 @@ import { growth, rate } from '../expressions.ts'
 export const TASK_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenAttemptsFail',
-    expr: `${rate('bullpen_attempt_failures_total', '10m', 'queue', 'task')} / ${rate('bullpen_attempts_ended_total', '10m', 'queue', 'task')} > 0.2`,
+    // A few failures of a rare task are a large share of its attempts, but say little.
+    expr: `${rate('bullpen_attempt_failures_total', '10m', 'queue', 'task')} / ${rate('bullpen_attempts_ended_total', '10m', 'queue', 'task')} > 0.2
+and ${growth('bullpen_attempt_failures_total', '10m', 'queue', 'task')} >= 5`,
     for: '10m',
     severity: 'warning',
     summary:
-      'More than 20% of the attempts of the task {{ $labels.task }} in the queue {{ $labels.queue }} have failed for 10 minutes',
+      'For 10 minutes, more than 20% of the attempts of the task {{ $labels.task }} in the queue {{ $labels.queue }} have failed, and at least 5 of them',
     figure: '{{ $value | humanizePercentage }}',
     runbook: 'attempts-fail.md',
   }),

@@ -18,9 +18,11 @@ export const WORKER_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenSlotsIdle',
-    // Without slots half an hour ago, the mean says nothing about that time.
+    // Without slots half an hour ago, the mean says nothing about that time. If no task has started since the workers did, the queue may be
+    // one that is not used yet, and nothing has changed.
     expr: `${utilisation('30m')} < 0.1
-and ${on('queue')} ${sum('bullpen_pool_slots offset 30m', 'queue')} > 0`,
+and ${on('queue')} ${sum('bullpen_pool_slots offset 30m', 'queue')} > 0
+and ${on('queue')} ${sum('bullpen_attempts_started_total', 'queue')} > 0`,
     for: '30m',
     severity: 'info',
     summary: 'Less than 10% of the slots of the queue {{ $labels.queue }} have been busy for an hour',
