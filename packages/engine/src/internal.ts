@@ -205,6 +205,7 @@ export {
   type Quarantine,
   type QuarantineProcessPool,
 } from './quarantine/quarantine.ts'
+export { redactedInput } from './redaction/redacted-input.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { type DueSchedulesOptions, runDueSchedules } from './schedule/due-schedules.ts'
 export { nextStep } from './schedule/next-step.ts'

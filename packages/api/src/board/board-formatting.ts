@@ -1,7 +1,14 @@
 // Formats stored jobs for readers of the board: their inputs, their outputs, and how each attempt ended.
 import { decodeStack } from '@bullpen/bullmq/internal'
-import { ATTEMPT_STATE_LABELS, type AttemptEndState, type AttemptRecord, type TaskStatus } from '@bullpen/contract'
+import {
+  ATTEMPT_STATE_LABELS,
+  type AttemptEndState,
+  type AttemptRecord,
+  type TaskDefinition,
+  type TaskStatus,
+} from '@bullpen/contract'
 import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
+import { redactedInput } from '@bullpen/engine/internal'
 
 /** Returns the content of the envelope, with the input first. Data that is not an envelope is returned unchanged. */
 export function formatData(stored: unknown): unknown {
@@ -17,6 +24,13 @@ export function formatData(stored: unknown): unknown {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     version,
   }
+}
+
+/** Returns the data of a task without the sensitive parts of its input. A codec has encoded the whole input, which is then not read. */
+export function redactData(stored: unknown, definition: Pick<TaskDefinition, 'input'> | undefined): unknown {
+  const envelope = envelopeSchema.safeParse(stored)
+  if (definition === undefined || !envelope.success || envelope.data.encoded) return stored
+  return { ...(stored as object), input: redactedInput(definition, envelope.data.input) }
 }
 
 export function formatReturnValue(stored: unknown): unknown {

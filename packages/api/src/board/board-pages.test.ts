@@ -34,6 +34,21 @@ async function everyStatus() {
   return { ...board, ids }
 }
 
+test('a sensitive value of an input is shown neither on the board nor by the diagnosis, and by the API only in the input', async () => {
+  const board = await openBoard()
+  const [card, listed] = ['4929-hidden', `/queues?activeQueue=${QUEUE}&status=failed&page=1&jobsPerPage=10`]
+  const id = await board.enqueue('bank.charge', { error: 'card_declined', customer: 1, card })
+  await eventually(async () => (await board.task(id)).status === 'dead')
+  const page = await board.board(`/queues/${QUEUE}/${id}`)
+  expect(page.job.data.input).toMatchObject({ customer: 1, card: '[redacted]' })
+  const pages = [page, await board.board(listed), (await board.api('/v1/diagnosis')).body]
+  pages.push((await board.api(`/v1/dead-tasks/fingerprints?queue=${QUEUE}`)).body)
+  const { tasks } = (await board.api(`/v1/dead-tasks?queue=${QUEUE}`)).body
+  expect(tasks).toMatchObject([{ input: { card }, error: { message: 'cannot charge customer 1 from [redacted]' } }])
+  for (const { input: _, ...task } of tasks) pages.push(task)
+  expect(JSON.stringify(pages)).not.toContain(card)
+})
+
 describe('a queue on the board', () => {
   test('has a tab for each status, with the number of its tasks', async () => {
     const board = await everyStatus()

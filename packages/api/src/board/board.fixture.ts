@@ -13,7 +13,12 @@ export const QUEUE = 'bank'
 const KEY = 'board-key-0123456789abcdef'
 
 /** `error` is the code of the error with which the task fails, until {@link TestBoard.fixed} contains the code. */
-const input = z.object({ error: z.string().optional(), retryable: z.boolean().default(false), customer: z.int() })
+const input = z.object({
+  error: z.string().optional(),
+  retryable: z.boolean().default(false),
+  customer: z.int(),
+  card: z.string().meta({ sensitive: true }).optional(),
+})
 
 const charge = defineTask({
   name: 'bank.charge',
@@ -88,9 +93,10 @@ export async function openBoard(config: ApiConfig = {}) {
 }
 
 async function startPool(redisUrl: string, namespace: string, fixed: ReadonlySet<string>): Promise<void> {
-  const handler = defineHandler(charge, import.meta.url, ({ input: { error, retryable, customer } }) => {
+  const handler = defineHandler(charge, import.meta.url, ({ input: { error, retryable, customer, card } }) => {
     if (error === undefined || fixed.has(error)) return { charged: customer }
-    throw new TaskError(error, `cannot charge customer ${customer}`, { retryable })
+    const from = card === undefined ? '' : ` from ${card}`
+    throw new TaskError(error, `cannot charge customer ${customer}${from}`, { retryable })
   })
   const common = { redisUrl, namespace, log: silent, queue: QUEUE, concurrency: 8, retention: {} }
   const pool = realTimePool({

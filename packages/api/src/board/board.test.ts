@@ -11,7 +11,7 @@ import { loadBullBoard } from './bull-board.ts'
 const peers = Object.entries(manifest.peerDependencies).filter(([name]) => name.startsWith('@bull-board/'))
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const { find, counts, countDead } = fakeBroker()
-const reads = { find, counts, countDead, boardJobs: async () => [] }
+const reads = { definition: () => undefined, find, counts, countDead, boardJobs: async () => [] }
 
 test('Bull Board is loaded when its packages are installed', async () => {
   expect(await loadBullBoard()).toMatchObject({ createBullBoard: expect.any(Function) })

@@ -1,9 +1,9 @@
 // Shows a queue to Bull Board as tasks with their statuses instead of jobs in BullMQ's sets.
-import type { TaskStatus } from '@bullpen/contract'
+import type { TaskDefinition, TaskStatus } from '@bullpen/contract'
 import { readTaskId, taskPath } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import type { FingerprintCount } from '@bullpen/engine/internal'
-import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
+import { formatData, formatJob, formatReturnValue, redactData } from './board-formatting.ts'
 import type { BullBoard } from './bull-board.ts'
 import { DELIMITER, kindTexts } from './error-kinds.ts'
 import { TAB_NAMES, TABS, type Tab } from './tabs.ts'
@@ -16,6 +16,8 @@ export type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
 
 /** What the board reads of the tasks, in addition to BullMQ's queues. */
 export interface BoardReads extends Pick<Broker, 'find' | 'counts' | 'countDead'> {
+  /** Returns the definition with this name, if the catalogue has it. */
+  definition(task: string): Pick<TaskDefinition, 'input'> | undefined
   /** Returns the jobs of one page. `start` and `end` are the positions of its first and last task, starting from 0. */
   boardJobs(page: {
     readonly queue: string
@@ -127,7 +129,11 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
     /** Changes the job in place, which is safe because the job was read only for this page. */
     #shown(job: BoardJob, status: TaskStatus | undefined): BoardJob {
       const toJson = job.toJSON.bind(job)
-      job.toJSON = () => formatJob(toJson(), status)
+      const definition = this.#view.reads.definition(job.name)
+      job.toJSON = () => {
+        const json = toJson()
+        return formatJob({ ...json, data: redactData(json.data, definition) }, status)
+      }
       if (status === undefined) return job
       this.#view.shown.set(String(job.id), status)
       // The page accepts any name, but Bull Board's type lists only those of BullMQ.

@@ -140,7 +140,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await addReference(app, openApiDocument(catalogue, routes, version))
   if (showsBoard) {
     const { broker, boardQueues: queues, boardJobs, allowBoardChanges, grafanaUrl } = options
-    const reads = { find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
+    const definition = (task: string) => (catalogue.has(task) ? catalogue.get(task) : undefined)
+    const reads = { definition, find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
     const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
     await addBoard(app, bullBoard, { queues, reads, log, buttons, grafanaUrl })
   }

@@ -34,6 +34,13 @@ describe('a sensitive value', () => {
     ],
     ['a value of a record', z.record(z.string(), secret()), { a: 'hidden-1' }],
     ['a key of a record', z.record(secret(), z.int()), { 'hidden-1': 1 }],
+    ['a key of a sensitive record', z.record(z.string(), z.int()).meta({ sensitive: true }), { 'hidden-1': 1 }],
+    [
+      'a key within a sensitive object',
+      z.object({ cards: z.object({ limits: z.record(z.string(), z.int()).optional() }).meta({ sensitive: true }) }),
+      { cards: { limits: { 'hidden-1': 1 } } },
+    ],
+    ['a key of a sensitive value of any kind', z.unknown().meta({ sensitive: true }), [{ 'hidden-1': true }]],
     ['a part of a tuple', z.tuple([z.string(), secret()]), ['a', 'hidden-1']],
     ['an option of a union', z.union([z.object({ a: z.string() }), z.object({ b: secret() })]), { b: 'hidden-1' }],
     [
@@ -46,6 +53,15 @@ describe('a sensitive value', () => {
     ['a lazy schema', z.lazy(() => z.object({ card: secret() })), { card: 'hidden-1' }],
   ])('is found as %s', (_, input, given) => {
     expect(redact(input, given, 'card hidden-1 was declined')).toBe('card [redacted] was declined')
+  })
+
+  it('is not the name of a field or of a key that the schema lists', () => {
+    const street = z.object({ street: z.string() })
+    const limits = z.record(z.enum(['daily', 'weekly']), z.int())
+    const input = z.object({ home: z.union([street, z.object({ limits })]).meta({ sensitive: true }) })
+    const text = 'no street, daily limits'
+    expect(redact(input, { home: { street: 'hidden-1' } }, `${text} hidden-1`)).toBe(`${text} [redacted]`)
+    expect(redact(input, { home: { limits: { daily: 4711 } } }, `${text} 4711`)).toBe(`${text} [redacted]`)
   })
 
   it('is found in JSON, in URLs and as a number, with the longest value first', () => {

@@ -5,7 +5,7 @@ import type { Log, TaskDefinition } from '@bullpen/contract'
 import type { OutcomeDetails } from '../verdict/outcome.ts'
 import { hasSensitiveParts, sensitiveValues } from './sensitive-values.ts'
 
-const REDACTED = '[redacted]'
+export const REDACTED = '[redacted]'
 
 /** Shorter values are not searched for, because they occur in other words, and would reveal themselves by their absence. */
 const SHORTEST = 4

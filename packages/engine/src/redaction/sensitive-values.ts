@@ -13,20 +13,21 @@ export function hasSensitiveParts(schema: Schema): boolean {
   return answer
 }
 
-/** Returns all strings, numbers and dates within the sensitive parts of `value`, as strings. */
+/** Returns all strings, numbers, dates and keys within the sensitive parts of `value`, as strings. Names from the schema do not count. */
 export function sensitiveValues(schema: Schema, value: unknown): ReadonlySet<string> {
   const found = new Set<string>()
   const visit: Visit = (part, of) => {
     // A schema can only be recursive through a value, so the walk ends.
     if (of === undefined || of === null) return
-    if (isSensitive(part)) addLeaves(of, found)
+    if (isSensitive(part)) addLeaves(of, namesIn(part, new Set()), found)
     else visitParts(part, of, visit)
   }
   visit(schema, value)
   return found
 }
 
-function isSensitive(schema: Schema): boolean {
+/** Returns whether the schema itself is marked as sensitive. */
+export function isSensitive(schema: Schema): boolean {
   return z.globalRegistry.get(schema)?.['sensitive'] === true
 }
 
@@ -37,7 +38,7 @@ function isAnySensitive(schema: Schema, seen: Set<Schema>): boolean {
 }
 
 /** Returns the schemas that the schema consists of. */
-function partsOf(schema: Schema): readonly Schema[] {
+export function partsOf(schema: Schema): readonly Schema[] {
   const { def } = (schema as z.core.$ZodTypes)._zod
   switch (def.type) {
     case 'object':
@@ -93,10 +94,32 @@ function isContainer(type: string): boolean {
   return type === 'object' || type === 'array' || type === 'tuple' || type === 'record'
 }
 
-function addLeaves(value: unknown, into: Set<string>): void {
+/** Returns the names that the schema gives to fields and to the keys of records. They are not part of any input, so they are no secrets. */
+function namesIn(schema: Schema, seen: Set<Schema>): ReadonlySet<string> {
+  if (seen.has(schema)) return new Set()
+  seen.add(schema)
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  const own = def.type === 'object' ? Object.keys(def.shape) : def.type === 'record' ? closedKeysOf(def.keyType) : []
+  return new Set([...own, ...partsOf(schema).flatMap((part) => [...namesIn(part, seen)])])
+}
+
+/** Returns the keys that a record may have, if its schema lists them. */
+function closedKeysOf(keyType: Schema): readonly string[] {
+  const { def } = (keyType as z.core.$ZodTypes)._zod
+  if (def.type === 'enum') return Object.values(def.entries).map(String)
+  return def.type === 'literal' ? def.values.map(String) : []
+}
+
+/** `names` are the keys that are not added. */
+function addLeaves(value: unknown, names: ReadonlySet<string>, into: Set<string>): void {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') into.add(String(value))
   else if (value instanceof Date) for (const form of formsOfDate(value)) into.add(form)
-  else if (isObject(value)) for (const each of Object.values(value)) addLeaves(each, into)
+  else if (isObject(value)) {
+    for (const [key, each] of Object.entries(value)) {
+      if (!Array.isArray(value) && !names.has(key)) into.add(key)
+      addLeaves(each, names, into)
+    }
+  }
 }
 
 /** Returns the date as a template literal and JSON write it, and without its time. */

@@ -12,11 +12,17 @@ export function encodePayload(
   return json === undefined ? undefined : codec.encode(json)
 }
 
-/** Decodes an input or output. @throws Error if there is no codec, or if the codec cannot decode the string. */
+/** Decodes an input or output. @throws Error if there is no codec, if the codec cannot decode the string, or if the result is not JSON. */
 export function decodePayload(stored: unknown, codec: PayloadCodec | undefined): unknown {
   if (codec === undefined) throw new Error('the value was encoded by a codec, but this process has no codec')
   if (typeof stored !== 'string') throw new Error(`expected a string from a codec, got ${typeof stored}`)
-  return JSON.parse(codec.decode(stored))
+  const text = codec.decode(stored)
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The message of JSON.parse quotes the text, which the codec keeps secret.
+    throw new Error('what the codec has decoded is not JSON')
+  }
 }
 
 /** Marks the result of a step as encoded. Valid JSON never starts with this character. */
