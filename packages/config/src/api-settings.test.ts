@@ -57,6 +57,12 @@ describe('the settings of the API', () => {
     expectTypeOf<ApiConfig['keyLimits']>().toEqualTypeOf<string | Limits | undefined>()
   })
 
+  it('have limits that are reported with the place of the error if they are not JSON', () => {
+    expect(() => read({ BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '{"shop":\n {"enqueueRate": 7/s}}' })).toThrow(
+      /BULLPEN_API_KEY_LIMITS is .*or "none"; the text is not valid JSON: see line 2, column 19$/,
+    )
+  })
+
   it('accept true and false', () => {
     const of = (text: string) => read({ BULLPEN_API_KEYS: KEY, BULLPEN_API_ALLOW_EVICTION: text }).allowEviction
     expect([of('true'), of('false')]).toEqual([true, false])

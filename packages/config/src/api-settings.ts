@@ -8,6 +8,7 @@ import {
   suggestion,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
+import { jsonFault, parseJson } from './json-syntax.ts'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { type NamedKey, readNamedKey } from './named-key.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
@@ -63,17 +64,7 @@ function expectedLimits(given: unknown): string {
     ? ''
     : `; a name is "*" or the name of an API key: ${API_KEY_NAME_FORM}`
   const wrong = limits.filter(([name, value]) => isName(name) && !limitsSchema.safeParse(value).success)
-  return `${LIMITS_FORM}${nameForm}${wrong.map(([name]) => `; the limits of '${name}' are not valid`).join('')}`
-}
-
-/** Returns a text that is not JSON unchanged, so that the schema rejects it. */
-function parseJson(given: unknown): unknown {
-  if (typeof given !== 'string') return given
-  try {
-    return JSON.parse(given)
-  } catch {
-    return given
-  }
+  return `${LIMITS_FORM}${jsonFault(given)}${nameForm}${wrong.map(([name]) => `; the limits of '${name}' are not valid`).join('')}`
 }
 
 /**

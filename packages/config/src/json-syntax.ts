@@ -80,6 +80,17 @@ export function jsonSyntaxError(text: string): Place | undefined {
   }
 }
 
+/** Says where a setting that is given as a text stops being JSON, as a part of a sentence. Returns '' for any other setting. */
+export function jsonFault(given: unknown): string {
+  const place = typeof given === 'string' ? jsonSyntaxError(given) : undefined
+  return place === undefined ? '' : `; the text is not valid JSON: see line ${place.line}, column ${place.column}`
+}
+
+/** Returns the value of a setting that may be given as JSON. A text that is not JSON is returned unchanged, so that the schema rejects it. */
+export function parseJson(given: unknown): unknown {
+  return typeof given === 'string' && jsonSyntaxError(given) === undefined ? JSON.parse(given) : given
+}
+
 function placeOf(text: string, at: number): Place {
   const before = text.slice(0, at).split('\n')
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }

@@ -1,6 +1,7 @@
 // The settings that a single pool of a worker may have, and how they combine with those of the worker.
 import { DRAIN_MODES, ISOLATIONS, nearest, QUEUE_NAME } from '@bullpen/contract/internal'
 import { z } from 'zod'
+import { jsonFault, parseJson } from './json-syntax.ts'
 import { durationFrom, expectedDuration, noLimit, oneOf, wholeNumber } from './setting-types.ts'
 
 const duration = { schema: durationFrom('1ms'), expected: expectedDuration('1ms') }
@@ -42,7 +43,7 @@ export const POOL_SETTINGS = {
   poolSettings: {
     env: 'BULLPEN_WORKER_POOL_SETTINGS',
     schema,
-    expected: (given: unknown) => `${FORM}${faultsIn(parseJson(given))}`,
+    expected: (given: unknown) => `${FORM}${jsonFault(given)}${faultsIn(parseJson(given))}`,
     help: `Settings of individual pools, which take precedence over the settings of the worker: ${FORM}. The isolation is inline, thread or process, and applies to long tasks. What a definition sets takes precedence.`,
   },
 } as const
@@ -90,14 +91,4 @@ function settingFault(queue: string, setting: keyof typeof POOL_TABLE, given: un
 function didYouMean(key: string): string {
   const near = nearest(key, NAMES)
   return near === undefined ? '' : `; did you mean ${near}?`
-}
-
-/** Returns a text that is not JSON unchanged, so that the schema rejects it. */
-function parseJson(given: unknown): unknown {
-  if (typeof given !== 'string') return given
-  try {
-    return JSON.parse(given)
-  } catch {
-    return given
-  }
 }

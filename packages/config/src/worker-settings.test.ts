@@ -35,6 +35,12 @@ describe('the pools of a worker', () => {
 })
 
 describe('the settings of a worker', () => {
+  it('that are not JSON are reported with the place of the error', () => {
+    expect(() => check({ poolSettings: '{"mail": {"grace": 1s}}' })).toThrow(
+      /, isolation; the text is not valid JSON: see line 1, column 21$/,
+    )
+  })
+
   it('must let a drain finish before the platform kills the process', () => {
     expect(() => check({ drainTimeout: '29s' })).toThrow(
       /drainTimeout \(BULLPEN_WORKER_DRAIN_TIMEOUT, 29s\).*do not fit in terminationGrace/,

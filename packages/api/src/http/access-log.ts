@@ -14,28 +14,37 @@ export interface Observers {
   readonly observe: (request: AnsweredRequest) => void
 }
 
-export function logRequests(app: FastifyInstance, { log, observe }: Observers): void {
+export function logRequests(app: FastifyInstance, observers: Observers): void {
   app.addHook('onResponse', (request, reply, done) => {
-    const answered = {
-      method: request.method,
-      route: routeOf(request),
-      status: reply.statusCode,
-      seconds: reply.elapsedTime / 1_000,
-    }
-    observe(answered)
-    log[levelOf(reply)](
-      {
-        requestId: request.id,
-        method: answered.method,
-        route: answered.route,
-        status: answered.status,
-        durationMs: Math.round(reply.elapsedTime),
-        ...(request.taskId === undefined ? {} : { id: request.taskId }),
-      },
-      'request completed',
-    )
+    logRequest(request, reply, observers)
     done()
   })
+}
+
+/** Counts and logs a request whose URL fastify could not read, once it has been answered. No hooks are called for such a request. */
+export function logUnreadable(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
+  reply.raw.once('finish', () => logRequest(request, reply, observers))
+}
+
+function logRequest(request: FastifyRequest, reply: FastifyReply, { log, observe }: Observers): void {
+  const answered = {
+    method: request.method,
+    route: routeOf(request),
+    status: reply.statusCode,
+    seconds: reply.elapsedTime / 1_000,
+  }
+  observe(answered)
+  log[levelOf(reply)](
+    {
+      requestId: request.id,
+      method: answered.method,
+      route: answered.route,
+      status: answered.status,
+      durationMs: Math.round(reply.elapsedTime),
+      ...(request.taskId === undefined ? {} : { id: request.taskId }),
+    },
+    'request completed',
+  )
 }
 
 /**
@@ -47,7 +56,7 @@ function levelOf({ statusCode }: FastifyReply): keyof Log {
   return statusCode >= 400 ? 'info' : 'debug'
 }
 
-/** Returns the pattern of the route, such as `/v1/tasks/:id`, or `none` if no route matches. */
+/** Returns the pattern of the route, such as `/v1/tasks/:id`, or `none` if no route matches or the URL cannot be read. */
 export function routeOf(request: FastifyRequest): string {
-  return request.routeOptions.url ?? 'none'
+  return request.routeOptions?.url ?? 'none'
 }

@@ -262,4 +262,14 @@ describe('the access log', () => {
       { method: 'GET', route: 'none', status: 404, seconds: expect.any(Number) },
     ])
   })
+
+  test.each(['/v1/tasks/%zz', `/v1/tasks/${'x'.repeat(129)}`])(
+    'counts a request whose path is not readable, such as %s, like one without a route',
+    async (url) => {
+      const { get, lines, observed } = await testApi()
+      const { statusCode: status } = await get(url)
+      expect(observed).toEqual([{ method: 'GET', route: 'none', status, seconds: expect.any(Number) }])
+      expect(lines).toMatchObject([{ message: 'request completed', fields: { route: 'none', status } }])
+    },
+  )
 })

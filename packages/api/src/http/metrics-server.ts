@@ -15,8 +15,13 @@ export interface MetricsServer {
 
 export function createMetricsServer(exposition: () => Promise<Exposition>, log: Log): MetricsServer {
   const server = createServer({ requestTimeout: 3_000, headersTimeout: 3_000 }, (request, response) => {
-    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
+    if (request.url?.split('?')[0] !== '/metrics') {
       response.writeHead(404).end()
+      return
+    }
+    // Node does not send the body of a response to HEAD.
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { allow: 'GET, HEAD' }).end()
       return
     }
     exposition().then(

@@ -16,7 +16,7 @@ import { loadBullBoard } from '../board/bull-board.ts'
 import type { BoardQueue, BoardReads } from '../board/task-queue-adapter.ts'
 import { openApiDocument } from '../docs/openapi.ts'
 import { addReference } from '../docs/reference.ts'
-import { logRequests, type Observers } from './access-log.ts'
+import { logRequests, logUnreadable, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
 import { allowOrigins } from './cors.ts'
 import { createEventStreams, type EventStreamOptions } from './event-stream.ts'
@@ -88,9 +88,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? hex(options.randomBytes(16)),
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
-    // Hooks do not run for an unreadable URL, so the common headers are set here.
+    // Hooks do not run for an unreadable URL, so the common headers are set and the request is counted here.
     frameworkErrors: (error, request, reply) => {
       setCommonHeaders(request, reply)
+      logUnreadable(request, reply, options)
       sendProblem(request, reply, toBullpenError(error, options.bodyLimit))
     },
     clientErrorHandler: answerBrokenHttp,
