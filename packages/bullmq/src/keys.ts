@@ -165,6 +165,16 @@ export function queueKeys(namespace: string, queue: string) {
     deadProgress: (id: string) => `${base}:dead-progress:${id}`,
     /** List: the ids of the newest 1,000 requests for dead tasks by filter, newest first. */
     deadRequestIds: `${base}:dead-request-ids`,
+    /** List: the waiting tasks with this concurrency key that have no priority, if the queue takes turns (internals/turns/lanes.ts). */
+    lane: (key: string) => `${base}:lane:${key}`,
+    /** Sorted set: the waiting tasks with this concurrency key that have a priority. */
+    lanePriorities: (key: string) => `${base}:lane-priorities:${key}`,
+    /** Sorted set: the concurrency keys that have waiting tasks, in the order in which they received the first of them. */
+    lanes: `${base}:lanes`,
+    /** Sorted set: concurrency keys by their pass. The smallest one starts the next task (internals/turns/turn-steps.ts). */
+    turns: `${base}:turns`,
+    /** Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), and the pass of tasks without a key (`pass`). */
+    turnState: `${base}:turn-state`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**

@@ -3,6 +3,8 @@
 // counter and the sizes of Redis's structures, so the checks take constant time.
 import { type BullpenError, QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
 import { TASK_OVERHEAD_BYTES, tooLargeForQueue } from '@bullpen/engine/internal'
+import { inLanes } from '../internals/turns/lanes.ts'
+import { NEXT_TASK } from '../internals/turns/next-task.ts'
 import { bytesOf } from '../internals/status/task-charge.ts'
 
 /** The size of the task that the script adds. `ARGV[2]` is the task's stored string. */
@@ -22,10 +24,14 @@ if limits ~= '' and not max_bytes then
   max_bytes = tonumber(max_bytes)
   if max_tasks ~= '' then
     local found = call('LLEN', base .. 'wait') + call('ZCARD', base .. 'prioritized') + call('ZCARD', base .. 'delayed')
+      + ${inLanes(`base .. 'turn-state'`, 'call')}
       - (replaced and 1 or 0)
     if found + pending_tasks >= tonumber(max_tasks) then return { 'full', 'maxTasks', found, tonumber(max_tasks) } end
   end
-  local first = max_age ~= '' and (call('LINDEX', base .. 'wait', -1) or call('ZRANGE', base .. 'prioritized', 0, 0)[1])
+  local first
+  if max_age ~= '' then${NEXT_TASK}
+    first = next_task(base)
+  end
   if first and first ~= replaced then
     local enqueued_at, options, starts = unpack(call('HMGET', base .. first, 'timestamp', 'opts', 'ats'))
     if enqueued_at and tonumber(starts or 0) == 0 then

@@ -10,6 +10,7 @@
 //   of the queue, so that it keeps its turn.
 import { EVENTS_FIELD } from '../scripts/includes/add-events.ts'
 import { DELAYED_SCORE_STEP } from './status/places.ts'
+import { enterLane } from './turns/lanes.ts'
 
 /**
  * Counts a death of the lost task `id`, unless it was quarantined and did not run in the worker's process. The same command reads
@@ -52,13 +53,15 @@ const PROMOTION =
 
 /**
  * Returns the text with each promotion changed, so that a job with the field `waits` returns to the head of the queue, or before
- * the jobs of its priority. One command reads both fields, so a promotion takes Redis no longer than before.
+ * the jobs of its priority, and so that a job with the field `lane` goes to its lane (turns/lanes.ts). One command reads all fields, so
+ * a promotion takes Redis no longer than before.
  */
 export function withReturns(text: string): string {
   return text.replaceAll(
     PROMOTION,
-    (_, when: string, otherwise: string) => `local fields = rcall("HMGET", jobKey, "priority", "waits")
-            local priority, returns = tonumber(fields[1]) or 0, fields[2]
-            if returns then rcall("HDEL", jobKey, "waits") end${when}rcall(returns and "RPUSH" or "LPUSH", targetKey, jobId)${otherwise}returns and priority * 0x100000000 or getPriorityScore(priority, priorityCounterKey)`,
+    (_, when: string, otherwise: string) => `local fields = rcall("HMGET", jobKey, "priority", "waits", "lane")
+            local priority, returns, lane = tonumber(fields[1]) or 0, fields[2], fields[3]
+            if returns then rcall("HDEL", jobKey, "waits") end${when}if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'returns', priority: '0' })}
+                else rcall(returns and "RPUSH" or "LPUSH", targetKey, jobId) end${otherwise}returns and priority * 0x100000000 or getPriorityScore(priority, priorityCounterKey)`,
   )
 }

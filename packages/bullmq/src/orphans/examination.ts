@@ -129,7 +129,7 @@ async function examine(options: ExaminationOptions, suspects: readonly Suspect[]
 }
 
 function withoutLists(subject: Subject): Subject {
-  return { ...subject, owned: subject.owned.filter(({ kind }) => kind !== 'listed') }
+  return { ...subject, owned: subject.owned.filter(({ kind }) => kind !== 'listed' && kind !== 'laned') }
 }
 
 interface Server {

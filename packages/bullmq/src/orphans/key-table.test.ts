@@ -19,6 +19,7 @@ const PART_VALUES: Readonly<Record<PartName, fc.Arbitrary<string>>> = {
     fc.tuple(fc.constant('repeat'), word, fc.integer({ min: 1 })).map((parts) => parts.join(':')),
   ),
   fingerprint: fc.oneof(fc.constant('other'), fc.stringMatching(/^[0-9a-f]{16}$/)),
+  'concurrency key': anyText,
   definition: anyText,
   request: anyText,
   rule: anyText,

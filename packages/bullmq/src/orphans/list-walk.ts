@@ -4,6 +4,8 @@
 // the lists are read instead, page by page. Tasks may move while a list is read, so an element that is not found may nevertheless
 // be in the list. The caller checks such elements one by one.
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
+import { type LanePosition, type LanesPage, listLanes } from '../scripts/queue/list-lanes.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import type { OwnershipOptions } from './ownership.ts'
 import type { Condition } from './rows/key-row.ts'
 import { unlessWrongType } from './wrong-type.ts'
@@ -12,20 +14,20 @@ import { unlessWrongType } from './wrong-type.ts'
 const READ_AT_ONCE = 1_000
 
 /**
- * Returns those of these conditions, all of the kind `listed`, that hold. Takes one round trip for every 1,000 elements of each
- * list.
+ * Returns those of these conditions, all of the kinds `listed` and `laned`, that hold. Takes one round trip for every 1,000 elements of each
+ * list, and for all lanes of a queue.
  */
 export async function findListed(
   { redis, call }: OwnershipOptions,
   conditions: readonly Condition[],
 ): Promise<ReadonlySet<Condition>> {
   const found = new Set<Condition>()
-  for (const [list, group] of Map.groupBy(conditions, ({ key }) => key)) {
+  for (const [key, group] of Map.groupBy(conditions, ({ key }) => key)) {
     const wanted = Map.groupBy(group, ({ argument }) => argument)
-    for (let at = 0; wanted.size > 0; at += READ_AT_ONCE) {
+    const read = group[0]?.kind === 'laned' ? laneReader(redis, key) : listReader(redis, key)
+    while (wanted.size > 0) {
       const sentAt = performance.now()
-      const read = () => redis.lrange(list, at, at + READ_AT_ONCE - 1)
-      const elements = await call(() => unlessWrongType(read(), []))
+      const elements = await call(read)
       for (const element of elements) {
         for (const condition of wanted.get(element) ?? []) found.add(condition)
         wanted.delete(element)
@@ -35,4 +37,29 @@ export async function findListed(
     }
   }
   return found
+}
+
+/** Returns a function that reads the next page. */
+type PageReader = () => Promise<readonly string[]>
+
+function listReader(redis: Commander, list: string): PageReader {
+  let at = 0
+  return () => {
+    const reading = redis.lrange(list, at, at + READ_AT_ONCE - 1)
+    at += READ_AT_ONCE
+    return unlessWrongType(reading, [])
+  }
+}
+
+/** `base` is the prefix of the queue's keys. */
+function laneReader(redis: Commander, base: string): PageReader {
+  let at: LanePosition | undefined
+  return async () => {
+    const { lane = '', last = '', score = '', passed = '' } = at ?? {}
+    const args = { base, lane, last, score, passed, limit: READ_AT_ONCE }
+    const none: LanesPage = { ids: [], at: undefined }
+    const page = await unlessWrongType(runScript(redis, listLanes, { lanes: `${base}lanes` }, args), none)
+    at = page.at
+    return page.ids
+  }
 }

@@ -61,5 +61,5 @@ function* pagesOf(subjects: readonly Subject[]): Generator<readonly [Subject, ..
 const tagOf = (key: string): string => key.slice(0, key.indexOf('}') + 1)
 
 function searchesList({ type, entry, owned }: Subject): boolean {
-  return (entry !== undefined && type === 'list') || owned.some(({ kind }) => kind === 'listed')
+  return (entry !== undefined && type === 'list') || owned.some(({ kind }) => kind === 'listed' || kind === 'laned')
 }

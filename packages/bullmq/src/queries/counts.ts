@@ -38,6 +38,7 @@ function timeOf(entries: unknown): number | undefined {
 function addSizes(reads: Reads, keys: QueueKeys): void {
   for (const place of PLACE_NAMES) {
     if (PLACES[place].type === 'list') reads.llen(keys[place])
+    else if (PLACES[place].type === 'lanes') reads.hget(keys.turnState, 'waiting')
     else reads.zcard(keys[place])
   }
 }
@@ -45,7 +46,7 @@ function addSizes(reads: Reads, keys: QueueKeys): void {
 function countsOf(sizes: readonly unknown[]): Record<TaskStatus, number> {
   const counts = Object.fromEntries(TASK_STATUSES.map((status) => [status, 0])) as Record<TaskStatus, number>
   PLACE_NAMES.forEach((place, i) => {
-    counts[PLACES[place].status] += Number(sizes[i])
+    counts[PLACES[place].status] += Number(sizes[i] ?? 0)
   })
   return counts
 }

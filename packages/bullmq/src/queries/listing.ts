@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { PLACES, type PlaceName, placesOf } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
+import { type LanePosition, listLanes } from '../scripts/queue/list-lanes.ts'
 import { listPage } from '../scripts/queue/list-page.ts'
 import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -16,6 +17,7 @@ import { type Commander, runScript } from '../scripts/script.ts'
  * continues at the start of the place.
  */
 const positionSchema = z.union([
+  z.object({ lane: z.number(), last: z.string(), score: z.number().optional(), passed: z.int().optional() }),
   z.object({ last: z.string(), score: z.number() }),
   z.object({ last: z.string(), passed: z.int().nonnegative() }),
 ])
@@ -57,15 +59,40 @@ export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuer
   for (; cursor.place < places.length && ids.length < query.limit; cursor = { place: cursor.place + 1 }) {
     const name = places[cursor.place] as PlaceName
     const [limit, descends] = [query.limit - ids.length, isFinal(query.status)]
-    const page = await (PLACES[name].type === 'list'
-      ? readListPage(redis, keys[name], limit, cursor.at)
-      : readSortedSetPage(redis, keys[name], limit, { position: cursor.at, descends }))
+    const page = await readPage(redis, keys, name, { limit, position: cursor.at, descends })
     ids.push(...page.ids)
     if (page.next !== undefined)
       return { ids: ids as TaskId[], next: encodeCursor(query, { ...cursor, at: page.next }) }
   }
   const next = cursor.place < places.length ? encodeCursor(query, cursor) : undefined
   return { ids: ids as TaskId[], next }
+}
+
+interface PageRequest {
+  readonly limit: number
+  readonly position: Position | undefined
+  readonly descends: boolean
+}
+
+function readPage(redis: Commander, keys: QueueKeys, name: PlaceName, request: PageRequest): Promise<PlacePage> {
+  const { limit, position } = request
+  const { type } = PLACES[name]
+  if (type === 'list') return readListPage(redis, keys[name], limit, position)
+  return type === 'lanes' ? readLanesPage(redis, keys, limit, position) : readSortedSetPage(redis, keys[name], request)
+}
+
+/** Reads one page of the lanes, one lane after the other. New lanes come last, so no lane that has tasks is skipped. */
+async function readLanesPage(
+  redis: Commander,
+  { lanes, base }: QueueKeys,
+  limit: number,
+  position: Position | undefined,
+): Promise<PlacePage> {
+  const { lane, last, score, passed }: Partial<LanePosition> =
+    position !== undefined && 'lane' in position ? position : {}
+  const from = { lane: lane ?? '', last: last ?? '', score: score ?? '', passed: passed ?? '' }
+  const page = await runScript(redis, listLanes, { lanes }, { base, ...from, limit })
+  return { ids: page.ids, next: page.ids.length < limit ? undefined : page.at }
 }
 
 /**
@@ -79,7 +106,7 @@ async function readListPage(
   limit: number,
   position: Position | undefined,
 ): Promise<PlacePage> {
-  const at = position !== undefined && 'passed' in position ? position : { last: '', passed: 0 }
+  const at = position !== undefined && 'passed' in position && !('lane' in position) ? position : { last: '', passed: 0 }
   // One task more than the page shows whether another page follows.
   const args = { last: at.last, passedBefore: at.passed, limit: limit + 1 }
   const { passed, ids: found } = await runScript(redis, listPage, { list }, args)
@@ -96,10 +123,9 @@ async function readListPage(
 async function readSortedSetPage(
   redis: Commander,
   set: string,
-  limit: number,
-  { position, descends }: { readonly position: Position | undefined; readonly descends: boolean },
+  { limit, position, descends }: PageRequest,
 ): Promise<PlacePage> {
-  const at = position !== undefined && 'score' in position ? position : { last: '', score: '' }
+  const at = position !== undefined && 'score' in position && !('lane' in position) ? position : { last: '', score: '' }
   const args = { ...at, limit: limit + 1, descends: descends ? 1 : 0 }
   const found = await runScript(redis, sortedSetPage, { set }, args)
   const page = found.slice(0, limit)

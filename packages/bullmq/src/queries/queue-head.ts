@@ -21,8 +21,7 @@ export interface QueueHead {
 
 /** Takes constant time and one round trip. */
 export async function readQueueHead(redis: Commander, keys: QueueKeys): Promise<QueueHead> {
-  const { meta, wait, prioritized } = keys
-  const head = await runScript(redis, readHead, { meta, wait, prioritized }, { prefix: keys.job('') })
+  const head = await runScript(redis, readHead, keys, keys)
   return { readyAt: readyAt(head), isPaused: head.paused !== undefined && head.paused !== CLOSED_BY_OUTBOX }
 }
 

@@ -10,6 +10,7 @@ export interface Reads {
   exists(key: string): Reads
   /** Adds a read whose result is an object, which is empty if the hash does not exist. */
   hgetall(key: string): Reads
+  hget(key: string, field: string): Reads
   hmget(key: string, ...fields: readonly string[]): Reads
   hvals(key: string): Reads
   llen(key: string): Reads
@@ -30,6 +31,7 @@ function collect(commands: Command[]): Reads {
   const reads: Reads = {
     exists: (key) => add('EXISTS', key),
     hgetall: (key) => add('HGETALL', key),
+    hget: (key, field) => add('HGET', key, field),
     hmget: (key, ...fields) => add('HMGET', key, ...fields),
     hvals: (key) => add('HVALS', key),
     llen: (key) => add('LLEN', key),

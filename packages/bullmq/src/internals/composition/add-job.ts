@@ -9,6 +9,7 @@ import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-
 import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
 import { markedAt } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
+import { encodeLane } from '../turns/lanes.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { ADDED } from './add-steps.ts'
 import { commandsOf, withExtras } from './backend.ts'
@@ -86,6 +87,7 @@ export function sendAdd(
     followUps,
     forwarded,
     group,
+    lane: task.turn === undefined ? '' : encodeLane(task.turn),
   }
   const job = newJob(task, data)
   // The type is the one that BullMQ uses for its own script.

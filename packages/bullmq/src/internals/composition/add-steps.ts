@@ -67,7 +67,7 @@ export const ADD = {
    * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
    * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts. `events`: how many events the queue's stream
    * keeps, a line break, and the event that the task was enqueued. `followUps` and `group`: see ../../outbox/outbox-steps.ts. `forwarded`: see
-   * ../../outbox/forwarded-steps.ts. The arguments that most tasks need come first.
+   * ../../outbox/forwarded-steps.ts. `lane`: see ../turns/lanes.ts. The arguments that most tasks need come first.
    */
   extra: [
     'id',
@@ -82,6 +82,7 @@ export const ADD = {
     'followUps',
     'forwarded',
     'group',
+    'lane',
   ],
   own: 3,
   // Every call of a script that adds several tasks may be a repeat. The task of an earlier call with an idempotency key has a record.
@@ -91,6 +92,7 @@ if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
   if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
+  if lane ~= '' then call('HSET', base .. answer, 'lane', lane) end
   if events ~= '' then
     local count, event = string.match(events, '^(%d+)\\n(.*)$')
     call('HSET', base .. answer, '${EVENTS_FIELD}', count)

@@ -6,6 +6,8 @@
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { NEWEST } from '../status/places.ts'
+import { LEAVE_LANE } from '../turns/lanes.ts'
+import { COUNT_START, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
  * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
@@ -20,9 +22,10 @@ export function candidatesArgument(ids: readonly string[]): string {
  * come first. A task that is locked, delayed or active, or that has ended, is not searched for in the list of waiting tasks, because
  * the search would pass the whole list.
  */
-const TAKE_CANDIDATE = `
+const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
-  local has_list, has_set = call('EXISTS', wait) == 1, call('EXISTS', prioritized) == 1
+  local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
+  local has_list = has_lanes or call('EXISTS', wait) == 1
   local first, lowest
   if has_list or has_set then
     for id in string.gmatch(candidates, '%S+') do
@@ -30,8 +33,14 @@ const TAKE_CANDIDATE = `
       if score then
         if not lowest or score < lowest then first, lowest = id, score end
       elseif has_list and call('EXISTS', base .. id .. ':lock') == 0 then
-        local known = call('HMGET', base .. id, 'timestamp', 'finishedOn')
+        local known = call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane')
+        local lane = known[3]
         if known[1] and not known[2] and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
+          if lane and has_lanes and leave_lane(lane, id) then
+            ${COUNT_START}
+            jobId = id
+            break
+          end
           local newest = call('LPOS', wait, id, 'MAXLEN', ${NEWEST})
           if call('LREM', wait, newest and 1 or -1, id) == 1 then
             jobId = id
@@ -56,8 +65,8 @@ export function withCandidates(text: string): string {
     .replace(
       TAKE_FIRST,
       `local jobId
-if candidates == '' then
-  jobId = rcall("RPOPLPUSH", waitKey, activeKey)
+if candidates == '' then${TAKE_TURN}
+  if not jobId then jobId = rcall("RPOPLPUSH", waitKey, activeKey) end
 else${TAKE_CANDIDATE}
 end`,
     )

@@ -21,6 +21,9 @@ import { FENCE } from '../../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { LEAVE_LANE } from '../turns/lanes.ts'
+import { SPILL_LANES } from '../turns/spill-lanes.ts'
+import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
 import { ADD_ONE } from './add-steps.ts'
 import { withCandidates } from './candidate-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
@@ -61,10 +64,10 @@ const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
     if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`
 
 /**
- * Wakes a Worker if the job `id` has returned to the prioritized set, for which BullMQ adds no marker. Without the marker, an
+ * Wakes a Worker if the job `id` has returned to the prioritized set, or to those of its lane, for which BullMQ adds no marker. Without the marker, an
  * idle Worker would find the job only when its own wait ends.
  */
-const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) then call('ZADD', base .. 'marker', 0, '0') end`
+const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) or call('HEXISTS', base .. id, 'lane') == 1 then call('ZADD', base .. 'marker', 0, '0') end`
 
 /** Adds the events of an attempt whose verdict the script has carried out. `id` is the task's id and `job` the key of its job. */
 const addEventsOf = (id: string, job: string, due?: string): string => `
@@ -94,6 +97,13 @@ function withoutPassedOn(text: string): string {
     `ARGV[3], ARGV[5] == 'completed' and index.unkept == ARGV[1] and 'null' or ARGV[4], "prev", "active"`,
   )
 }
+
+/** Defines the function with which a removed task is removed from its lane (../turns/turn-steps.ts). */
+const LEFT_LANE = `${LEAVE_LANE}
+function left_lane(id)
+  local lane = call('HGET', base .. id, 'lane')
+  return lane and leave_lane(lane, id)
+end`
 
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
@@ -206,6 +216,13 @@ end
 ${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
   },
 
+  removeJob: { extra: [], before: LEFT_LANE },
+  removeUnprocessedChildren: { extra: [], before: LEFT_LANE },
+
+  // Both delete all waiting tasks, which they look for in BullMQ's own places.
+  drain: { extra: [], before: SPILL_LANES },
+  obliterate: { extra: [], before: `if call('HEXISTS', KEYS[1], 'paused') == 1 then${SPILL_LANES} end` },
+
   updateData: {
     extra: [],
     // A task that has ended is not charged for its data.
@@ -259,6 +276,9 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
  */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
+/** BullMQ's scripts that remove single jobs. */
+const LEAVES_LANES: readonly string[] = ['removeJob', 'removeUnprocessedChildren']
+
 export interface ComposedScript {
   readonly name: string
   readonly numberOfKeys: number
@@ -277,13 +297,15 @@ export interface ComposedScript {
 export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript {
   const { name, keys } = script
   const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
-  const content = withLiteralStrings(withReturns(script.content))
+  const withTurns = own === undefined ? withLanes : withLaneOfAdded
+  const content = withLiteralStrings(withTurns(withReturns(script.content)))
   const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
   const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
+${LEAVES_LANES.includes(name) ? 'local left_lane' : ''}
 local function bullmq()
 ${text}
 end

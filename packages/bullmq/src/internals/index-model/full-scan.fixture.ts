@@ -13,6 +13,7 @@ import { PARTS } from '../status/status-index.ts'
 const UNDIVIDED = {
   wait: 'waiting',
   prioritized: 'waiting',
+  'in lanes': 'waiting',
   'waiting-children': 'waiting',
   active: 'active',
   completed: 'completed',
@@ -38,7 +39,16 @@ for i = 2, #ARGV do
   end
   if #members > 0 then found.structures[ARGV[i]] = members end
 end
-for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
+local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
+local in_lanes = {}
+for _, key in ipairs(redis.call('KEYS', prefix .. 'lane:*')) do
+  for _, id in ipairs(redis.call('LRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
+end
+for _, key in ipairs(redis.call('KEYS', prefix .. 'lane-priorities:*')) do
+  for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
+end
+if #in_lanes > 0 then found.structures['in lanes'] = in_lanes end
+for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
     local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'atEnd', 'fingerprint', 'followUps', 'compensations')
     found.jobs[string.sub(key, #base + 1)] =

@@ -5,6 +5,7 @@ import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { laneViolations } from '../turns/lane-scan.fixture.ts'
 import { violations } from './full-scan.fixture.ts'
 import { OPERATIONS, RARE_OPERATIONS } from './operations.fixture.ts'
 import { QUEUE } from './worker.fixture.ts'
@@ -60,7 +61,10 @@ it('the index, the totals and the listings agree with every key of the queue aft
         const result = await perform?.(world, pick, n).catch((error: unknown) => error)
         if (result !== false && !(result instanceof Error)) done.set(operation, (done.get(operation) ?? 0) + 1)
         if (i % STEPS_PER_CHECK !== 0 && i !== steps.length - 1) continue
-        const found = await violations(redis, keys, broker, QUEUE, delayedByPlain)
+        const found = [
+          ...(await violations(redis, keys, broker, QUEUE, delayedByPlain)),
+          ...(await laneViolations(redis, keys)),
+        ]
         if (found.length > 0) throw new Error(`after step ${i} (${operation}): ${found.join('; ')}`)
       }
     } finally {

@@ -7,6 +7,7 @@ import { newTask, planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
 import { z } from 'zod'
+import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { QUEUE, task } from './worker.fixture.ts'
 import type { World } from './world.fixture.ts'
 
@@ -26,7 +27,8 @@ const enqueue =
   ({ broker }, _, n) => {
     const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
     const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-    return broker.enqueue({ ...newTask(task, { n }, {}, origin), maxAttempts: 3, ...given(n) })
+    const turn = n % 2 === 0 ? { key: `key ${n % 7}`, weight: 1 + (n % 3) } : undefined
+    return broker.enqueue({ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn, ...given(n) })
   }
 
 /** Two keys. Some of the tasks are scheduled, some have a priority, and some expire. */
@@ -62,7 +64,7 @@ const add =
       { attempts: 1 + (n % 3), backoff: { type: 'fixed', delay: n % 2 === 0 ? HOUR : 5 }, ...options(n) },
     )
 
-type Structure = 'wait' | 'prioritized' | 'active' | 'delayed' | 'failed' | 'completed' | 'waitingChildren'
+type Structure = 'wait' | 'lanes' | 'prioritized' | 'active' | 'delayed' | 'failed' | 'completed' | 'waitingChildren'
 
 /** Acts on a job that is in the given set or list. */
 const onJobOf =
@@ -74,7 +76,9 @@ const onJobOf =
   }
 
 const idsIn = ({ redis, keys }: World, place: Structure): Promise<string[]> =>
-  place === 'wait' || place === 'active' ? redis.lrange(keys[place], 0, -1) : redis.zrange(keys[place], '0', '-1')
+  place === 'lanes'
+    ? idsInLanes(redis, keys)
+    : place === 'wait' || place === 'active' ? redis.lrange(keys[place], 0, -1) : redis.zrange(keys[place], '0', '-1')
 
 const end =
   (kind: 'completed' | 'dead' | 'cancelled' | 'expired' | 'lost'): Operation =>
@@ -176,7 +180,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'lose a task again': ({ lose }, pick) => lose(pick),
 
   'cancel a task': async (world, pick, n) => {
-    const places = ['wait', 'delayed', 'active', 'prioritized'] as const
+    const places = ['wait', 'delayed', 'active', 'prioritized', 'lanes'] as const
     const ids = await idsIn(world, places[n % places.length] ?? 'wait')
     const id = ids[pick % Math.max(1, ids.length)]
     return id === undefined ? false : world.broker.cancel(id as TaskId, { stoppable: n % 2 === 0 })
@@ -196,6 +200,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     job.changePriority({ priority: n % 3 }),
   ),
   'remove a waiting task': onJobOf('wait', (job) => job.remove()),
+  'remove a task in a lane': onJobOf('lanes', (job) => job.remove()),
+  'change the priority of a task in a lane': onJobOf('lanes', (job, n) => job.changePriority({ priority: n % 3 })),
   'remove a delayed task': onJobOf('delayed', (job) => job.remove()),
   'remove a dead task': onJobOf('failed', (job) => job.remove()),
   'remove a completed task': onJobOf('completed', (job) => job.remove()),

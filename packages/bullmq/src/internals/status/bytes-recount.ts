@@ -28,7 +28,7 @@ const MAX_TRIES = 3
 /** The number of pages in a row without progress after which a count is started again. Such pages only read events. */
 const MAX_PAGES_BEHIND = 100
 
-const BEGINNING: CountPosition = { place: 1, passed: 0, lastEvent: '' }
+const BEGINNING: CountPosition = { place: 1, lane: '-inf', passed: 0, lastEvent: '' }
 
 /**
  * Compares the stored sums with the tasks, pausing after each page, and corrects the sums that are wrong. Stops after the current

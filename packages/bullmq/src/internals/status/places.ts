@@ -13,10 +13,11 @@
 // 5. Add an event with the task's id to the event stream whenever a task moves there, or to another position in a sorted set. A
 //    recount follows these events (bytes-recount.ts).
 import type { TaskStatus } from '@bullpen/contract'
+import { LEAVE_LANE } from '../turns/lanes.ts'
 import type { PARTS } from './status-index.ts'
 
 interface Place {
-  readonly type: 'list' | 'sorted set'
+  readonly type: 'list' | 'sorted set' | 'lanes'
   readonly status: TaskStatus
   /** The BullMQ set that this place is a part of. A job in this place is also in that set (status-index.ts). */
   readonly partOf?: keyof typeof PARTS
@@ -28,6 +29,8 @@ interface Place {
 export const PLACES = {
   wait: { type: 'list', status: 'waiting', waits: true },
   prioritized: { type: 'sorted set', status: 'waiting', waits: true },
+  // The tasks with a concurrency key in a queue that takes turns (../turns/lanes.ts).
+  lanes: { type: 'lanes', status: 'waiting', waits: true },
   // Only a team's own flows have tasks here. These tasks wait for their children, and can't be ended.
   waitingChildren: { type: 'sorted set', status: 'waiting' },
   scheduled: { type: 'sorted set', status: 'scheduled', partOf: 'delayed', waits: true },
@@ -68,6 +71,10 @@ export const NEWEST = 250
  */
 function lookIn(name: string, { type, waits }: Place): string {
   const key = `base .. '${name}'`
+  if (type === 'lanes') {
+    return `  local lane = call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then return '${name}' end`
+  }
   if (type === 'list') {
     // Callers don't search `active`, because its tasks have a lock.
     if (!waits) return ''
@@ -79,6 +86,9 @@ function lookIn(name: string, { type, waits }: Place): string {
   return `  if call('ZSCORE', ${key}, id) then return nil end`
 }
 
+/** The order in which places are searched for a task. Only a task with a concurrency key is searched for in the lanes. */
+const SEARCHED: readonly Place['type'][] = ['sorted set', 'lanes', 'list']
+
 /**
  * A Lua function, `take_out(id)`, which removes a task from the list or set in which it waits. Returns the name of that list or
  * set, or nil if the task is in none. The function needs the local variables `call` and `base`.
@@ -86,10 +96,10 @@ function lookIn(name: string, { type, waits }: Place): string {
  * A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle
  * of a list of 200,000 takes Redis about 1 ms. A task that is in any sorted set is found without such a search.
  */
-export const TAKE_OUT = `
+export const TAKE_OUT = `${LEAVE_LANE}
 local function take_out(id)
 ${[...STRUCTURES]
-  .toSorted(([, one], [, other]) => Number(one.type === 'list') - Number(other.type === 'list'))
+  .toSorted(([, one], [, other]) => SEARCHED.indexOf(one.type) - SEARCHED.indexOf(other.type))
   .map(([name, place]) => lookIn(name, place))
   .filter((line) => line !== '')
   .join('\n')}

@@ -1,6 +1,6 @@
 // Describes the keys of a queue that BullMQ defines.
 import type { QueueKeys } from '../../keys.ts'
-import { exists, expires, type KeyRow, listed, points, scored } from './key-row.ts'
+import { exists, expires, type KeyRow, laned, listed, points, scored } from './key-row.ts'
 
 type Row = KeyRow<QueueKeys>
 
@@ -33,6 +33,7 @@ export const BULLMQ_ROWS = {
       scored(keys.waitingChildren, id),
       listed(keys.active, id),
       listed(keys.wait, id),
+      laned(keys.base, id),
     ],
     deletedWith: (keys, id) => [
       keys.logs(id),

@@ -9,11 +9,13 @@ export type KeyType = 'string' | 'list' | 'set' | 'sorted set' | 'hash' | 'strea
  * - `exists`: the key exists.
  * - `scored`, `field`: the sorted set or the hash contains the member.
  * - `listed`: the list contains the element. The check takes Redis up to 3 ms for a list of 200,000 elements.
+ * - `laned`: the task `argument` is in its lane (internals/turns/lanes.ts). `key` is the prefix of the queue's keys. The check takes as
+ *   long as that of a list.
  * - `expires`: the key has a time to live.
  * - `points`: the string contains the rest of an existing key, after the prefix `argument`.
  * - `later`: Redis's time is before `argument`, in ms since 1970.
  */
-export type ConditionKind = 'exists' | 'scored' | 'field' | 'listed' | 'expires' | 'points' | 'later'
+export type ConditionKind = 'exists' | 'scored' | 'field' | 'listed' | 'laned' | 'expires' | 'points' | 'later'
 
 export interface Condition {
   readonly kind: ConditionKind
@@ -26,6 +28,7 @@ export const exists = (key: string): Condition => ({ kind: 'exists', key, argume
 export const scored = (key: string, member: string): Condition => ({ kind: 'scored', key, argument: member })
 export const field = (key: string, name: string): Condition => ({ kind: 'field', key, argument: name })
 export const listed = (key: string, element: string): Condition => ({ kind: 'listed', key, argument: element })
+export const laned = (base: string, id: string): Condition => ({ kind: 'laned', key: base, argument: id })
 export const expires = (key: string): Condition => ({ kind: 'expires', key, argument: '' })
 export const points = (key: string, prefix: string): Condition => ({ kind: 'points', key, argument: prefix })
 /** `key` is any key of the same hash slot. */
@@ -43,6 +46,7 @@ export type KeyOwner =
   | 'kind of error'
   | 'schedule'
   | 'unique key'
+  | 'concurrency key'
   | 'idempotency key'
   | 'API key'
   | 'cancel rule'
@@ -57,6 +61,7 @@ export type KeyOwner =
 /** The variable parts of keys, as regular expressions. Parts that only Bullpen generates are matched strictly. */
 export const PARTS = {
   /** The jobs of job schedulers have ids with colons. */
+  'concurrency key': '[\\s\\S]+',
   task: '(?!repeat:)[^:]+|repeat:[^:]+:\\d+',
   fingerprint: 'other|[0-9a-f]{16}',
   definition: '.+',

@@ -1,6 +1,6 @@
 // Describes the keys of a queue that Bullpen defines.
 import type { QueueKeys } from '../../keys.ts'
-import { exists, expires, field, type KeyRow, later } from './key-row.ts'
+import { exists, expires, field, type KeyRow, later, scored } from './key-row.ts'
 
 type Row = KeyRow<QueueKeys>
 
@@ -12,6 +12,43 @@ const part = { type: 'sorted set', owner: 'queue', entryOwned: taskExists } as c
 export const BULLPEN_ROWS = {
   scheduled: { ...part, holds: 'the scheduled tasks among `delayed`', ends: 'empty when it holds no task' },
   retrying: { ...part, holds: 'the retrying tasks among `delayed`', ends: 'empty when it holds no task' },
+  lane: {
+    type: 'list',
+    parts: ['concurrency key'],
+    holds: 'the waiting tasks of a concurrency key, if the queue takes turns',
+    owner: 'concurrency key',
+    ends: 'empty when it holds no task',
+    owned: ({ lanes }, key) => [scored(lanes, key)],
+    entryOwned: taskExists,
+  },
+  lanePriorities: {
+    type: 'sorted set',
+    parts: ['concurrency key'],
+    holds: 'the waiting tasks of a concurrency key that have a priority, if the queue takes turns',
+    owner: 'concurrency key',
+    ends: 'empty when it holds no task',
+    owned: ({ lanes }, key) => [scored(lanes, key)],
+    entryOwned: taskExists,
+  },
+  lanes: {
+    type: 'sorted set',
+    holds: 'the concurrency keys that have waiting tasks, in the order in which they received the first of them',
+    owner: 'queue',
+    ends: 'a member is removed with the last waiting task of its key',
+    entryOwned: ({ lane, lanePriorities }, { name }) => [exists(lane(name)), exists(lanePriorities(name))],
+  },
+  turns: {
+    type: 'sorted set',
+    holds: 'concurrency keys, by which of them starts the next task',
+    owner: 'queue',
+    ends: 'deleted when no task waits',
+  },
+  turnState: {
+    type: 'hash',
+    holds: 'how many tasks wait in lanes, and the turn of the tasks without a concurrency key',
+    owner: 'queue',
+    ends: 'deleted when no task waits',
+  },
   postponed: {
     type: 'sorted set',
     holds: 'the tasks of `delayed` that wait for a place in quarantine',

@@ -1,5 +1,6 @@
 // Examines one page of a queue's unfinished tasks, and ends the waiting tasks that match a cancel rule.
 import type { TaskId } from '@bullpen/contract'
+import { listOf, noteLeft, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
 import { MATCHING_RULE } from '../includes/matching-rule.ts'
@@ -17,7 +18,7 @@ export interface CancelPage {
 }
 
 /**
- * - KEYS: the queue's fencing number, active, delayed, prioritized, wait, the caller's last reply.
+ * - KEYS: the queue's fencing number, active, delayed, prioritized, `lanes`, wait, the caller's last reply.
  * - ARGV: the leader's number, the prefix of the queue's keys, the prefix of the rules' progress, the rules, the place to scan,
  *   the position to start at, the id before that position, how many tasks to examine, the id of this request.
  *
@@ -40,7 +41,7 @@ export interface CancelPage {
 export const cancelPage = defineScript({
   name: 'cancel-page',
   kind: 'frees',
-  keys: ['leader', 'active', 'delayed', 'prioritized', 'wait', 'endReply'],
+  keys: ['leader', 'active', 'delayed', 'prioritized', 'lanes', 'wait', 'endReply'],
   args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit', 'request'],
   lua: `${END_WITHOUT_RUN}${MATCHING_RULE}${FENCE}${STORED_REPLY}
 local earlier = stored_reply(endReply, request)
@@ -51,6 +52,7 @@ local ends = ends_without_run(base, 'cancelled')
 local matched, ended = {}, {}
 for i = 1, #rules do matched[i] = 0 end
 
+local call = redis.call
 local function finish(id, i, name)
   local rule = rules[i]
   ends.finish(id, place, rule.at, rule.reason, rule.record)
@@ -100,36 +102,63 @@ local function end_in_set(set)
       score, kept = page[at + 1], id
     end
   end
-  if #page < 2 * limit then return '', '' end
-  return score == '' and '-inf' or score, kept
+  if #page < 2 * limit then return '', '', #page / 2 end
+  return score == '' and '-inf' or score, kept, #page / 2
 end
 
-local function end_in_wait()
-  local start = next_index(wait) or 0
-  local ids = redis.call('LRANGE', wait, start, start + limit - 1)
+-- Returns the next position, and how many tasks it has ended.
+local function end_in_list(list)
+  local start = next_index(list) or 0
+  local ids = redis.call('LRANGE', list, start, start + limit - 1)
   local matching, kept = {}, before
   for offset, id in ipairs(ids) do
     local i, name = matching_rule(base, rules, id)
     if i then
-      redis.call('LSET', wait, start + offset - 1, 'bullpen:cancelled')
+      redis.call('LSET', list, start + offset - 1, 'bullpen:cancelled')
       matching[#matching + 1] = { id, i, name }
     else
       kept = id
     end
   end
   -- A single LREM removes all of them in one walk of the list.
-  if #matching > 0 then redis.call('LREM', wait, #matching, 'bullpen:cancelled') end
+  if #matching > 0 then redis.call('LREM', list, #matching, 'bullpen:cancelled') end
   for _, each in ipairs(matching) do finish(unpack(each)) end
-  if #ids < limit then return '', '' end
+  if #ids < limit then return '', '', #ids end
   start = start + #ids - #matching
-  return start, start > 0 and kept or ''
+  return start, start > 0 and kept or '', #ids
+end
+
+-- The position is the lane's number in the order of the lanes, 'l' or 'p' for its list or its tasks with a priority, and the position
+-- there. The script looks at one lane after the other until it has examined as many tasks as it may.
+local function end_in_lanes()
+  local order, part, rest = string.match(from, '^([^ ]+) (%a) (.*)$')
+  while limit > 0 do
+    local key, found = unpack(redis.call('ZRANGEBYSCORE', lanes, order or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
+    if not key then return '', '' end
+    if found ~= order then order, part, rest, before = found, 'l', '', '' end
+    from = rest
+    local ended_before = #ended
+    local next_from, next_before, examined
+    if part == 'l' then next_from, next_before, examined = end_in_list(${listOf('key')})
+    else next_from, next_before, examined = end_in_set(${prioritiesOf('key')}) end
+    local count = (#ended - ended_before) / 2
+    if count > 0 then${noteLeft('key', 'count')}
+    end
+    limit = limit - examined
+    if next_from ~= '' then return order .. ' ' .. part .. ' ' .. next_from, next_before end
+    rest, before = '', ''
+    if part == 'l' then part = 'p' else order = '(' .. order end
+  end
+  return order .. ' ' .. part .. ' ', ''
 end
 
 local next_from, next_before
 if place == 'active' then
   next_from, next_before = count_active()
 elseif place == 'wait' then
-  next_from, next_before = end_in_wait()
+  next_from, next_before = end_in_list(wait)
+elseif place == 'lanes' then
+  next_from, next_before = end_in_lanes()
 else
   next_from, next_before = end_in_set(place == 'delayed' and delayed or prioritized)
 end

@@ -2,7 +2,7 @@
 import { defineScript } from '../script.ts'
 
 /**
- * - KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter.
+ * - KEYS: settings, meta, marker, wait, prioritized, lanes, delayed, events, limiter.
  * - ARGV: the command's sequence number, the mark of a throttle, the step of a delayed score, and then the names and values of
  *   the settings, where '' removes a setting.
  *
@@ -14,7 +14,7 @@ import { defineScript } from '../script.ts'
 export const applySettingsScript = defineScript({
   name: 'apply-settings',
   kind: 'frees',
-  keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'delayed', 'events', 'limiter'],
+  keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
   args: ['sequence', 'mark', 'scoreStep'],
   lua: `
 local lifted = false
@@ -64,7 +64,7 @@ for i = 4, #ARGV, 2 do
   end
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
-  if redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) > 0 then
+  if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
     redis.call('ZADD', marker, 0, '0')
   else
     local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')

@@ -1,4 +1,5 @@
 // Defines the Lua that checks whether keys and entries have an owner, with the subjects that it checks.
+import { keyIn, listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import type { Condition, KeyType } from '../../orphans/rows/key-row.ts'
 import { TIME } from './time.ts'
 
@@ -56,6 +57,11 @@ local holds = {
   scored = function(key, member) return ask('ZSCORE', key, member) end,
   field = function(key, name) return ask('HEXISTS', key, name) == 1 end,
   listed = function(key, element) return ask('LPOS', key, element) end,
+  laned = function(base, id)
+    local lane = ask('HGET', base .. id, 'lane')
+    local key = lane and ${keyIn('lane')}
+    return key and (ask('ZSCORE', ${prioritiesOf('key')}, id) or ask('LPOS', ${listOf('key')}, id))
+  end,
   expires = function(key) return ask('PTTL', key) >= 0 end,
   points = function(key, prefix)
     local id = ask('GET', key)

@@ -9,6 +9,7 @@ import { ADD } from '../../internals/composition/add-steps.ts'
 import { type BullmqScript, bullmqScripts, withWatched } from '../../internals/composition/composed-scripts.ts'
 import { readArguments } from '../../internals/composition/steps.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
+import { withLaneOfAdded } from '../../internals/turns/turn-steps.ts'
 import { bytesOf } from '../../internals/status/task-charge.ts'
 import { RECENTLY_REMOVED } from '../includes/ended-tasks/removed-tasks.ts'
 import { defineScript } from '../script.ts'
@@ -28,7 +29,7 @@ const preparation = ({ name, content }: BullmqScript): string => `
 function prepare.${name}(KEYS, ARGV)
 ${readArguments(ADD.extra, ADD.own)}
 local function bullmq()
-${withWatched(content)}
+${withWatched(withLaneOfAdded(content))}
 end
 ${ADD.before}
 return function()

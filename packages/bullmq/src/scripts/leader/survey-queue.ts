@@ -1,4 +1,5 @@
 // Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due.
+import { inLanes } from '../../internals/turns/lanes.ts'
 import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -48,6 +49,7 @@ export interface Survey {
  * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
  *   task ends in a process that does not fetch another task because the process is paused, is draining or was resized. If a
  *   process is killed, a marker that it has just received is lost. Without a marker, idle workers look for tasks only every 10 s.
+ * - Deletes the passes of concurrency keys if no task waits.
  * - Drops old events, in whole blocks of the stream. If no whole block is old, drops the old events of the oldest block.
  */
 export const surveyQueueScript = defineScript({
@@ -62,6 +64,9 @@ export const surveyQueueScript = defineScript({
     'wait',
     'active',
     'prioritized',
+    'lanes',
+    'turns',
+    'turnState',
     'waitingChildren',
     'delayed',
     'scheduled',
@@ -92,7 +97,8 @@ local found = { tonumber(fencing) }
 local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'concurrency', 'max'))
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
-local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
+local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + ${inLanes('turnState')}
+if waiting == 0 then redis.call('UNLINK', turns, turnState) end
 if waiting > 0 and not paused and (not concurrency or running < tonumber(concurrency)) then
   redis.call('ZADD', marker, 0, '0')
 end

@@ -5,7 +5,7 @@ import { defineScript } from '../script.ts'
 import { GROUP } from './claim-entries.ts'
 
 /**
- * - KEYS: the outbox, `totals`, `meta`, `marker`, `wait`, `prioritized`, `delayed`.
+ * - KEYS: the outbox, `totals`, `meta`, `marker`, `wait`, `prioritized`, `lanes`, `delayed`.
  * - ARGV: the ids of the entries, at most 200.
  *
  * Returns nothing. An entry that is deleted already is skipped, so a script that is sent again does no harm. The empty outbox itself
@@ -14,7 +14,7 @@ import { GROUP } from './claim-entries.ts'
 export const deleteEntries = defineScript({
   name: 'delete-entries',
   kind: 'frees',
-  keys: ['outbox', 'totals', 'meta', 'marker', 'wait', 'prioritized', 'delayed'],
+  keys: ['outbox', 'totals', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed'],
   args: [],
   lua: `
 local bytes = 0
@@ -36,7 +36,7 @@ end
 if left > ${MAX_OUTBOX_ENTRIES / 2} or left_bytes > ${MAX_OUTBOX_BYTES / 2} then return end
 if redis.call('HGET', meta, 'paused') ~= '${CLOSED_BY_OUTBOX}' then return end
 redis.call('HDEL', meta, 'paused')
-if redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) > 0 then
+if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
   redis.call('ZADD', marker, 0, '0')
 else
   local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')

@@ -1,4 +1,5 @@
 // Reads the head of a queue: whether the queue is paused, and the times from which the age of the task that starts next is computed.
+import { NEXT_TASK } from '../../internals/turns/next-task.ts'
 import { defineScript } from '../script.ts'
 
 export interface HeadFields {
@@ -11,8 +12,8 @@ export interface HeadFields {
 }
 
 /**
- * - KEYS: the names below.
- * - ARGV: the prefix of jobs.
+ * - KEYS: the settings of the queue.
+ * - ARGV: the prefix of the queue's keys.
  *
  * O(1). Everything is read at the same moment. Otherwise, if workers take tasks quickly, the task would have started before its times
  * are read, and would seem to have been ready only since then.
@@ -20,14 +21,13 @@ export interface HeadFields {
 export const readHead = defineScript({
   name: 'read-head',
   kind: 'reads',
-  keys: ['meta', 'wait', 'prioritized'],
-  args: ['prefix'],
-  lua: `
+  keys: ['meta'],
+  args: ['base'],
+  lua: `${NEXT_TASK}
 local paused = redis.call('HGET', meta, 'paused')
--- BullMQ starts the tasks without a priority first.
-local id = redis.call('LINDEX', wait, -1) or redis.call('ZRANGE', prioritized, 0, 0)[1]
+local id = next_task(base)
 if not id then return { paused } end
-return { paused, unpack(redis.call('HMGET', prefix .. id, 'timestamp', 'opts', 'processedOn', 'retries')) }
+return { paused, unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts', 'processedOn', 'retries')) }
 `,
   answer(reply): HeadFields {
     const [paused, timestamp, options, lastStart, retries] = (reply as (string | null)[]).map(

@@ -1,13 +1,16 @@
 // Reads the tasks that have not ended, page by page, together with the changes since the previous page.
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import { FOLLOWED_MARK } from '../../internals/status/task-charge.ts'
+import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { defineScript } from '../script.ts'
 
 /** The position that a count has reached. */
 export interface CountPosition {
   /** The number of the list or set among the script's keys, from 1. */
   readonly place: number
-  /** The number of its tasks that have been read. */
+  /** Among the lanes, where the lane is in their order, as a limit of `ZRANGEBYSCORE`. '-inf' before the first of them. */
+  readonly lane: string
+  /** The number of tasks of the place, or of the lane, that have been read. */
   readonly passed: number
   /** The id of the newest event that has been read, or '' before the first page. */
   readonly lastEvent: string
@@ -40,15 +43,15 @@ export interface StoredSums {
  * tasks of a place. A caller that keeps the last state of each task knows all unfinished tasks as of the last page:
  *
  * - A task that moves during the count has an event.
- * - No other task is skipped. Tasks leave a list at its right end, and a set at its beginning, so the position of each task that is
+ * - No other task is skipped. Tasks leave a list or a lane at its right end, and a set at its beginning, so the position of each task that is
  *   left falls by at most one for each event. The page therefore begins as many tasks earlier as there have been events. A task
  *   that is read twice does no harm.
  */
 export const readUnfinished = defineScript({
   name: 'read-unfinished',
   kind: 'reads',
-  keys: ['active', 'waitingChildren', 'delayed', 'prioritized', 'wait', 'totals', 'apiKeyTasks', 'events'],
-  args: ['base', 'place', 'passed', 'lastEvent', 'limit'],
+  keys: ['active', 'waitingChildren', 'delayed', 'prioritized', 'lanes', 'wait', 'totals', 'apiKeyTasks', 'events'],
+  args: ['base', 'place', 'lane', 'passed', 'lastEvent', 'limit'],
   lua: `
 local is_list = { [active] = true, [wait] = true }
 local at, left = tonumber(place), tonumber(limit)
@@ -92,31 +95,52 @@ end
 -- If there may be more events, the next page reads them first.
 if unread >= tonumber(limit) then left = 0 end
 passed = math.max(0, passed - unread)
+
+-- Reads the tasks of one lane, as if its tasks with a priority followed those of its list.
+local function read_lane(key)
+  local list, ids = ${listOf('key')}, {}
+  local length = redis.call('LLEN', list)
+  if passed < length then ids = redis.call('LRANGE', list, -passed - left, -passed - 1) end
+  local first = math.max(0, passed - length)
+  local others = #ids < left and redis.call('ZRANGE', ${prioritiesOf('key')}, first, first + left - #ids - 1) or {}
+  for _, id in ipairs(others) do ids[#ids + 1] = id end
+  return ids
+end
+
 while KEYS[at] ~= totals and left > 0 do
   local key, ids = KEYS[at], nil
-  if is_list[key] then ids = redis.call('LRANGE', key, -passed - left, -passed - 1)
+  local name, order
+  if key == lanes then
+    name, order = unpack(redis.call('ZRANGEBYSCORE', lanes, lane, '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
+    if order ~= lane then lane, passed = order or lane, 0 end
+  end
+  if name then ids = read_lane(name)
+  elseif key == lanes then ids = {}
+  elseif is_list[key] then ids = redis.call('LRANGE', key, -passed - left, -passed - 1)
   else ids = redis.call('ZRANGE', key, passed, passed + left - 1) end
   for _, id in ipairs(ids) do report(id) end
-  if #ids < left then at, passed = at + 1, 0 else passed = passed + #ids end
+  if #ids < left and name then lane, passed = '(' .. order, 0
+  elseif #ids < left then at, passed = at + 1, 0 else passed = passed + #ids end
   left = left - #ids
 end
-local page = { at, passed, lastEvent, tasks }
+local page = { at, lane, passed, lastEvent, tasks }
 if KEYS[at] == totals and unread < tonumber(limit) then
-  page[5], page[6] = unpack(redis.call('HMGET', totals, 'bytes', 'drift'))
-  page[5], page[6], page[7] = page[5] or '0', page[6] or '0', redis.call('HGETALL', apiKeyTasks)
+  page[6], page[7] = unpack(redis.call('HMGET', totals, 'bytes', 'drift'))
+  page[6], page[7], page[8] = page[6] or '0', page[7] or '0', redis.call('HGETALL', apiKeyTasks)
 end
 return page
 `,
   answer(reply): UnfinishedPage | undefined {
     if (reply === null) return undefined
-    const [place, passed, lastEvent, tasks, bytes, drift, ofApiKeys] = reply as Reply
+    const [place, lane, passed, lastEvent, tasks, bytes, drift, ofApiKeys] = reply as Reply
     const stored = ofApiKeys && { bytes: Number(bytes), drift: Number(drift), ofApiKeys: countsOf(ofApiKeys) }
-    return { at: { place, passed, lastEvent }, tasks, stored }
+    return { at: { place, lane, passed, lastEvent }, tasks, stored }
   },
 })
 
 type Reply = readonly [
   place: number,
+  lane: string,
   passed: number,
   lastEvent: string,
   tasks: readonly (string | number)[],

@@ -1,4 +1,5 @@
 // Corrects a queue's totals, so that every accepted task is accounted for again. This is the last step of an index repair.
+import { inLanes } from '../../internals/turns/lanes.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
@@ -14,11 +15,11 @@ import { defineScript } from '../script.ts'
 export const repairTotals = defineScript({
   name: 'repair-totals',
   kind: 'frees',
-  keys: ['totals', 'wait', 'active', 'prioritized', 'waitingChildren', 'delayed', 'completed', 'failed'],
+  keys: ['totals', 'wait', 'active', 'prioritized', 'lanes', 'turnState', 'waitingChildren', 'delayed', 'completed', 'failed'],
   args: [],
   lua: `${TIME}
 redis.call('HSET', totals, 'comparedAt', whole(millis()))
-local tasks = redis.call('LLEN', wait) + redis.call('LLEN', active)
+local tasks = redis.call('LLEN', wait) + redis.call('LLEN', active) + ${inLanes('turnState')}
 for _, set in ipairs({ prioritized, waitingChildren, delayed, completed, failed }) do tasks = tasks + redis.call('ZCARD', set) end
 local counted = redis.call('HMGET', totals, 'accepted', 'removed')
 local unaccounted = tonumber(counted[1] or '0') - tonumber(counted[2] or '0') - tasks

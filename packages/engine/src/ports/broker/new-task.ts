@@ -41,6 +41,14 @@ export interface UniqueKey {
   readonly maxDelayMs: number | undefined
 }
 
+/** The turn of a task in a queue whose concurrency keys take turns. */
+export interface Turn {
+  /** The concurrency key. */
+  readonly key: string
+  /** How many tasks of this key start for each task of a key with the weight 1. */
+  readonly weight: number
+}
+
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
@@ -95,6 +103,8 @@ export interface NewTask {
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Defaults to 0. */
   readonly depth?: number | undefined
   readonly concurrencyKey: string | undefined
+  /** The task's turn, if its queue takes turns and the task has a concurrency key. */
+  readonly turn?: Turn | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined

@@ -100,7 +100,7 @@ ${TAKE_OUT}
     if index.unkept == id then remove_ended_task(index, base, part, id) end
   end
   function ends.close()
-    if not has_taken or call('LLEN', wait) + call('LLEN', active) + call('ZCARD', prioritized) > 0 then return end
+    if not has_taken or call('LLEN', wait) + call('LLEN', active) + call('EXISTS', prioritized, base .. 'lanes') > 0 then return end
     call('XADD', events, '*', 'event', 'drained')
   end
   return ends

@@ -8,6 +8,7 @@ import { MAX_RETRY_RECORDS } from '@bullpen/engine/internal'
 import { bullmqScripts } from '../../../internals/composition/composed-scripts.ts'
 import { retryInQuarantine } from '../../../internals/quarantine-steps.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
+import { withLanes } from '../../../internals/turns/turn-steps.ts'
 import { addEvent, EVENTS_FIELD, eventStart } from '../add-events.ts'
 import { DECODE_JSON } from '../decode-json.ts'
 
@@ -27,8 +28,9 @@ const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')
  * looking for it (../../cancel/forget-rules.ts).
  */
 export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}
-local function reprocess_job(redis, KEYS, ARGV)
-${reprocessJob}
+local call = redis.call
+local function reprocess_job(redis, KEYS, ARGV, base)
+${withLanes(reprocessJob)}
 end
 local function add_retry(retries, entry)
   while #retries >= ${MAX_RETRY_RECORDS} do table.remove(retries, 1) end
@@ -62,7 +64,7 @@ local function retries_dead(base)
     call('HDEL', base .. 'cancelling', id)
     ${retryInQuarantine('job')}
     keys[1] = job
-    reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' })
+    reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' }, base)
     if has_rules then call('SADD', base .. 'cancel-returned', id) end
     if events then
       ${addEvent('events', 'id', `${eventStart('retry_requested', 'name', 'tags', 'group')} .. ',"by":' .. cjson.encode(entry.by or '') .. '}'`)}

@@ -1,0 +1,84 @@
+// Reads all lanes of a queue, and finds what is wrong with them. The scans are unbounded, so only tests may use them.
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../../keys.ts'
+
+/** Returns, as JSON, the tasks of each lane with their fields, and everything that is stored about turns. */
+const SCAN = `
+local base = ARGV[1]
+local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
+local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1), turns = redis.call('ZRANGE', base .. 'turns', 0, -1),
+  state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass') }
+local function enter(key, ids)
+  local lane = found.lanes[key] or { ids = {}, stored = {} }
+  found.lanes[key] = lane
+  for _, id in ipairs(ids) do
+    lane.ids[#lane.ids + 1] = id
+    lane.stored[#lane.stored + 1] = redis.call('HGET', base .. id, 'lane') or ''
+  end
+end
+for _, key in ipairs(redis.call('KEYS', prefix .. 'lane:*')) do
+  local ids, first_last = redis.call('LRANGE', key, 0, -1), {}
+  for i = #ids, 1, -1 do first_last[#first_last + 1] = ids[i] end
+  enter(string.sub(key, #base + 6), first_last)
+end
+for _, key in ipairs(redis.call('KEYS', prefix .. 'lane-priorities:*')) do
+  enter(string.sub(key, #base + 17), redis.call('ZRANGE', key, 0, -1))
+end
+local paused, concurrency = unpack(redis.call('HMGET', base .. 'meta', 'paused', 'concurrency'))
+found.stops = paused or concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency) or false
+found.marker = redis.call('ZSCORE', base .. 'marker', '0')
+-- Tasks with a lane that wait elsewhere.
+found.strays = {}
+for _, id in ipairs(redis.call('LRANGE', base .. 'wait', 0, -1)) do
+  if redis.call('HEXISTS', base .. id, 'lane') == 1 then found.strays[#found.strays + 1] = id end
+end
+for _, id in ipairs(redis.call('ZRANGE', base .. 'prioritized', 0, -1)) do
+  if redis.call('HEXISTS', base .. id, 'lane') == 1 then found.strays[#found.strays + 1] = id end
+end
+return cjson.encode(found)
+`
+
+interface Scan {
+  /** By concurrency key: the tasks, in the order in which they start, and the field `lane` of each. */
+  readonly lanes: Readonly<Record<string, { readonly ids: readonly string[]; readonly stored: readonly string[] }>>
+  readonly named: readonly string[]
+  readonly turns: readonly string[]
+  readonly state: readonly [waiting: string | false, order: string | false, pass: string | false]
+  /** Whether the queue is paused or at its cap. */
+  readonly stops: unknown
+  readonly marker: string | false
+  readonly strays: readonly string[]
+}
+
+async function scanOf(redis: Redis, { base }: QueueKeys): Promise<Scan> {
+  return JSON.parse((await redis.eval(SCAN, 0, base)) as string) as Scan
+}
+
+/** Returns the tasks in all lanes. */
+export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[]> {
+  return Object.values((await scanOf(redis, keys)).lanes).flatMap(({ ids }) => ids)
+}
+
+/** Returns which invariants do not hold. `wakes` is false if nobody would have to wake for the queue's tasks. */
+export async function laneViolations(redis: Redis, keys: QueueKeys, { wakes = true } = {}): Promise<string[]> {
+  const { lanes, named, turns, state, stops, marker, strays } = await scanOf(redis, keys)
+  const found: string[] = []
+  const [...filled] = Object.keys(lanes)
+  let waiting = 0
+  for (const [key, { ids, stored }] of Object.entries(lanes)) {
+    waiting += ids.length
+    for (const [i, lane] of stored.entries()) {
+      if (!lane.endsWith(` ${key}`)) found.push(`${ids[i]} is in the lane '${key}', its field is '${lane}'`)
+    }
+  }
+  // An empty Lua table becomes an empty object.
+  const members = [...Object.values(named)]
+  if (filled.toSorted().join() !== members.toSorted().join())
+    found.push(`lanes names ${members}, tasks are in ${filled}`)
+  const without = filled.filter((key) => !Object.values(turns).includes(key))
+  if (without.length > 0) found.push(`${without} have tasks and no turn`)
+  if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
+  if (wakes && waiting > 0 && !stops && marker === false) found.push(`${waiting} tasks are in lanes, nobody wakes`)
+  for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
+  return found
+}

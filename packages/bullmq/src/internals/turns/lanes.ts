@@ -1,0 +1,101 @@
+// Lanes: the waiting tasks of a queue that takes turns, one lane for each concurrency key.
+//
+// A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next
+// one is at the right end of the list. Five kinds of key belong to the lanes of a queue (../../keys.ts):
+//
+// - `lane:<key>` and `lane-priorities:<key>` hold the tasks of one lane.
+// - `lanes` names each lane that has a task, in the order in which the lanes received their first task. The lanes are listed and
+//   scanned in this order, which does not change while a lane has a task.
+// - `turns` has the lanes by their pass. The lane with the smallest pass is next (./turn-steps.ts). A lane that has become empty keeps
+//   its place until its turn, because a key with one task at a time would otherwise always be first.
+// - `turn-state` has the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks without a key (`pass`).
+//
+// When no task waits, the next fetch deletes all of them.
+//
+// A task's own field `lane` has the weight of its turn and its concurrency key, separated by a blank. The field is written when the
+// task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a
+// Worker that is not attached has put the task into `wait`, the task starts from there.
+
+import type { Turn } from '@bullpen/engine'
+
+/** Returns the field `lane` of a task. */
+export const encodeLane = ({ key, weight }: Turn): string => `${weight} ${key}`
+
+/** The Lua expression for a lane's list. `key` is a Lua expression. */
+export const listOf = (key: string): string => `base .. 'lane:' .. ${key}`
+/** The Lua expression for the sorted set of a lane's tasks with a priority. */
+export const prioritiesOf = (key: string): string => `base .. 'lane-priorities:' .. ${key}`
+
+/** The Lua expression for the concurrency key in the field `lane`. */
+export const keyIn = (lane: string): string => `string.match(${lane}, ' (.*)$')`
+/** The Lua expression for the weight in the field `lane`. */
+export const weightIn = (lane: string): string => `tonumber(string.match(${lane}, '^%S+'))`
+
+/** By how much a lane that was empty joins behind the lane that is next, in turns. See ./turn-steps.ts. */
+const JOINS_BEHIND = 0.125
+
+/** BullMQ's factor between a priority and the counter that orders the tasks with the same priority. */
+const PRIORITY_STEP = 0x100000000
+
+interface Entering {
+  /** Lua expressions. `lane` is the task's field. */
+  readonly lane: string
+  readonly id: string
+  /** Whether the task is the next one of its lane, or of its priority in the lane. */
+  readonly toHead: string
+  /** The task's priority, or 0. */
+  readonly priority: string
+}
+
+/** Lua lines that put a task into its lane. They need the local variables `call` and `base`. */
+export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
+  do
+    local key, state = ${keyIn(lane)}, base .. 'turn-state'
+    local list, priorities = ${listOf('key')}, ${prioritiesOf('key')}
+    if call('EXISTS', list, priorities) == 0 then
+      call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), key)
+      local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+      local pass = first[2] and first[2] + ${JOINS_BEHIND} or call('HGET', state, 'pass') or 0
+      call('ZADD', base .. 'turns', 'NX', pass, key)
+    end
+    local to_head, priority = ${toHead}, ${priority}
+    if priority > 0 then
+      local order = to_head and 0 or call('HINCRBY', state, 'order', 1) % ${PRIORITY_STEP}
+      call('ZADD', priorities, priority * ${PRIORITY_STEP} + order, ${id})
+    else
+      call(to_head and 'RPUSH' or 'LPUSH', list, ${id})
+    end
+    call('HINCRBY', state, 'waiting', 1)
+  end`
+
+/**
+ * Lua lines that note that `count` tasks have left the lane `key`. Both are Lua expressions. The lines need the local variables `call`
+ * and `base`.
+ */
+export const noteLeft = (key: string, count = '1'): string => `
+    call('HINCRBY', base .. 'turn-state', 'waiting', -${count})
+    if call('EXISTS', ${listOf(key)}, ${prioritiesOf(key)}) == 0 then call('ZREM', base .. 'lanes', ${key}) end`
+
+/** How many of a lane's newest tasks are searched first, as in a queue's own list (../status/places.ts). */
+const NEWEST = 250
+
+/**
+ * A Lua function, `leave_lane(lane, id)`, which removes a task from its lane. Returns whether the task was there. `lane` is the
+ * task's field. The function needs the local variables `call` and `base`.
+ */
+export const LEAVE_LANE = `
+local function leave_lane(lane, id)
+  local key = ${keyIn('lane')}
+  local list = ${listOf('key')}
+  if call('ZREM', ${prioritiesOf('key')}, id) == 0 then
+    local newest = call('LPOS', list, id, 'MAXLEN', ${NEWEST})
+    if call('LREM', list, newest and 1 or -1, id) == 0 then return false end
+  end
+  ${noteLeft('key')}
+  return true
+end
+`
+
+/** Lua expression: how many tasks are in the lanes of the queue. `state` is the key `turn-state`. */
+export const inLanes = (state: string, call = 'redis.call'): string =>
+  `(tonumber(${call}('HGET', ${state}, 'waiting')) or 0)`

@@ -1,0 +1,126 @@
+// Makes BullMQ's scripts take turns between the concurrency keys of a queue.
+//
+// Where BullMQ's text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes). Where the text takes
+// the first task, it takes the next task of the lane whose turn it is (TAKE_TURN). At that point, BullMQ has already moved the due
+// tasks out of the delayed set, and has found that the queue is neither paused nor throttled nor at its limits. Nothing is taken that
+// does not start.
+//
+// Turns are stride scheduling. Each lane has a pass, and the lane with the smallest pass is next. When one of the lane's tasks
+// starts, 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of a key with the weight 1.
+// The tasks without a key are one lane more, with the weight 1: they start as BullMQ orders them, and their pass is at most one
+// turn behind the lane that is next.
+//
+// A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names
+// sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
+//
+// One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
+// although there is one, it adds BullMQ's marker, so that a worker fetches again.
+import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
+
+/** How many lanes one script looks at. */
+const MAX_LANES = 32
+
+/**
+ * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
+ * without a key, or if there is no task in a lane, `jobId` remains nil. The lines need the local variables `call` and `base`.
+ *
+ * A task that another tool has deleted is dropped.
+ */
+export const TAKE_TURN = `
+  if call('EXISTS', base .. 'turns') == 1 then
+    local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
+    local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
+    local is_turn_of_others = false
+    for _ = 1, ${MAX_LANES} do
+      local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+      if not key then break end
+      pass = tonumber(pass)
+      if has_others then
+        local own = math.max(tonumber(call('HGET', state, 'pass') or pass), pass - 1)
+        if own <= pass then
+          is_turn_of_others = true
+          call('HSET', state, 'pass', own + 1)
+          break
+        end
+      elseif call('EXISTS', lanes) == 0 then
+        call('UNLINK', turns, state)
+        break
+      end
+      local id = call('RPOP', ${listOf('key')}) or call('ZPOPMIN', ${prioritiesOf('key')})[1]
+      if id then${noteLeft('key')}
+        local lane = call('HGET', base .. id, 'lane')
+        if lane then
+          call('LPUSH', base .. 'active', id)
+          call('ZADD', turns, pass + 1 / ${weightIn('lane')}, key)
+          jobId = id
+          break
+        end
+      else
+        call('ZREM', turns, key)
+      end
+    end
+    if not jobId and not is_turn_of_others and call('EXISTS', lanes) == 1 then call('ZADD', base .. 'marker', 0, '0') end
+  end`
+
+/** A Lua line that counts a start outside of the lane's turn. `lane` is the task's field. */
+export const COUNT_START = `call('ZINCRBY', base .. 'turns', 1 / ${weightIn('lane')}, ${keyIn('lane')})`
+
+/** How BullMQ's scripts add a job to `wait` or to `prioritized`, in the order of the functions below. */
+const PUSH = 'rcall(pushCmd, targetKey, jobId)'
+const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
+const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
+const REMOVE = 'rcall("LREM", prefix .. "wait", 1, jobId) == 1'
+const COUNT = 'return waitCount + prioritizedCount'
+
+/** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
+const PRIORITY = 'math.floor(score / 0x100000000)'
+const IS_FIRST = 'score % 0x100000000 == 0'
+
+/**
+ * Returns the text of a script that adds a task, so that the task `id` goes to its lane if `lane` is not ''. The text never adds another
+ * task of the same queue, except for a parent, which has another id.
+ */
+export function withLaneOfAdded(text: string): string {
+  const isLaned = `lane ~= '' and jobId == id`
+  return text
+    .replaceAll(
+      PUSH,
+      `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
+  else ${PUSH} end`,
+    )
+    .replaceAll(
+      PRIORITIZE,
+      `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}
+  else ${PRIORITIZE} end`,
+    )
+}
+
+/**
+ * Returns the text of any other script, so that a task with a lane returns to its lane. A task is looked up by one command, whether or
+ * not it has a lane. The promotion of due tasks already reads their fields (../quarantine-steps.ts).
+ */
+export function withLanes(text: string): string {
+  return text
+    .replaceAll(
+      PUSH,
+      `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')
+  if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
+  else ${PUSH} end`,
+    )
+    .replaceAll(
+      PRIORITIZE,
+      `local lane = prioritizedKey == base .. 'prioritized' and call('HGET', base .. jobId, 'lane')
+  if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: IS_FIRST, priority: PRIORITY })}
+  else ${PRIORITIZE} end`,
+    )
+    .replaceAll(
+      PUSH_SEVERAL,
+      `for i = from, to do
+          local lane = call('HGET', base .. jobs[i], 'lane')
+          if lane then${enterLane({ lane: 'lane', id: 'jobs[i]', toHead: 'false', priority: '0' })}
+          else rcall("LPUSH", KEYS[4], jobs[i]) end
+        end`,
+    )
+    .replaceAll(REMOVE, `(${REMOVE} or prefix == base and left_lane(jobId))`)
+    .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
+}
