@@ -64,7 +64,7 @@ export function withCandidates(text: string): string {
   return text
     .replace(
       TAKE_FIRST,
-      `local jobId
+      () => `local jobId
 if candidates == '' then${TAKE_TURN}
   if not jobId then jobId = rcall("RPOPLPUSH", waitKey, activeKey) end
 else${TAKE_CANDIDATE}

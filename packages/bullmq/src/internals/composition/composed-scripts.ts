@@ -21,7 +21,7 @@ import { FENCE } from '../../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { LEAVE_LANE } from '../turns/lanes.ts'
+import { keyIn, LEAVE_LANE, listOf, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
 import { ADD_ONE } from './add-steps.ts'
@@ -237,14 +237,17 @@ if is_charged then index.charge(base, KEYS[1], -1) end`,
     // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
     // (../status/index-repair.ts). If the index also counted the deletion, the job would be counted twice.
     unwatched: ['DEL'],
-    // BullMQ would delete Bullpen's keys, because it treats every unknown key of the queue as a job that is in no place. A hash
+    // BullMQ would delete the tasks in lanes, and Bullpen's keys, because it treats every unknown key as a job that is in no place. A hash
     // of Bullpen's may have a field with any name, such as an API key's.
     before: `
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok
   local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
     and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
-  if kind ~= 'none' and not is_job then table.remove(ARGV, i) end
+  local lane = is_job and call('HGET', base .. ARGV[i], 'lane')
+  local key = lane and ${keyIn('lane')}
+  local is_in_lane = key and (call('ZSCORE', ${prioritiesOf('key')}, ARGV[i]) or call('LPOS', ${listOf('key')}, ARGV[i]))
+  if kind ~= 'none' and not is_job or is_in_lane then table.remove(ARGV, i) end
 end`,
   },
 

@@ -51,6 +51,8 @@ export interface World {
     pick: number,
     verdict: (job: Job) => Verdict | 'released',
     plain: (job: Job, token: string) => Promise<unknown>,
+    /** Called before the verdict is sent. */
+    before?: (id: string) => unknown,
   ): Promise<boolean>
   /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
   lose(pick: number): Promise<boolean>
@@ -127,11 +129,12 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
       const token = `model-${tokens++}`
       return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
     },
-    async end(pick, verdict, plain) {
+    async end(pick, verdict, plain, before) {
       const found = take(pick)
       if (found === undefined) return false
       const { job, token, worker } = found
       run = async () => {
+        await before?.(job.id ?? '')
         if (worker !== workers.bullpen) return plain(job, token)
         const decided = verdict(job)
         return decided === 'released'

@@ -65,6 +65,8 @@ export const TAKE_TURN = `
 /** A Lua line that counts a start outside of the lane's turn. `lane` is the task's field. */
 export const COUNT_START = `call('ZINCRBY', base .. 'turns', 1 / ${weightIn('lane')}, ${keyIn('lane')})`
 
+// A replacement is a function, because `$'` in a string would have a meaning of its own.
+
 /** How BullMQ's scripts add a job to `wait` or to `prioritized`, in the order of the functions below. */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
@@ -85,12 +87,12 @@ export function withLaneOfAdded(text: string): string {
   return text
     .replaceAll(
       PUSH,
-      `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
+      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
   else ${PUSH} end`,
     )
     .replaceAll(
       PRIORITIZE,
-      `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}
+      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}
   else ${PRIORITIZE} end`,
     )
 }
@@ -103,19 +105,19 @@ export function withLanes(text: string): string {
   return text
     .replaceAll(
       PUSH,
-      `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')
+      () => `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')
   if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
   else ${PUSH} end`,
     )
     .replaceAll(
       PRIORITIZE,
-      `local lane = prioritizedKey == base .. 'prioritized' and call('HGET', base .. jobId, 'lane')
+      () => `local lane = prioritizedKey == base .. 'prioritized' and call('HGET', base .. jobId, 'lane')
   if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: IS_FIRST, priority: PRIORITY })}
   else ${PRIORITIZE} end`,
     )
     .replaceAll(
       PUSH_SEVERAL,
-      `for i = from, to do
+      () => `for i = from, to do
           local lane = call('HGET', base .. jobs[i], 'lane')
           if lane then${enterLane({ lane: 'lane', id: 'jobs[i]', toHead: 'false', priority: '0' })}
           else rcall("LPUSH", KEYS[4], jobs[i]) end

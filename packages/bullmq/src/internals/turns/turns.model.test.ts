@@ -1,0 +1,169 @@
+// Lanes under random operations on a real Redis. After each operation, the invariants of the lanes hold:
+//
+// 1. A task is in one place (../index-model/full-scan.fixture.ts).
+// 2. A lane that has a task is named in `lanes`, and has a turn.
+// 3. The number of tasks in lanes is counted correctly.
+// 4. If a task could start from a lane, an idle worker wakes.
+// 5. A task with a lane waits nowhere else.
+//
+// At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
+import { amount, privateRedis } from '@bullpen/testing'
+import fc from 'fast-check'
+import { ReplyError } from 'ioredis'
+import { expect, it } from 'vitest'
+import { OPERATIONS } from '../index-model/operations.fixture.ts'
+import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { openWorld, type World } from '../index-model/world.fixture.ts'
+import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
+
+const PROGRAMS = { small: 2, full: 300 }
+const STEPS = { small: 200, full: 400 }
+
+const HOUR = 3_600_000
+
+type Operation = (world: World, pick: number, n: number) => unknown
+
+/** Most tasks have one of four keys. Some wait for an hour, some for a moment, and some have a priority. */
+const add: Operation = ({ broker }, pick, n) => {
+  const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+  const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+  const turn = n % 5 === 0 ? undefined : { key: `key ${n % 5}`, weight: [1, 3, 0.5][n % 3] ?? 1 }
+  return broker.enqueue({
+    ...{ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn },
+    priority: pick % 4 === 0 ? 1 + (n % 3) : 0,
+    delayMs: pick % 7 === 0 ? HOUR : pick % 7 === 1 ? n % 5 : undefined,
+    expiresAt: pick % 11 === 0 ? Date.now() + (n % 50) : undefined,
+  })
+}
+
+const addAll: Operation = ({ broker }, _, n) => {
+  const tasks = [0, 1, 2].map((i) => {
+    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    return { ...newTask(task, { n }, {}, origin), turn: { key: `key ${(n + i) % 3}`, weight: 1 }, priority: i }
+  })
+  return broker.enqueueAll(tasks)
+}
+
+/** What an idle worker does: it waits for a marker, and then fetches. */
+const fetch: Operation = async (world) => {
+  const [member] = await world.redis.zpopmin(world.keys.marker)
+  return member === '0' ? world.fetch('bullpen') : false
+}
+
+/** Ends an attempt whose lock another worker has taken, so that Redis refuses the end. */
+const refuse: Operation = async ({ redis, keys, end }, pick, n) => {
+  const refused = ['completed', 'retrying', 'snoozed', 'requeued'] as const
+  const kind = refused[n % refused.length] ?? 'completed'
+  return end(
+    pick,
+    () => {
+      if (kind === 'completed') return { kind, output: { n } }
+      return kind === 'requeued' ? { kind, throttleMs: undefined } : { kind, delayMs: 5 }
+    },
+    async () => 'done',
+    (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000, 'XX'),
+  )
+}
+
+const cancel: Operation = async ({ redis, keys, broker }, pick) => {
+  const ids = await idsInLanes(redis, keys)
+  const id = ids[pick % Math.max(1, ids.length)]
+  return id !== undefined && broker.cancel(id as TaskId, { stoppable: true })
+}
+
+/** Removes a task's data, as another tool might. */
+const lose: Operation = async ({ redis, keys }, pick) => {
+  const ids = await idsInLanes(redis, keys)
+  const id = ids[pick % Math.max(1, ids.length)]
+  return id !== undefined && redis.del(keys.job(id))
+}
+
+const operation = (name: string): Operation => OPERATIONS[name] ?? expect.fail(`there is no operation '${name}'`)
+
+const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
+  'add a task': [12, add],
+  'add several tasks': [2, addAll],
+  fetch: [12, fetch],
+  complete: [5, operation('complete a task')],
+  kill: [1, operation('end a task as dead')],
+  requeue: [2, operation('requeue a task')],
+  release: [2, operation('release a task')],
+  snooze: [2, operation('snooze a task')],
+  retry: [2, operation('retry a task later')],
+  refuse: [2, refuse],
+  'lose a worker': [2, operation('lose a task')],
+  cancel: [1, cancel],
+  'delete the data': [1, lose],
+  promote: [1, operation('promote a task')],
+  'retry a dead task': [1, operation('retry a dead task')],
+  'retry all dead tasks': [1, operation('retry all dead tasks')],
+  'remove a task': [1, operation('remove a task in a lane')],
+  pause: [1, ({ queue }) => queue.pause()],
+  resume: [2, ({ queue }) => queue.resume()],
+}
+
+interface Step {
+  readonly name: string
+  readonly pick: number
+  readonly n: number
+}
+
+const number = fc.nat({ max: 9_999 })
+const step: fc.Arbitrary<Step> = fc.record({
+  name: fc.oneof(...Object.entries(ALL).map(([name, [weight]]) => ({ weight, arbitrary: fc.constant(name) }))),
+  pick: number,
+  n: number,
+})
+
+/** BullMQ refuses some operations, for example because a job is not there any more. No script may fail. */
+function onlyIfRefused(error: unknown): void {
+  if (error instanceof ReplyError) throw error
+}
+
+/** Fetches and completes tasks until none is left. A worker that finds nothing to do waits for a marker. */
+async function finish(world: World): Promise<void> {
+  const { queue, redis, keys, fetch: take, end } = world
+  await queue.resume()
+  await queue.promoteJobs()
+  for (;;) {
+    while (await end(1, () => ({ kind: 'completed', output: { n: 1 } }), async () => 'done'));
+    // The attempts whose ends were refused.
+    for (const id of await redis.lrange(keys.active, 0, -1)) await redis.del(keys.lock(id))
+    await world.checkForLost()
+    const [member] = await redis.zpopmin(keys.marker)
+    if (member === undefined) return
+    await take('bullpen')
+  }
+}
+
+it('a task that waits in a lane is in one place, is counted and starts, after random operations', {
+  timeout: 1_200_000,
+}, async () => {
+  const server = await privateRedis()
+  await server.start()
+  const length = amount(STEPS)
+  const programs = fc.array(step, { minLength: length, maxLength: length, size: 'max' })
+  const run = async (steps: readonly Step[]): Promise<void> => {
+    const world = await openWorld(server.url, `t-${randomUUID().slice(0, 12)}`, { leads: false })
+    const { redis, keys } = world
+    try {
+      for (const [i, { name, pick, n }] of steps.entries()) {
+        await Promise.resolve(ALL[name]?.[1](world, pick, n)).catch(onlyIfRefused)
+        const found = await laneViolations(redis, keys)
+        if (found.length > 0) throw new Error(`after step ${i} (${name}): ${found.join('; ')}`)
+      }
+      await finish(world)
+      expect(await world.broker.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 })
+      expect(await redis.keys(`${keys.base}lane*`)).toEqual([])
+      expect(await redis.exists(keys.turns, keys.turnState)).toBe(0)
+    } finally {
+      await world.close()
+    }
+  }
+  await fc.assert(fc.asyncProperty(programs, run), { numRuns: amount(PROGRAMS), endOnFailure: true })
+})
