@@ -3,9 +3,9 @@
 // counter and the sizes of Redis's structures, so the checks take constant time.
 import { type BullpenError, QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
 import { TASK_OVERHEAD_BYTES, tooLargeForQueue } from '@bullpen/engine/internal'
+import { bytesOf } from '../internals/status/task-charge.ts'
 import { inLanes } from '../internals/turns/lanes.ts'
 import { NEXT_TASK } from '../internals/turns/next-task.ts'
-import { bytesOf } from '../internals/status/task-charge.ts'
 
 /** The size of the task that the script adds. `ARGV[2]` is the task's stored string. */
 const NEEDED = bytesOf('ARGV[2]')

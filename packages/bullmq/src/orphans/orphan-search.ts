@@ -62,7 +62,9 @@ export function createOrphanSearch(options: OrphanSearchOptions): Orphans {
 
   /** Drops the suspects that are in a list. */
   async function outsideLists(suspects: readonly Suspect[]): Promise<readonly Suspect[]> {
-    const conditions = suspects.flatMap(({ subject }) => subject.owned.filter(({ kind }) => kind === 'listed' || kind === 'laned'))
+    const conditions = suspects.flatMap(({ subject }) =>
+      subject.owned.filter(({ kind }) => kind === 'listed' || kind === 'laned'),
+    )
     const found = await findListed(options, conditions)
     return suspects.filter(({ subject }) => !subject.owned.some((condition) => found.has(condition)))
   }

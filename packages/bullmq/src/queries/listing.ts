@@ -106,7 +106,8 @@ async function readListPage(
   limit: number,
   position: Position | undefined,
 ): Promise<PlacePage> {
-  const at = position !== undefined && 'passed' in position && !('lane' in position) ? position : { last: '', passed: 0 }
+  const at =
+    position !== undefined && 'passed' in position && !('lane' in position) ? position : { last: '', passed: 0 }
   // One task more than the page shows whether another page follows.
   const args = { last: at.last, passedBefore: at.passed, limit: limit + 1 }
   const { passed, ids: found } = await runScript(redis, listPage, { list }, args)

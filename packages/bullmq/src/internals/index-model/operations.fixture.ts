@@ -78,7 +78,9 @@ const onJobOf =
 const idsIn = ({ redis, keys }: World, place: Structure): Promise<string[]> =>
   place === 'lanes'
     ? idsInLanes(redis, keys)
-    : place === 'wait' || place === 'active' ? redis.lrange(keys[place], 0, -1) : redis.zrange(keys[place], '0', '-1')
+    : place === 'wait' || place === 'active'
+      ? redis.lrange(keys[place], 0, -1)
+      : redis.zrange(keys[place], '0', '-1')
 
 const end =
   (kind: 'completed' | 'dead' | 'cancelled' | 'expired' | 'lost'): Operation =>

@@ -69,7 +69,8 @@ export async function laneViolations(redis: Redis, keys: QueueKeys, { wakes = tr
     waiting += ids.length
     for (const [i, lane] of stored.entries()) {
       // The data of a task that another tool has deleted is gone.
-      if (lane !== '' && !lane.endsWith(` ${key}`)) found.push(`${ids[i]} is in the lane '${key}', its field is '${lane}'`)
+      if (lane !== '' && !lane.endsWith(` ${key}`))
+        found.push(`${ids[i]} is in the lane '${key}', its field is '${lane}'`)
     }
   }
   // An empty Lua table becomes an empty object.

@@ -131,7 +131,13 @@ async function finish(world: World): Promise<void> {
   await queue.resume()
   await queue.promoteJobs()
   for (;;) {
-    while (await end(1, () => ({ kind: 'completed', output: { n: 1 } }), async () => 'done'));
+    while (
+      await end(
+        1,
+        () => ({ kind: 'completed', output: { n: 1 } }),
+        async () => 'done',
+      )
+    );
     // The attempts whose ends were refused.
     for (const id of await redis.lrange(keys.active, 0, -1)) await redis.del(keys.lock(id))
     await world.checkForLost()

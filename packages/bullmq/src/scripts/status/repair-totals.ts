@@ -15,7 +15,18 @@ import { defineScript } from '../script.ts'
 export const repairTotals = defineScript({
   name: 'repair-totals',
   kind: 'frees',
-  keys: ['totals', 'wait', 'active', 'prioritized', 'lanes', 'turnState', 'waitingChildren', 'delayed', 'completed', 'failed'],
+  keys: [
+    'totals',
+    'wait',
+    'active',
+    'prioritized',
+    'lanes',
+    'turnState',
+    'waitingChildren',
+    'delayed',
+    'completed',
+    'failed',
+  ],
   args: [],
   lua: `${TIME}
 redis.call('HSET', totals, 'comparedAt', whole(millis()))

@@ -1,0 +1,176 @@
+// The order in which the tasks of a queue that takes turns start, on a real Redis.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
+import { Job } from 'bullmq'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { readQueueHead } from '../../queries/queue-head.ts'
+import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { openWorld } from '../index-model/world.fixture.ts'
+import { laneViolations } from './lane-scan.fixture.ts'
+
+const NO_KEY = ''
+
+async function stage() {
+  const world = await openWorld(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`, { leads: false })
+  onTestFinished(() => world.close())
+  const { broker, redis, keys, fetch, end, queue } = world
+  const names = new Map<string, string>()
+  let enqueued = 0
+
+  /** Adds a task. `key` is '' for a task without a concurrency key. */
+  async function add(key: string, given: Partial<NewTask> & { weight?: number } = {}): Promise<TaskId> {
+    const { weight = 1, ...others } = given
+    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    const turn = key === NO_KEY ? undefined : { key, weight }
+    names.set(id, key === NO_KEY ? '-' : key)
+    await broker.enqueue({ ...newTask(task, { n: enqueued++ }, {}, origin), turn, ...others })
+    return id
+  }
+  const addSeveral = async (key: string, count: number, given = {}): Promise<TaskId[]> => {
+    const ids: TaskId[] = []
+    for (let i = 0; i < count; i++) ids.push(await add(key, given))
+    return ids
+  }
+
+  /** Starts tasks, and returns their ids in the order in which they have started. */
+  async function start(count: number): Promise<string[]> {
+    const before = await redis.llen(keys.active)
+    for (let i = 0; i < count; i++) expect(await fetch('bullpen')).toBe(true)
+    const started = await redis.lrange(keys.active, 0, -1 - before)
+    return started.reverse()
+  }
+  const keysOf = (ids: readonly string[]): string => ids.map((id) => names.get(id)).join(' ')
+  return { ...world, add, addSeveral, start, keysOf, end, queue }
+}
+
+it('the keys take turns, whatever each of them has waiting', async () => {
+  const { addSeveral, start, keysOf } = await stage()
+  await addSeveral('noisy', 50)
+  await addSeveral('b', 2)
+  await addSeveral('c', 2)
+  expect(keysOf(await start(8))).toBe('noisy b c noisy b c noisy noisy')
+})
+
+it('a key starts as many tasks for each task of another key as its weight says', async () => {
+  const { addSeveral, start, keysOf } = await stage()
+  await addSeveral('a', 40, { weight: 3 })
+  await addSeveral('b', 40)
+  await addSeveral('c', 40, { weight: 0.5 })
+  const started = keysOf(await start(45)).split(' ')
+  const count = (key: string): number => started.filter((each) => each === key).length
+  expect([count('a'), count('b'), count('c')]).toEqual([30, 10, 5])
+})
+
+it('the tasks without a key are one lane more', async () => {
+  const { addSeveral, start, keysOf } = await stage()
+  await addSeveral(NO_KEY, 20)
+  await addSeveral('a', 20)
+  await addSeveral('b', 20)
+  const started = keysOf(await start(30)).split(' ')
+  const count = (key: string): number => started.filter((each) => each === key).length
+  expect(count('a')).toBeGreaterThanOrEqual(9)
+  expect(count('b')).toBeGreaterThanOrEqual(9)
+  expect(count('-')).toBeGreaterThanOrEqual(10)
+})
+
+it('the tasks of a key start in the order of their priorities, and then of their enqueueing', async () => {
+  const { add, start } = await stage()
+  const last = await add('a', { priority: 5 })
+  const third = await add('a', { priority: 2 })
+  const fourth = await add('a', { priority: 2 })
+  const [first, second] = [await add('a'), await add('a')]
+  expect(await start(5)).toEqual([first, second, third, fourth, last])
+})
+
+it('new keys do not hold up a key that waits', async () => {
+  const { add, addSeveral, start, keysOf } = await stage()
+  await addSeveral('z', 2)
+  await start(1)
+  const started: string[] = []
+  for (let i = 0; i < 20; i++) {
+    await add(`a${i}0`)
+    await add(`a${i}1`)
+    started.push(...(await start(1)))
+  }
+  expect(keysOf(started)).toContain('z')
+})
+
+it('a key with one task at a time is not always first', async () => {
+  const { add, addSeveral, start, keysOf } = await stage()
+  await addSeveral('many', 10)
+  const started: string[] = []
+  for (let i = 0; i < 8; i++) {
+    await add('one')
+    started.push(...(await start(2)))
+  }
+  expect(keysOf(started).match(/many/g)).toHaveLength(8)
+})
+
+it('a requeued task is the next one of its key', async () => {
+  const { addSeveral, start, end, keys, redis } = await stage()
+  const [first] = await addSeveral('a', 3)
+  await start(1)
+  await end(
+    1,
+    () => ({ kind: 'requeued', throttleMs: undefined }),
+    async () => undefined,
+  )
+  expect(await redis.lrange(keys.lane('a'), -1, -1)).toEqual([first])
+})
+
+it('a paused queue starts no task of a key, and wakes a worker when it is resumed', async () => {
+  const { add, fetch, queue, redis, keys, start } = await stage()
+  await add('a')
+  await queue.pause()
+  expect(await fetch('bullpen')).toBe(false)
+  await queue.resume()
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+  await start(1)
+})
+
+it('a task that another tool has deleted is skipped', async () => {
+  const { add, start, redis, keys } = await stage()
+  const [gone, kept] = [await add('a'), await add('b')]
+  await redis.del(keys.job(gone))
+  expect(await start(1)).toEqual([kept])
+  expect(await laneViolations(redis, keys)).toEqual([])
+})
+
+it('after more empty lanes than a script looks at, a worker wakes and finds the task', async () => {
+  const { add, addSeveral, start, fetch, redis, keys } = await stage()
+  for (let i = 0; i < 40; i++) await add(`a${i}`)
+  await addSeveral('z', 2, { weight: 0.1 })
+  await start(41)
+  await redis.zremrangebyrank(keys.marker, 0, -1)
+  expect(await fetch('bullpen')).toBe(false)
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+  expect(await fetch('bullpen')).toBe(true)
+})
+
+it('the head of the queue is the task that starts next', async () => {
+  const { add, redis, keys } = await stage()
+  const at = Date.now() - 60_000
+  await add('a', { enqueuedAt: at })
+  expect(await readQueueHead(redis, keys)).toEqual({ readyAt: at, isPaused: false })
+})
+
+it('a queue without keys stores nothing about turns', async () => {
+  const { addSeveral, start, redis, keys } = await stage()
+  await addSeveral(NO_KEY, 3)
+  await start(2)
+  expect(await redis.exists(keys.lanes, keys.turns, keys.turnState)).toBe(0)
+})
+
+it("a team's own Queue removes and drains tasks that are in lanes", async () => {
+  const { addSeveral, queue, redis, keys, broker } = await stage()
+  const [first = ''] = await addSeveral('a', 3)
+  await (await Job.fromId(queue, first))?.remove()
+  expect((await broker.counts(QUEUE)).waiting).toBe(2)
+  await queue.drain()
+  expect((await broker.counts(QUEUE)).waiting).toBe(0)
+  expect(await redis.exists(keys.lanes, keys.turns, keys.turnState, keys.lane('a'))).toBe(0)
+})
