@@ -84,7 +84,7 @@ it("the end of a task that no worker runs gives moveToFinished the keys in BullM
 it("a retry of a dead task gives reprocessJob the keys and arguments in BullMQ's order", () => {
   const [, list = ''] = /ipairs\(\{([^}]*'failed'[^}]*)\}\)/.exec(RETRY_DEAD) ?? []
   const own = [...list.matchAll(/'([^']*)'/g)].map(([, name]) => `:${name}`)
-  const [, args = ''] = /reprocess_job\(index\.redis, keys, \{ ([^}]*) \}\)/.exec(RETRY_DEAD) ?? []
+  const [, args = ''] = /reprocess_job\(index\.redis, keys, \{ ([^}]*) \}, base\)/.exec(RETRY_DEAD) ?? []
   // The key of the job is filled in for each task.
   const [sent = []] = callsOf('reprocessJob')
   expect(own).toEqual(sent.slice(0, 9).map((key) => (key === ':<id>' ? ':' : key)))
