@@ -190,6 +190,14 @@ it('tasks in every status', async () => {
   expect(await broker.find(expired)).toBeDefined()
 })
 
+it('tasks that take turns', async () => {
+  const { enqueue, has } = await stage()
+  const turn = { key: 'tenant: 1', weight: 1 }
+  await enqueue(short, { turn })
+  await enqueue(short, { turn, priority: 3 })
+  await has('lane:<concurrency key>', 'lane-priorities:<concurrency key>', 'lanes', 'turns', 'turn-state')
+})
+
 it('retries that their budget holds, and a request for dead tasks', async () => {
   const { enqueue, broker, startPool, has } = await stage()
   for (let i = 0; i < 120; i++) await enqueue(short, { input: { n: FLAKY } })

@@ -33,7 +33,10 @@ export const TAKE_TURN = `
     local is_turn_of_others = false
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-      if not key then break end
+      if not key then
+        call('DEL', state)
+        break
+      end
       pass = tonumber(pass)
       if has_others then
         local own = math.max(tonumber(call('HGET', state, 'pass') or pass), pass - 1)

@@ -19,7 +19,6 @@ export const BULLPEN_ROWS = {
     owner: 'concurrency key',
     ends: 'empty when it holds no task',
     owned: ({ lanes }, key) => [scored(lanes, key)],
-    entryOwned: taskExists,
   },
   lanePriorities: {
     type: 'sorted set',
@@ -28,7 +27,6 @@ export const BULLPEN_ROWS = {
     owner: 'concurrency key',
     ends: 'empty when it holds no task',
     owned: ({ lanes }, key) => [scored(lanes, key)],
-    entryOwned: taskExists,
   },
   lanes: {
     type: 'sorted set',
