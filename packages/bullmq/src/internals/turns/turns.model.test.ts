@@ -55,6 +55,14 @@ const fetch: Operation = async (world) => {
   return member === '0' ? world.fetch('bullpen') : false
 }
 
+/** Idle workers fetch everything that can start. Then nothing wakes a worker until something happens. */
+const fetchAll: Operation = async (world) => {
+  for (let member: string | undefined = '0'; member === '0'; ) {
+    ;[member] = await world.redis.zpopmin(world.keys.marker)
+    await world.fetch('bullpen')
+  }
+}
+
 /** Ends an attempt whose lock another worker has taken, so that Redis refuses the end. */
 const refuse: Operation = async ({ redis, keys, end }, pick, n) => {
   const refused = ['completed', 'retrying', 'snoozed', 'requeued'] as const
@@ -89,6 +97,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   'add a task': [12, add],
   'add several tasks': [2, addAll],
   fetch: [12, fetch],
+  'fetch all': [2, fetchAll],
   complete: [5, operation('complete a task')],
   kill: [1, operation('end a task as dead')],
   requeue: [2, operation('requeue a task')],

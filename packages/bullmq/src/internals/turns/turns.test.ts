@@ -122,6 +122,20 @@ it('a requeued task is the next one of its key', async () => {
   expect(await redis.lrange(keys.lane('a'), -1, -1)).toEqual([first])
 })
 
+it('a requeued task with a priority wakes a worker', async () => {
+  const { add, start, end, redis, keys } = await stage()
+  await add('a', { priority: 3 })
+  await start(1)
+  await redis.del(keys.marker)
+  await end(
+    1,
+    () => ({ kind: 'requeued', throttleMs: undefined }),
+    async () => undefined,
+  )
+  expect(await redis.zcard(keys.lanePriorities('a'))).toBe(1)
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+})
+
 it('a paused queue starts no task of a key, and wakes a worker when it is resumed', async () => {
   const { add, fetch, queue, redis, keys, start } = await stage()
   await add('a')
