@@ -5,6 +5,7 @@
 export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
+export type { Fairness, FairnessOptions } from './definition/fairness.ts'
 export { type FollowUp, type FollowUpOptions, type FollowUps, followUp } from './definition/follow-ups/follow-up.ts'
 export type {
   CompletedTask,
@@ -133,6 +134,7 @@ export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from '.
 export type { TaskId } from './task/task-id.ts'
 export type { Progress, TaskGroup, TaskRecord, TaskRetry } from './task/task-record.ts'
 export type { TraceContext } from './task/trace-context.ts'
+export type { WaitsFor } from './task/waits-for.ts'
 
 // Tasks over HTTP:
 

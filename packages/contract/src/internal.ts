@@ -16,6 +16,7 @@ export type {
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
+export { weightOf } from './definition/fairness.ts'
 export { handlerIn } from './definition/handler.ts'
 export { DEFAULT_KEPT_EVENTS } from './definition/kept-events.ts'
 export {
@@ -258,3 +259,4 @@ export {
 } from './task/states.ts'
 export { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task/task-id.ts'
 export { readTraceContext, traceIdOf } from './task/trace-context.ts'
+export { MAX_AHEAD } from './task/waits-for.ts'

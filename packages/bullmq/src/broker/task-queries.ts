@@ -1,17 +1,20 @@
 // Reads tasks for a broker: finds a task by its id, waits for a task to end, lists a queue's tasks by status, and searches its dead
 // tasks.
 import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { decodeInput, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { WithCommandTimeout } from '../connection.ts'
+import type { QueueKeys } from '../keys.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
 import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
 import { listIds } from '../queries/listing.ts'
 import { readTogether } from '../queries/read-together.ts'
-import { addStateReads, decodeState, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
+import { addStateReads, decodeState, hasLane, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import type { Commander } from '../scripts/script.ts'
+import { readTurn } from '../scripts/queue/read-turn.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import type { QueueHandles, QueueTable } from './queue-handles.ts'
 
 export interface TaskQueriesOptions {
@@ -63,7 +66,16 @@ export function createTaskQueries(
       }),
     )
     const record = decodeState(id, name, answers, decode)
-    return record && underRules(record, parseRules(answers[STATE_READS]))
+    return record && withTurn(underRules(record, parseRules(answers[STATE_READS])), home.keys, answers)
+  }
+
+  /** Adds what a waiting task in a lane waits for, which takes another round trip. */
+  async function withTurn(record: TaskRecord, keys: QueueKeys, answers: readonly unknown[]): Promise<TaskRecord> {
+    if (record.status !== 'waiting' || !hasLane(answers)) return record
+    const { base } = keys
+    const { id } = record
+    const ahead = await call(() => runScript(redis, readTurn, { job: keys.job(id) }, { base, id, max: MAX_AHEAD }))
+    return ahead === undefined ? record : { ...record, waitsFor: { kind: 'turn', ahead } }
   }
 
   /** Reads the tasks of one page. Tasks that have moved on since their ids were read are dropped. */

@@ -41,6 +41,11 @@ export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
     .zscore(keys.expired, id)
 }
 
+/** Returns whether the replies to {@link addStateReads} show a task that waits in a lane whenever it waits (internals/turns/lanes.ts). */
+export function hasLane([fields]: readonly unknown[]): boolean {
+  return isHash(fields) && fields['lane'] !== undefined
+}
+
 /** Decodes a payload that a codec has encoded. `encoded` says how, as in an envelope. */
 export type PayloadDecoder = (stored: unknown, encoded: NonNullable<Envelope['encoded']>) => unknown
 

@@ -33,6 +33,7 @@ const QUEUE_SETTINGS = [
   'whenFull',
   'events',
   'slo',
+  'fairness',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /** What {@link defineCatalogue} accepts: task definitions, schedules, and pipelines that run across the fleet. */

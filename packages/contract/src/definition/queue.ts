@@ -2,6 +2,7 @@
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
+import { type Fairness, type FairnessOptions, parseFairness } from './fairness.ts'
 import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
 import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
@@ -55,6 +56,13 @@ export interface QueueOptions {
    * default, a queue has no objective.
    */
   readonly slo?: SloOptions
+  /**
+   * Lets the concurrency keys of the queue's tasks take turns, so that a key with many waiting tasks does not make the others wait. With
+   * `true`, each key starts one task in its turn. An object gives some keys a larger or smaller share, for example `{ weights: { acme: 3
+   * } }`. The tasks without a concurrency key take turns as one more key. Within a key, tasks start in the order of their priorities.
+   * By default, the key does not affect the order in which tasks start.
+   */
+  readonly fairness?: true | FairnessOptions
 }
 
 export interface QueueDefinition {
@@ -70,6 +78,8 @@ export interface QueueDefinition {
   readonly events: KeptEvents | false
   /** Undefined if only the queue's task definitions may have objectives. */
   readonly slo: Slo | undefined
+  /** Undefined if the concurrency keys of the queue's tasks don't take turns. */
+  readonly fairness: Fairness | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -84,6 +94,7 @@ const SETTINGS: readonly string[] = [
   'whenFull',
   'events',
   'slo',
+  'fairness',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -124,7 +135,8 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   const whenFull = checkedWhenFull(options.whenFull ?? 'reject', fail)
   const events = options.events === undefined ? DEFAULT_KEPT_EVENTS : keptEvents(options.events, fail)
   const slo = options.slo === undefined ? undefined : parseSlo(options.slo, `queue ${name}`, fail)
-  const settings = { onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events, slo }
+  const fairness = options.fairness === undefined ? undefined : parseFairness(options.fairness, fail)
+  const settings = { onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events, slo, fairness }
   const definition = Object.freeze({ name, ...settings })
   definitions.add(definition)
   return definition
@@ -141,6 +153,7 @@ export function defaultQueue(name: string): QueueDefinition {
     whenFull: 'reject',
     events: DEFAULT_KEPT_EVENTS,
     slo: undefined,
+    fairness: undefined,
   }
 }
 

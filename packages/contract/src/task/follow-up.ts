@@ -39,6 +39,8 @@ export interface StoredTemplate {
   readonly tags?: readonly string[] | undefined
   /** How many events the stream of the task's queue keeps. Undefined if the task has no events. */
   readonly events?: number | undefined
+  /** The task's concurrency key and weight, if its queue takes turns. */
+  readonly turn?: { readonly key: string; readonly weight: number } | undefined
   /** The API key for which the task is counted. */
   readonly apiKey?: string | undefined
   /** The follow-ups of this task itself. */
@@ -62,6 +64,7 @@ export const storedTemplateSchema: z.ZodType<StoredTemplate> = z.object({
   queueMs: z.number().positive().optional(),
   tags: z.array(z.string()).optional(),
   events: z.int().positive().optional(),
+  turn: z.object({ key: z.string(), weight: z.number().positive() }).optional(),
   apiKey: z.string().optional(),
   followUps: z
     .array(z.object({ on: z.enum(FOLLOW_UP_KINDS), template: z.lazy(() => storedTemplateSchema) }))

@@ -6,6 +6,7 @@ import type { GroupId } from './group-id.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
 import type { TraceContext } from './trace-context.ts'
+import type { WaitsFor } from './waits-for.ts'
 
 export interface Progress {
   /** From 0 to 1. */
@@ -58,6 +59,8 @@ export interface TaskRecord {
   /** The trace that the task belongs to. Absent if its caller did not pass one. */
   readonly traceContext?: TraceContext | undefined
   readonly concurrencyKey: string | undefined
+  /** Present only while the task is waiting in a queue that takes turns, and only if the task was not read as part of a list. */
+  readonly waitsFor?: WaitsFor
   readonly enqueuedAt: number
   /** When the task becomes ready. Present only while it is scheduled or retrying. */
   readonly dueAt: number | undefined

@@ -1,10 +1,11 @@
 // Creates the copy of a dead task that is enqueued in another queue.
-import type { TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
+import type { QueueDefinition, TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { InputEdit } from '../ports/broker/dead-tasks.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { newTask } from '../task/new-task.ts'
+import { turnOf } from '../task/turn.ts'
 
 /** Returns the copy's id. A repeated request gets the same id, so it does not enqueue a second copy. */
 export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, request: string, sha256: Sha256): TaskId {
@@ -23,7 +24,13 @@ export function retryCopy(
     queue,
     edit,
     now,
-  }: { readonly id: TaskId; readonly queue: string; readonly edit?: InputEdit | undefined; readonly now: number },
+  }: {
+    readonly id: TaskId
+    /** The settings of the copy's queue. */
+    readonly queue: QueueDefinition
+    readonly edit?: InputEdit | undefined
+    readonly now: number
+  },
 ): NewTask {
   const { meta, tags, concurrencyKey, correlationId, traceContext, priority, maxAttempts } = dead
   const call = {
@@ -41,5 +48,5 @@ export function retryCopy(
     traceContext,
     caller: { token: dead.id },
   })
-  return { ...copy, queue, version, maxAttempts, retryOf: dead.id }
+  return { ...copy, queue: queue.name, turn: turnOf(queue, concurrencyKey), version, maxAttempts, retryOf: dead.id }
 }

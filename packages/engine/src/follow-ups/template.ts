@@ -79,6 +79,7 @@ export function storedTemplate(task: FollowUpTask, codec: PayloadCodec | undefin
     ...(queueMs !== undefined && { queueMs }),
     ...(task.events !== undefined && { events: task.events }),
     ...(tags !== undefined && tags.length > 0 && { tags }),
+    ...(task.turn !== undefined && { turn: task.turn }),
     ...(isCounted && { apiKey: apiKeyName }),
     ...(followUps !== undefined && { followUps: followUps.map((each) => storedFollowUp(each, codec)) }),
   }
@@ -132,7 +133,18 @@ export function forwardedTask(released: ReleasedFollowUp, digest: Uint8Array, no
 
 /** Returns the task to add from a template. `now` is in ms since 1970. */
 export function templateTask(template: StoredTemplate, id: TaskId, now: number): NewTask {
-  const { queue, task, attempts: maxAttempts, priority, delayMs, queueMs, tags, events, apiKey: apiKeyName } = template
+  const {
+    queue,
+    task,
+    attempts: maxAttempts,
+    priority,
+    delayMs,
+    queueMs,
+    tags,
+    events,
+    turn,
+    apiKey: apiKeyName,
+  } = template
   return {
     ...STORED_IN_DATA,
     id,
@@ -145,6 +157,7 @@ export function templateTask(template: StoredTemplate, id: TaskId, now: number):
     delayMs,
     tags,
     events,
+    turn,
     apiKeyName,
     limits: apiKeyName === undefined ? undefined : countedLimits,
     expiresAt: queueMs === undefined ? undefined : now + (delayMs ?? 0) + queueMs,

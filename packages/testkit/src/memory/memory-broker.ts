@@ -167,7 +167,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const find = (id: TaskId): TaskRecord | undefined => {
     outage.check()
     const task = tasks.get(id)
-    return task && recordOf(task)
+    return task && { ...recordOf(task), ...storeOf(task.queue).places.waitsFor(task) }
   }
 
   const enqueueing = createMemoryEnqueueing({

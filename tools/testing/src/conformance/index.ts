@@ -27,6 +27,7 @@ import { limits } from './enqueueing/limits.ts'
 import { payloads } from './enqueueing/payloads.ts'
 import { priorities } from './enqueueing/priorities.ts'
 import { repeats } from './enqueueing/repeats.ts'
+import { turns } from './enqueueing/turns.ts'
 import { uniqueKeys } from './enqueueing/unique-keys.ts'
 import { uniqueKeysModel } from './enqueueing/unique-keys-model.ts'
 import { events } from './events.ts'
@@ -69,6 +70,7 @@ const SUITES: readonly Suite[] = [
   { title: 'limits of an API key', define: apiKeyLimits, within: 'one queue' },
   { title: 'enqueueing several tasks at once', define: bulk, within: 'one queue' },
   { title: 'priorities', define: priorities, within: 'one queue' },
+  { title: 'turns of concurrency keys', define: turns, within: 'several slots' },
   { title: 'the verdict on an attempt', define: verdicts, within: 'one queue' },
   { title: 'retries', define: retryPolicies, within: 'one queue' },
   { title: 'random retry policies', define: randomPolicies, within: 'one queue' },

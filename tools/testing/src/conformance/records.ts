@@ -35,6 +35,7 @@ export function records(open: OpenBackend): void {
       correlationId: 'c-1',
       traceContext: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' },
       concurrencyKey: 'tenant-a',
+      waitsFor: { kind: 'turn', ahead: 0 },
       enqueuedAt: 1_700_000_000_000,
       dueAt: undefined,
       startedAt: undefined,

@@ -49,8 +49,18 @@ export const QUEUE = 'conformance'
 /** An empty outbox. */
 export const NO_ENTRIES = { entries: 0, oldestAt: undefined }
 
-/** Counts the tasks of each API key, so that child tasks are counted for their parents' keys. */
-const queue = defineQueue({ name: QUEUE, limits: { perApiKey: { maxUnfinishedTasks: 1_000 } } })
+/** The weights of concurrency keys that are not 1. */
+export const WEIGHTS = { heavy: 3, light: 0.5 } as const
+
+/**
+ * Counts the tasks of each API key, so that child tasks are counted for their parents' keys, and lets concurrency keys take turns, which
+ * only tasks with such a key notice.
+ */
+const queue = defineQueue({
+  name: QUEUE,
+  limits: { perApiKey: { maxUnfinishedTasks: 1_000 } },
+  fairness: { weights: WEIGHTS },
+})
 
 const common = {
   queue,

@@ -66,7 +66,8 @@ export function retryTask(context: ApiContext) {
     if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const id = retryCopyId(found, queue, request, sha256)
     if (found.status === 'dead') {
-      await broker.enqueue(retryCopy(found, catalogue.get(found.task), { id, queue, edit, now: now() }))
+      const options = { id, queue: catalogue.queue(queue), edit, now: now() }
+      await broker.enqueue(retryCopy(found, catalogue.get(found.task), options))
     } else if ((await broker.find(id)) === undefined) throw taskNotDead(found)
     return id
   }

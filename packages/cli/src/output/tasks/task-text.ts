@@ -1,5 +1,6 @@
 // Formats tasks as text, either in full or as one line of a list.
 import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
+import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Style } from '../colors.ts'
 import { type Layout, tableLines } from '../columns.ts'
 import { count, formatLength, plain, relativeTime } from '../format.ts'
@@ -71,6 +72,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
+    ['waits for', task.waitsFor && turnText(task.waitsFor)],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['trace', task.traceContext && plain(task.traceContext.traceparent)],
     ['input', value(task.input)],
@@ -86,6 +88,12 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   ]
   const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
+}
+
+/** Describes how many tasks of the same concurrency key start first, such as `its turn, after 3 tasks of its key`. */
+function turnText({ ahead }: NonNullable<TaskView['waitsFor']>): string {
+  if (ahead === 0) return 'its turn'
+  return `its turn, after ${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')} of its key`
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Catalogue } from '../../definition/catalogue.ts'
 import type { Duration, Limit } from '../../definition/duration.ts'
 import { durationText, limitText } from '../../definition/duration-text.ts'
+import { MAX_CONCURRENCY_KEY_LENGTH } from '../../definition/fairness.ts'
 import type { FollowUp, FollowUps } from '../../definition/follow-ups/follow-up.ts'
 import { type WhenFull, whenFullSchema } from '../../definition/limits/when-full.ts'
 import { prioritySchema } from '../../definition/priority.ts'
@@ -26,7 +27,7 @@ export const tagSchema = z
   .string()
   .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'expected a tag of 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
 
-const concurrencyKeySchema = z.string().min(1).max(128)
+const concurrencyKeySchema = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH)
 
 const startTimeSchema = z.iso.datetime({
   offset: true,
@@ -96,12 +97,12 @@ const callOptions = {
   priority: prioritySchema
     .optional()
     .describe(
-      "From 0 to 9, which overrides the definition's setting. Waiting tasks with a smaller number start first. Tasks of the same priority start in the order in which they became ready.",
+      "From 0 to 9, which overrides the definition's setting. Waiting tasks with a smaller number start first. Tasks of the same priority start in the order in which they became ready. If concurrency keys take turns, this order applies to the tasks of each key.",
     ),
   concurrencyKey: concurrencyKeySchema
     .optional()
     .describe(
-      'The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task.',
+      "The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.",
     ),
   unique: uniqueSchema
     .optional()
@@ -233,10 +234,13 @@ export interface CallOptions {
   readonly runAt?: Date | string
   /**
    * From 0 to 9. Waiting tasks with a smaller number start first. Tasks of the same priority start in the order in which they
-   * became ready. Defaults to the definition's `priority`.
+   * became ready. If concurrency keys take turns, this order applies to the tasks of each key. Defaults to the definition's `priority`.
    */
   readonly priority?: number
-  /** The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. */
+  /**
+   * The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. If the task's queue is
+   * defined with `fairness`, its concurrency keys take turns.
+   */
   readonly concurrencyKey?: string
   /** A unique key. As long as a task has the key, no other task of the same definition can have it. */
   readonly unique?: UniqueOptions

@@ -28,6 +28,7 @@ export function taskView(record: TaskRecord): TaskView {
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     ...(record.traceContext === undefined ? {} : { traceContext: record.traceContext }),
     ...(record.concurrencyKey === undefined ? {} : { concurrencyKey: record.concurrencyKey }),
+    ...(record.waitsFor === undefined ? {} : { waitsFor: { ...record.waitsFor } }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),
     ...optionalTime('startedAt', record.startedAt),

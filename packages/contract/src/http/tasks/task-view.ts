@@ -63,6 +63,17 @@ export const taskViewSchema = z
         'The W3C Trace Context of the request that enqueued the task or, for a child task or a follow-up, its parent.',
       ),
     concurrencyKey: z.string().optional().describe('The tenant or resource that the task belongs to.'),
+    waitsFor: z
+      .object({
+        kind: z.literal('turn').describe('`turn`: the concurrency keys of the queue take turns.'),
+        ahead: z
+          .int()
+          .describe('How many tasks of the same concurrency key start before this one. At most 1,000 are counted.'),
+      })
+      .optional()
+      .describe(
+        'What the task waits for, besides a free slot. Present only while the task is waiting in a queue that takes turns, and not in lists.',
+      ),
     enqueuedAt: time,
     dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),
     startedAt: time.optional().describe('When the latest attempt started.'),

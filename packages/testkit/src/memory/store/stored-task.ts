@@ -11,7 +11,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { decodeLines, type Envelope, type StoredFollowUp, type StoredTemplate } from '@bullpen/contract/internal'
-import type { Caller, NewTask, PayloadCodec } from '@bullpen/engine'
+import type { Caller, NewTask, PayloadCodec, Turn } from '@bullpen/engine'
 import {
   type CancelCandidate,
   type CancelCause,
@@ -67,6 +67,7 @@ export interface StoredTask {
   delayMs: number
   readonly maxAttempts: number
   readonly priority: number
+  readonly turn: Turn | undefined
   expiresAt: number | undefined
   /** Distinguishes the call that stored the task from other calls with the same id. */
   readonly callerToken: string | undefined
@@ -106,7 +107,7 @@ export interface StoredTask {
 }
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
-  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, expiresAt, caller } = task
+  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, turn, expiresAt, caller } = task
   const data = envelopeText(task, codec)
   return {
     id,
@@ -126,6 +127,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     delayMs,
     maxAttempts,
     priority,
+    turn,
     expiresAt,
     callerToken: typeof caller === 'object' ? caller.token : undefined,
     hasReplaced: false,

@@ -1,6 +1,6 @@
 // Holds the tasks of one queue in memory, each in one of the places of a queue, and moves a task on when its time has come.
-import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
-import { encodeLines, encodeNext } from '@bullpen/contract/internal'
+import { isFinal, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import { encodeLines, encodeNext, MAX_AHEAD } from '@bullpen/contract/internal'
 import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
 import { oldTasks } from './old-tasks.ts'
 import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
@@ -134,7 +134,13 @@ export class TaskPlaces {
     for (const task of this.in('delayed')) {
       if (task.dueAt !== undefined && task.dueAt <= now) this.#due(task, { wake: false })
     }
-    return only === undefined ? this.#waiting.all[0] : this.#waiting.all.find(({ id }) => only.includes(id))
+    return only === undefined ? this.#waiting.next : this.#waiting.all.find(({ id }) => only.includes(id))
+  }
+
+  /** Returns what a waiting task waits for, if its queue takes turns. */
+  waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
+    const ahead = this.#waiting.ahead(task)
+    return ahead === undefined ? {} : { waitsFor: { kind: 'turn', ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
   /** Throttles the queue. A throttle that would end before the current one has no effect. */
@@ -145,7 +151,7 @@ export class TaskPlaces {
 
   /** Makes a task active, which is no longer waiting then. */
   activate(task: StoredTask): void {
-    this.#waiting.remove(task)
+    this.#waiting.start(task)
     task.place = 'active'
   }
 

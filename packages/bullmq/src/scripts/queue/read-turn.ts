@@ -1,0 +1,31 @@
+// Counts the tasks that start before a waiting task with the same concurrency key.
+import { keyIn, listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { defineScript } from '../script.ts'
+
+/**
+ * - KEYS: the task.
+ * - ARGV: the prefix of the queue's keys, the task's id, how many tasks to count at most.
+ *
+ * Returns undefined if the task is not in a lane. If the task is further behind in a long lane, it is not searched for, so a task that has
+ * left such a lane since may be reported as waiting in it. Takes Redis O(log n) for a task with a priority, and otherwise as long as
+ * passing so many tasks.
+ */
+export const readTurn = defineScript({
+  name: 'read-turn',
+  kind: 'reads',
+  keys: ['job'],
+  args: ['base', 'id', 'max'],
+  lua: `
+local lane = redis.call('HGET', job, 'lane')
+if not lane then return nil end
+local key = ${keyIn('lane')}
+local list = ${listOf('key')}
+local length = redis.call('LLEN', list)
+local rank = redis.call('ZRANK', ${prioritiesOf('key')}, id)
+if rank then return math.min(tonumber(max), length + rank) end
+local index = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', max)
+if index then return length - index - 1 end
+return length > tonumber(max) and tonumber(max) or nil
+`,
+  answer: (reply) => (reply as number | null) ?? undefined,
+})

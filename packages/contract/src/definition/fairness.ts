@@ -1,0 +1,58 @@
+// Parses how the concurrency keys of a queue take turns.
+import { suggestion } from './nearest.ts'
+
+export interface FairnessOptions {
+  /**
+   * How many tasks of a concurrency key start for each task of a key with the weight 1, for example `{ acme: 3 }`: a number from 0.001
+   * to 1000. Keys that are not listed have the weight 1.
+   */
+  readonly weights?: Readonly<Record<string, number>>
+}
+
+/** How the concurrency keys of a queue take turns. */
+export interface Fairness {
+  /** The weights that are not 1, by concurrency key. */
+  readonly weights: Readonly<Record<string, number>>
+}
+
+/** The longest concurrency key, in UTF-16 code units. */
+export const MAX_CONCURRENCY_KEY_LENGTH = 128
+
+const MIN_WEIGHT = 0.001
+const MAX_WEIGHT = 1_000
+
+const SETTINGS: readonly string[] = ['weights'] satisfies readonly (keyof FairnessOptions)[]
+
+/** `fail` throws an error that names the queue. */
+export function parseFairness(given: true | FairnessOptions, fail: (problem: string) => never): Fairness {
+  const expected = 'expected true or an object such as { weights: { acme: 3 } }'
+  // Plain JavaScript may pass any value, although the compiler accepts only the options.
+  if (given !== true && !isRecord(given)) fail(`fairness is ${JSON.stringify(given)}; ${expected}`)
+  const options: FairnessOptions = given === true ? {} : given
+  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
+  if (unknown !== undefined) fail(`fairness.${unknown} is not a setting; ${expected}${suggestion(unknown, SETTINGS)}`)
+  const { weights = {} } = options
+  if (!isRecord(weights)) fail(`fairness.weights is ${JSON.stringify(weights)}; expected an object such as { acme: 3 }`)
+  for (const [key, weight] of Object.entries(weights)) {
+    if (key === '' || key.length > MAX_CONCURRENCY_KEY_LENGTH) {
+      fail(
+        `fairness.weights has a concurrency key of ${key.length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`,
+      )
+    }
+    if (typeof weight !== 'number' || !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
+      fail(
+        `fairness.weights gives ${JSON.stringify(key)} the weight ${JSON.stringify(weight)}; expected a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`,
+      )
+    }
+  }
+  return Object.freeze({ weights: Object.freeze({ ...weights }) })
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns the weight of a concurrency key. */
+export function weightOf({ weights }: Fairness, key: string): number {
+  return Object.hasOwn(weights, key) ? (weights[key] ?? 1) : 1
+}
