@@ -157,6 +157,26 @@ test('waiting tasks are shown page by page, those with a priority after the othe
   expect(ids.slice(0, 3).sort()).toEqual(urgent.sort())
 })
 
+test('tasks that wait for their turns are shown after the others, and as waiting', async () => {
+  const { enqueue, board } = await openBoard()
+  const own = await enqueue('idle.wait', {})
+  const keyed = [
+    await enqueue('idle.wait', {}, { concurrencyKey: 'a' }),
+    await enqueue('idle.wait', {}, { concurrencyKey: 'b' }),
+  ]
+  const page = async (number: number) => {
+    const { queues } = await board(`/queues?activeQueue=idle&status=waiting&page=${number}&jobsPerPage=2`)
+    const { jobs, counts, pagination } = queues.find(({ name }: { name: string }) => name === 'idle')
+    expect([counts.waiting, pagination.pageCount]).toEqual([3, 2])
+    return jobs.map(({ id }: { id: string }) => id)
+  }
+  expect([await page(1), await page(2)]).toEqual([[own, keyed[0]], [keyed[1]]])
+  expect(await board(`/queues/idle/${keyed[0]}`)).toMatchObject({
+    job: { name: 'idle.wait · waiting' },
+    status: 'waiting',
+  })
+})
+
 test('the menu lists the kinds of error of dead tasks, and each kind shows its own tasks', async () => {
   const { enqueue, board, task } = await openBoard()
   const declined = await enqueue('bank.charge', { error: 'card_declined', customer: 1 })

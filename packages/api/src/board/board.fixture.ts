@@ -2,7 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { openConsumer } from '@bullpen/bullmq/internal'
 import type { ApiConfig } from '@bullpen/config'
-import { type Accepted, defineCatalogue, defineHandler, defineTask, TaskError, type TaskView } from '@bullpen/contract'
+import {
+  type Accepted,
+  defineCatalogue,
+  defineHandler,
+  defineQueue,
+  defineTask,
+  TaskError,
+  type TaskView,
+} from '@bullpen/contract'
 import { realTimePool } from '@bullpen/testkit/internal'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -27,7 +35,9 @@ const charge = defineTask({
   output: z.object({ charged: z.int() }),
   retry: { maxAttempts: 2, backoff: { type: 'fixed', initialDelay: '1h' } },
 })
-const unattended = defineTask({ name: 'idle.wait', queue: 'idle', input: z.object({}), output: z.null() })
+/** Concurrency keys take turns in this queue. */
+const idle = defineQueue({ name: 'idle', fairness: true })
+const unattended = defineTask({ name: 'idle.wait', queue: idle, input: z.object({}), output: z.null() })
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -21,7 +21,7 @@ export interface BoardReads extends Pick<Broker, 'find' | 'counts' | 'countDead'
   /** Returns the jobs of one page. `start` and `end` are the positions of its first and last task, starting from 0. */
   boardJobs(page: {
     readonly queue: string
-    readonly status: 'dead' | 'scheduled' | 'retrying' | 'cancelled' | 'expired'
+    readonly status: 'dead' | 'scheduled' | 'retrying' | 'cancelled' | 'expired' | 'in lanes'
     readonly fingerprint?: string | undefined
     readonly start: number
     readonly end: number
@@ -113,8 +113,9 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
       return reads.boardJobs({ queue: queue.name, status, start, end })
     }
 
-    /** Reads a page of BullMQ's sets as if they were one list. */
+    /** Reads a page of BullMQ's sets and the lanes, which BullMQ does not know, as if they were one list. */
     async #readWaiting(start: number, end: number): Promise<readonly BoardJob[]> {
+      const { queue, reads } = this.#view
       const sizes: Readonly<Record<string, number>> = await super.getJobCounts()
       let passed = 0
       const pages = WAITING_SETS.map((set) => {
@@ -123,7 +124,15 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
         passed += size
         return from <= to ? super.getJobs([set], from, to) : []
       })
-      return (await Promise.all(pages)).flat()
+      const inLanes =
+        passed <= end
+          ? reads.boardJobs({
+              ...{ queue: queue.name, status: 'in lanes' },
+              start: Math.max(start - passed, 0),
+              end: end - passed,
+            })
+          : []
+      return (await Promise.all([...pages, inLanes])).flat()
     }
 
     /** Changes the job in place, which is safe because the job was read only for this page. */
@@ -138,6 +147,8 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
       this.#view.shown.set(String(job.id), status)
       // The page accepts any name, but Bull Board's type lists only those of BullMQ.
       if (WITHOUT_BUTTONS.includes(status)) job.getState = async () => status as 'unknown'
+      // BullMQ reports a task in a lane as unknown.
+      if (status === 'waiting') job.getState = async () => status
       return job
     }
   }

@@ -218,6 +218,7 @@ ${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
 
   removeJob: { extra: [], before: LEFT_LANE },
   removeUnprocessedChildren: { extra: [], before: LEFT_LANE },
+  changePriority: { extra: [], before: LEFT_LANE },
 
   // Both delete all waiting tasks, which they look for in BullMQ's own places.
   drain: { extra: [], before: SPILL_LANES },
@@ -279,8 +280,8 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
  */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
-/** BullMQ's scripts that remove single jobs. */
-const LEAVES_LANES: readonly string[] = ['removeJob', 'removeUnprocessedChildren']
+/** BullMQ's scripts that take single jobs out of their places. */
+const LEAVES_LANES: readonly string[] = ['removeJob', 'removeUnprocessedChildren', 'changePriority']
 
 export interface ComposedScript {
   readonly name: string

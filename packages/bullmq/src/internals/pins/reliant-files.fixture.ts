@@ -11,15 +11,17 @@ const CONSUMER = 'internals/worker/consumer-worker.ts'
 const COMMITS = 'internals/composition/commits.ts'
 const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
+const TURNS = 'internals/turns/turn-steps.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
+  addStandardJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
   addDelayedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts', 'internals/status/places.ts'],
-  addPrioritizedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
-  addParentJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts'],
+  addPrioritizedJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
+  addParentJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
   moveToActive: [
     QUARANTINE,
+    TURNS,
     CLOCK,
     'scripts/queue/throttle.ts',
     'scripts/leader/survey-queue.ts',
@@ -28,6 +30,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToFinished: [
     COMPOSED,
     QUARANTINE,
+    TURNS,
     BACKEND,
     COMMITS,
     RESENT,
@@ -40,6 +43,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToDelayed: [
     COMPOSED,
     QUARANTINE,
+    TURNS,
     COMMITS,
     RESENT,
     CLOCK,
@@ -47,16 +51,25 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'processor.ts',
     'retry-budget/retry-budget-steps.ts',
   ],
-  moveJobFromActiveToWait: [COMPOSED, BACKEND, COMMITS, RESENT, 'processor.ts'],
+  moveJobFromActiveToWait: [COMPOSED, TURNS, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
+    TURNS,
     CLOCK,
     'internals/stalled-check.ts',
     'scripts/includes/attempt-record.ts',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, QUARANTINE, COMMITS, RESENT, CLOCK],
-  reprocessJob: ['scripts/includes/ended-tasks/retry-dead.ts'],
+  retryJob: [COMPOSED, QUARANTINE, TURNS, COMMITS, RESENT, CLOCK],
+  reprocessJob: ['scripts/includes/ended-tasks/retry-dead.ts', TURNS],
+  promote: [TURNS],
+  moveJobsToWait: [TURNS],
+  changePriority: [TURNS],
+  removeJob: [TURNS],
+  removeUnprocessedChildren: [TURNS],
+  cleanJobsInSet: ['internals/turns/clean-lanes.ts'],
+  drain: ['internals/turns/spill-lanes.ts'],
+  obliterate: ['internals/turns/spill-lanes.ts'],
   updateData: [COMPOSED],
   extendLock: ['scripts/jobs/renew-locks.ts'],
   extendLocks: ['scripts/jobs/renew-locks.ts'],

@@ -45,7 +45,22 @@ it('BullMQ removes a single job from the waiting list, and counts the waiting jo
   expect(found(/rcall\("LREM", prefix \.\. "wait".*?\) == 1/g)).toEqual([
     'rcall("LREM", prefix .. "wait", 1, jobId) == 1',
   ])
+  expect(found(/rcall\("LREM", waitKey.*?\) > 0/g)).toEqual(['rcall("LREM", waitKey, -1, jobId) > 0'])
   expect(found(/return waitCount \+ \w+/g)).toEqual(['return waitCount + prioritizedCount'])
+})
+
+it('BullMQ cleans waiting jobs with these functions, and reports the number of jobs last', () => {
+  const { content = '' } = scripts.find(({ name }) => name === 'cleanJobsInSet') ?? {}
+  expect(
+    [...content.matchAll(/^local function (clean\w+\([^)]*\))/gm)].map(([, text = '']) => text.replaceAll(/\s+/g, ' ')),
+  ).toEqual([
+    'cleanList(listKey, jobKeyPrefix, rangeStart, rangeEnd, timestamp, isWaiting, jobSchedulersKey)',
+    'cleanSet( setKey, jobKeyPrefix, rangeEnd, timestamp, limit, attributes, isFinished, jobSchedulersKey)',
+  ])
+  expect(content).toMatch(
+    /rcall\("XADD", KEYS\[2\], "\*", "event", "cleaned", "count", result\[2\]\)\nreturn result\[1\]\s*$/,
+  )
+  expect(withLanes(content)).toContain("call('ZRANGE', base .. 'lanes', 0, -1)")
 })
 
 it('each of these commands is preceded by a look at the lane', () => {

@@ -15,6 +15,7 @@
 //
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
+import { withCleanLanes } from './clean-lanes.ts'
 import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 
 /** How many lanes one script looks at. */
@@ -27,7 +28,7 @@ const MAX_LANES = 32
  * A task that another tool has deleted is dropped.
  */
 export const TAKE_TURN = `
-  if call('EXISTS', base .. 'turns') == 1 then
+  if call('EXISTS', base .. 'turns', base .. 'turn-state') > 0 then
     local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
     local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
     local is_turn_of_others = false
@@ -75,6 +76,7 @@ const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
 const REMOVE = 'rcall("LREM", prefix .. "wait", 1, jobId) == 1'
+const REMOVE_FIRST = 'rcall("LREM", waitKey, -1, jobId) > 0'
 const COUNT = 'return waitCount + prioritizedCount'
 
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
@@ -105,7 +107,7 @@ export function withLaneOfAdded(text: string): string {
  * not it has a lane. The promotion of due tasks already reads their fields (../quarantine-steps.ts).
  */
 export function withLanes(text: string): string {
-  return text
+  return withCleanLanes(text)
     .replaceAll(
       PUSH,
       () => `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')
@@ -127,5 +129,6 @@ export function withLanes(text: string): string {
         end`,
     )
     .replaceAll(REMOVE, `(${REMOVE} or prefix == base and left_lane(jobId))`)
+    .replaceAll(REMOVE_FIRST, `(left_lane(jobId) or ${REMOVE_FIRST})`)
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
 }

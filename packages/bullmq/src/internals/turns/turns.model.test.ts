@@ -112,6 +112,8 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   'retry a dead task': [1, operation('retry a dead task')],
   'retry all dead tasks': [1, operation('retry all dead tasks')],
   'remove a task': [1, operation('remove a task in a lane')],
+  'change a priority': [1, operation('change the priority of a task in a lane')],
+  clean: [1, ({ queue }, pick, n) => queue.clean(0, 1 + (n % 3), pick % 2 === 0 ? 'wait' : 'prioritized')],
   pause: [1, ({ queue }) => queue.pause()],
   resume: [2, ({ queue }) => queue.resume()],
 }

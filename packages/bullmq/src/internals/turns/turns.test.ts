@@ -6,6 +6,7 @@ import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { Job } from 'bullmq'
 import { expect, inject, it, onTestFinished } from 'vitest'
+import { countRemaining } from '../../queries/counts.ts'
 import { readQueueHead } from '../../queries/queue-head.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
@@ -187,4 +188,69 @@ it("a team's own Queue removes and drains tasks that are in lanes", async () => 
   await queue.drain()
   expect((await broker.counts(QUEUE)).waiting).toBe(0)
   expect(await redis.exists(keys.lanes, keys.turns, keys.turnState, keys.lane('a'))).toBe(0)
+})
+
+it("a team's own Queue changes the priority of a task within its lane", async () => {
+  const { addSeveral, start, queue, redis, keys } = await stage()
+  const [first = '', second = '', third = ''] = await addSeveral('a', 3)
+  const change = async (id: string, priority: number) => (await Job.fromId(queue, id))?.changePriority({ priority })
+  await change(first, 5)
+  await change(second, 2)
+  expect(await laneViolations(redis, keys)).toEqual([])
+  await change(first, 1)
+  expect(await start(3)).toEqual([third, first, second])
+})
+
+it("a team's own Queue cleans the oldest tasks in lanes, as many as it says", async () => {
+  const { addSeveral, queue, redis, keys, broker } = await stage()
+  const at = Date.now() - 60_000
+  const [oldest = '', older = '', old = ''] = await addSeveral('a', 3, { enqueuedAt: at })
+  const [other = ''] = await addSeveral('b', 1, { enqueuedAt: at })
+  const [urgent = ''] = await addSeveral('b', 1, { enqueuedAt: at, priority: 1 })
+  const [fresh] = await addSeveral('b', 1)
+  expect(await queue.clean(30_000, 2, 'wait')).toEqual([older, oldest])
+  expect(await laneViolations(redis, keys)).toEqual([])
+  expect(await queue.clean(30_000, 0, 'wait')).toEqual([old, other])
+  expect(await redis.lrange(keys.lane('b'), 0, -1)).toEqual([fresh])
+  expect(await queue.clean(30_000, 10, 'prioritized')).toEqual([urgent])
+  expect((await broker.counts(QUEUE)).waiting).toBe(1)
+  expect(await laneViolations(redis, keys)).toEqual([])
+})
+
+it('a task that had no place in quarantine returns to the head of its lane', async () => {
+  const { addSeveral, start, redis, keys } = await stage()
+  const [first, second, third = ''] = await addSeveral('a', 3)
+  // As a worker leaves a task that it has no place for.
+  await redis.lrem(keys.lane('a'), 1, third)
+  await redis.hincrby(keys.turnState, 'waiting', -1)
+  await redis.hset(keys.job(third), 'waits', 1)
+  await redis.zadd(keys.delayed, 4_096, third)
+  await redis.zadd(keys.scheduled, 4_096, third)
+  expect(await start(3)).toEqual([third, first, second])
+  expect(await laneViolations(redis, keys)).toEqual([])
+})
+
+it('a light drain waits for the tasks in lanes', async () => {
+  const { addSeveral, redis, keys } = await stage()
+  await addSeveral('a', 2)
+  await addSeveral('b', 1, { priority: 1 })
+  await addSeveral(NO_KEY, 1)
+  expect(await countRemaining(redis, keys)).toBe(4)
+})
+
+it('the board reads the tasks in lanes page by page, as the waiting tasks of their queue', async () => {
+  const { addSeveral, broker } = await stage()
+  const ids = [
+    ...(await addSeveral('a', 3)),
+    ...(await addSeveral('b', 2, { priority: 2 })),
+    ...(await addSeveral('b', 1)),
+  ]
+  const page = async (start: number, end: number) => {
+    const jobs = await broker.boardJobs({ queue: QUEUE, status: 'in lanes', start, end })
+    return jobs.map(({ id }) => ids.indexOf(id as TaskId))
+  }
+  expect(await page(0, 1)).toEqual([0, 1])
+  expect(await page(2, 4)).toEqual([2, 5, 3])
+  expect(await page(5, 9)).toEqual([4])
+  expect(await page(0, -1)).toEqual([0, 1, 2, 5, 3, 4])
 })

@@ -1,5 +1,6 @@
 // Ends waiting tasks whose queue timeout has passed.
 import type { TaskId } from '@bullpen/contract'
+import { keyIn, listOf } from '../../internals/turns/lanes.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
 import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
@@ -10,7 +11,7 @@ import { defineScript } from '../script.ts'
  * same queue timeout expire at that end.
  */
 const NEAR = 1_000
-/** How many entries of the waiting list one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms. */
+/** How many entries of the waiting list, or of lanes, one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms. */
 const MAX_PASSED = 200_000
 
 interface ExpiredPage {
@@ -43,17 +44,19 @@ local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'WITHSCORES', 'LI
 local expired, passed = { #due == 2 * limit and 1 or 0 }, 0
 for i = 1, #due, 2 do
   local id = due[i]
-  if passed > 0 and passed + redis.call('LLEN', wait) > ${MAX_PASSED} then
+  local name, starts, lane = unpack(redis.call('HMGET', base .. id, 'name', 'ats', 'lane'))
+  local key = lane and ${keyIn('lane')}
+  local list = key and ${listOf('key')} or wait
+  if passed > 0 and passed + redis.call('LLEN', list) > ${MAX_PASSED} then
     expired[1] = 1
     break
   end
   redis.call('ZREM', expiries, id)
-  local name, starts = unpack(redis.call('HMGET', base .. id, 'name', 'ats'))
   starts = tonumber(starts or '0')
   local waits = name and starts == 0
-  local is_near = waits and redis.call('LPOS', wait, id, 'RANK', -1, 'MAXLEN', ${NEAR})
+  local is_near = waits and redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', ${NEAR})
   local place = waits and ends.take_out(id)
-  if place == 'wait' and not is_near then passed = passed + redis.call('LLEN', wait) end
+  if (place == 'wait' or place == 'lanes') and not is_near then passed = passed + redis.call('LLEN', list) end
   if place then
     ends.finish(id, place, now, reason, record)
     expired[#expired + 1] = id

@@ -28,7 +28,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * - `finish(id, place, at, reason, record)`: ends a task that was taken out of `place`. `at` is in ms since 1970; the task ends at
  *   the end of its last attempt if that is later. `reason` and `record` are those of `endOf`. Also removes the task from the index
  *   of queue timeouts, and the request to cancel it. A task of a pipeline run that is cancelled with its run is then deleted.
- * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call
+ * - `close()`: adds the event `drained` if a task was taken out of `wait`, `prioritized` or a lane and the queue is now empty. Call
  *   `close` once.
  * - `call(command, ...)`: replaces `redis.call` for every command on a place.
  *
