@@ -202,6 +202,12 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'The queue is being drained and does not accept new tasks.',
     action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
   },
+  fleet_too_old: {
+    meaning:
+      'The task has a concurrency key and its queue takes turns, but the queue has workers of a version that cannot start such tasks. `detail` names them. The task was not stored.',
+    action:
+      'Upgrade the workers before the producers. See [Give every tenant a fair share](../how-to/fair-turns.md#roll-it-out).',
+  },
   queue_full: {
     meaning: 'The queue has reached one of its limits, so the task was not stored. `detail` names the limit.',
     action:

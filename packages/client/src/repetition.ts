@@ -90,6 +90,7 @@ export function mayRepeat(repeatability: Repeatability, error: ProblemError): bo
       return true
     // Only an operator can change these conditions.
     case 'queue_draining':
+    case 'fleet_too_old':
     case 'unsafe_redis':
       return false
     default:

@@ -8,6 +8,7 @@ import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
+import { createFleetFeatures } from '../admission/fleet-features.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
@@ -65,7 +66,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
-  const { admission, memory, records, starts, server } = openChecks(options, redis, schema)
+  const { admission, features, memory, records, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
@@ -84,7 +85,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 
   const { admitMembers, ...enqueueing } = createEnqueueing({
-    ...{ redis, redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused },
+    ...{ redis, redisUrl, queues, schema, admission, features, memory, records, starts, sizeLimit, codec, onRefused },
   })
   const queries = createTaskQueries({ redis, queues, call, withCommandTimeout, now, codec, log })
   return {
@@ -163,7 +164,7 @@ function openRates(options: BrokerOptions, redis: Commander, call: EnqueueRatesO
   return createEnqueueRates({ redis, namespace, defined: enqueueRateOf ?? (() => undefined), call, readsOnConnect })
 }
 
-interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'records' | 'starts'> {
+interface Checks extends Pick<EnqueueingOptions, 'admission' | 'features' | 'memory' | 'records' | 'starts'> {
   readonly server: ServerMonitor | undefined
 }
 
@@ -174,7 +175,8 @@ interface Checks extends Pick<EnqueueingOptions, 'admission' | 'memory' | 'recor
 function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuard): Checks {
   const { redisUrl, namespace, queues, log, now = Date.now } = options
   if (options.admission === 'open') {
-    return { admission: OPEN_ADMISSION, memory: undefined, records: undefined, starts: undefined, server: undefined }
+    const none = { features: undefined, memory: undefined, records: undefined, starts: undefined, server: undefined }
+    return { admission: OPEN_ADMISSION, ...none }
   }
   const shared = { redis, redisUrl, namespace, queues, checkSchema: schema.check, log }
   const { memoryWatermark: watermark = DEFAULT_WATERMARK, allowEviction: allowsEviction = false } = options
@@ -184,6 +186,7 @@ function openChecks(options: BrokerOptions, redis: Commander, schema: SchemaGuar
   const memory = openMemoryAdmission({ ...shared, watermark, queueShare, allowsEviction })
   return {
     admission: openAdmission(shared),
+    features: createFleetFeatures({ redis, namespace, log }),
     memory,
     records: openIdempotencyMemory({ ...shared, sharePercent, limitBytes: memory.limitBytes, now }),
     starts: openStartEstimates({ redis, namespace, everyMs: options.readBacklogEveryMs }),

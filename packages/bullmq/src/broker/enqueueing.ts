@@ -3,6 +3,7 @@ import { BullpenError, type Enqueued, type ErrorCode, type QueueLimits } from '@
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { envelopeText, followUpLines, mapTasks, queueOfAll, taskBytes } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
+import type { FleetFeatures } from '../admission/fleet-features.ts'
 import type { IdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { assertRoom } from '../admission/member-room.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
@@ -21,6 +22,7 @@ import type { QueueTable } from './queue-handles.ts'
  */
 export const ENQUEUE_REFUSALS: readonly ErrorCode[] = [
   'queue_draining',
+  'fleet_too_old',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',
@@ -32,6 +34,8 @@ export interface EnqueueingOptions {
   readonly queues: QueueTable
   readonly schema: SchemaGuard
   readonly admission: Admission
+  /** Undefined if tasks are stored although older workers could not start them. */
+  readonly features: FleetFeatures | undefined
   /** Undefined if tasks are stored until Redis is full. */
   readonly memory: MemoryAdmission | undefined
   /** Undefined if records of idempotency keys are stored until Redis is full. */
@@ -58,21 +62,25 @@ export interface Enqueueing
 }
 
 export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
-  const { redis, redisUrl, queues, schema, admission, memory, records, starts, sizeLimit, codec, onRefused } = options
+  const { redis, redisUrl, queues, schema, admission, features, memory, records, starts } = options
+  const { sizeLimit, codec, onRefused } = options
   const withCommandTimeout = commandTimeout(redisUrl)
   const withSingleTimeout = singleCommandTimeout(redisUrl)
 
   /**
-   * Checks whether `tasks` tasks whose stored strings together have `bytes` bytes may be sent to Redis. Nearly always returns
+   * Checks whether these tasks of one queue, whose stored strings together have `bytes` bytes, may be sent to Redis. Nearly always returns
    * undefined, which means that they may. Otherwise returns a promise that resolves once they may.
    */
-  function admit(queue: string, bytes: number, tasks: number): Promise<void> | undefined {
+  function admit(queue: string, bytes: number, tasks: readonly NewTask[]): Promise<void> | undefined {
     // A check is awaited only if it returns a promise, so that an enqueue takes a single tick.
-    const checking = schema.check()
+    const checking = schema.check() ?? admission.admit(queue) ?? admitTurns(tasks)
     if (checking !== undefined) return checking.then(() => admit(queue, bytes, tasks))
-    const admitting = admission.admit(queue)
-    if (admitting !== undefined) return admitting.then(() => memory?.admit(queue, bytes, tasks))
-    return memory?.admit(queue, bytes, tasks)
+    return memory?.admit(queue, bytes, tasks.length)
+  }
+
+  function admitTurns(tasks: readonly NewTask[]): Promise<void> | undefined {
+    const task = features && tasks.find(({ turn }) => turn !== undefined)
+    return task && features?.admit(task)
   }
 
   /**
@@ -140,7 +148,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     const { addJob } = queues.of(task.queue)
     const stored = storedAs(task)
     try {
-      const admitting = admit(task.queue, stored.bytes, 1)
+      const admitting = admit(task.queue, stored.bytes, [task])
       if (admitting !== undefined) await withCommandTimeout(admitting)
     } catch (error) {
       noteRefused(task.queue, error)
@@ -171,7 +179,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       const all = mapTasks(tasks, (task) => ({ task, stored: storedAs(task) }))
       const allBytes = all.reduce((sum, { stored }) => sum + stored.bytes, 0)
       try {
-        await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks.length)))
+        await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks)))
       } catch (error) {
         for (const task of tasks) noteRefused(task.queue, error)
         throw error
@@ -188,8 +196,9 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       for (const [queue, ofQueue] of Map.groupBy(stored, ({ task }) => task.queue)) {
         const { keys } = queues.of(queue)
         const bytes = ofQueue.reduce((sum, each) => sum + taskBytes(each.bytes), 0)
+        const members = ofQueue.map(({ task }) => task)
         try {
-          await withCommandTimeout(Promise.resolve(admit(queue, bytes, ofQueue.length)))
+          await withCommandTimeout(Promise.resolve(admit(queue, bytes, members)))
         } catch (error) {
           for (const { task } of ofQueue) noteRefused(task.queue, error)
           throw error
@@ -197,9 +206,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
         const [first] = ofQueue
         const limits = first && limitsOfTask(first.task)
         if (limits !== undefined)
-          await withCommandTimeout(
-            assertRoom(redis, keys, { queue, limits, bytes, tasks: ofQueue.map(({ task }) => task) }),
-          )
+          await withCommandTimeout(assertRoom(redis, keys, { queue, limits, bytes, tasks: members }))
       }
     },
   }

@@ -8,6 +8,7 @@ import { leave } from '../scripts/fleet/leave-fleet.ts'
 import { readWorkerPage } from '../scripts/fleet/read-workers.ts'
 import { type HeartbeatReply, heartbeat } from '../scripts/fleet/worker-heartbeat.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { FEATURES } from './features.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
 /**
@@ -34,7 +35,8 @@ export function storeHeartbeat(
     logLevel,
   }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
-  return runScript(redis, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
+  const stored = encodeStatus({ ...workerStatus, features: FEATURES })
+  return runScript(redis, heartbeat, names, { base, id: worker, ...stored, ...limits })
 }
 
 /** Removes a worker from the registry. Takes one round trip for every hundred commands that the worker has not responded to. */

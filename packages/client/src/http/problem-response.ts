@@ -6,6 +6,7 @@ import { someOf, text, whole, word } from './shape.ts'
 /** The codes of 5xx responses to requests that had no effect. */
 const REFUSED: readonly ErrorCode[] = [
   'queue_draining',
+  'fleet_too_old',
   'redis_full',
   'idempotency_full',
   'shutting_down',

@@ -50,6 +50,7 @@ export const ERROR_CODES = [
   'unsupported_redis',
   'incompatible_schema',
   'queue_draining',
+  'fleet_too_old',
   'queue_full',
   'enqueue_rate_exceeded',
   'shutting_down',

@@ -18,6 +18,8 @@ export interface WorkerStatus {
   readonly graceMs: number
   /** A digest of the definitions of each of the worker's queues, by queue. Absent if the worker's version does not report it. */
   readonly catalogue?: Readonly<Record<string, string>>
+  /** What the worker can do that workers of older versions cannot. Absent if the worker's version does not report it. */
+  readonly features?: readonly string[]
   /** How the event loop was blocked within the last minute. Absent if it was not, or if the worker does not watch it. */
   readonly stalls?: RecentStalls | undefined
   readonly pools: readonly PoolStatus[]

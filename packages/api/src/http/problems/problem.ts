@@ -88,6 +88,7 @@ const ENQUEUE_RATE_POLICIES = { allQueues: '"enqueue-rate"', oneQueue: '"queue-e
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = [
   'queue_draining',
+  'fleet_too_old',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',

@@ -88,6 +88,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'invalid_follow_up',
         'queue_not_found',
         'queue_draining',
+        'fleet_too_old',
         'queue_full',
         'redis_full',
         'unsafe_redis',

@@ -49,6 +49,7 @@ const PROBLEMS_OF_MEMBERS = [
   'idempotency_key_reused',
   'queue_not_found',
   'queue_draining',
+  'fleet_too_old',
   'queue_full',
   'enqueue_rate_exceeded',
   'redis_full',

@@ -43,6 +43,7 @@ const PROBLEMS_OF_ENQUEUE = [
   'invalid_follow_up',
   'idempotency_key_reused',
   'queue_draining',
+  'fleet_too_old',
   'queue_full',
   'enqueue_rate_exceeded',
   'redis_full',

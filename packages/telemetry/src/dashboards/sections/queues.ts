@@ -141,8 +141,8 @@ export const limitSection: Section = {
     {
       title: 'Refused by a draining queue or by Redis',
       description:
-        "Tasks per second that were refused although their queue had room, by the error's code: the queue is draining, or Redis is full or unsafe.",
-      bad: 'queue_draining: a command drains the queue. Codes about Redis: it has no room, or might delete tasks.',
+        "Tasks per second that were refused although their queue had room, by the error's code: the queue is draining or has too old a worker, or Redis is full or unsafe.",
+      bad: 'queue_draining: a command drains the queue. fleet_too_old: a worker must be upgraded. Codes about Redis: it has no room, or might delete tasks.',
       runbook: 'redis-full.md',
       unit: 'ops',
       ifEmpty: 'no task was refused',

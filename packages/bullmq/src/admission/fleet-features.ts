@@ -1,0 +1,70 @@
+// Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this
+// keeps tasks with a concurrency key out of a queue of which only the new workers would run them.
+import { BullpenError, type Log } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { isAlive, type RegisteredWorker } from '@bullpen/engine/internal'
+import type { Feature } from '../fleet/features.ts'
+import { readWorkers } from '../fleet/registry.ts'
+import { fleetKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
+
+export interface FleetFeatures {
+  /**
+   * Returns undefined if each live worker of the task's queue can start the task. If the workers must be read first, which takes a round
+   * trip for every hundred of them, returns a promise. A task without a turn is not checked.
+   *
+   * @throws BullpenError `fleet_too_old`. The promise rejects with the same error.
+   */
+  admit(task: Pick<NewTask, 'queue' | 'turn'>): Promise<void> | undefined
+}
+
+/** How long the workers are known after they were read, in ms. */
+const KNOWN_MS = 5_000
+
+/** How many workers an error names. */
+const NAMED = 3
+
+export function createFleetFeatures(options: {
+  readonly redis: Commander
+  readonly namespace: string
+  readonly log: Log
+}): FleetFeatures {
+  const { redis, namespace, log } = options
+  const keys = fleetKeys(namespace)
+  let known: readonly RegisteredWorker[] = []
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | undefined
+
+  async function read(): Promise<void> {
+    const { workers, now } = await readWorkers(redis, keys, '', log)
+    known = workers.filter((worker) => isAlive(worker, now))
+    readAt = performance.now()
+  }
+
+  return {
+    admit({ queue, turn }) {
+      if (turn === undefined) return undefined
+      if (performance.now() - readAt < KNOWN_MS) {
+        assertAll(known, queue, 'turns')
+        return undefined
+      }
+      reading ??= read().finally(() => {
+        reading = undefined
+      })
+      return reading.then(() => assertAll(known, queue, 'turns'))
+    },
+  }
+}
+
+function assertAll(workers: readonly RegisteredWorker[], queue: string, feature: Feature): void {
+  const old = workers.filter(
+    ({ pools, features = [] }) => !features.includes(feature) && pools.some((pool) => pool.queue === queue),
+  )
+  if (old.length === 0) return
+  const named = old.slice(0, NAMED).map(({ worker, version }) => `${worker} (Bullpen ${version})`)
+  const others = old.length > NAMED ? ` and ${old.length - NAMED} more` : ''
+  throw new BullpenError(
+    'fleet_too_old',
+    `the concurrency keys of queue '${queue}' take turns, which these of its workers do not support: ${named.join(', ')}${others}; upgrade them, or enqueue the task without a concurrency key`,
+  )
+}
