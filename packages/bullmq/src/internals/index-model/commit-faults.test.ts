@@ -10,6 +10,7 @@ import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { throttle } from '../../scripts/queue/throttle.ts'
 import { COMPOSED } from '../composition/composed-scripts.ts'
+import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { violations } from './full-scan.fixture.ts'
 import { OPERATIONS } from './operations.fixture.ts'
 import { scriptProxy } from './script-proxy.fixture.ts'
@@ -71,7 +72,7 @@ async function waitingBehindProxy(n: number) {
   await eventually(() => beside.broker.ping().then(() => true))
   const { redis, keys, broker } = beside
   await OPERATIONS['enqueue a task']?.(beside, 0, n)
-  const [id = ''] = await redis.lrange(keys.wait, 0, -1)
+  const [id = ''] = [...(await redis.lrange(keys.wait, 0, -1)), ...(await idsInLanes(redis, keys))]
   const check = async (): Promise<void> => {
     expect(await violations(redis, keys, broker, QUEUE, new Set())).toEqual([])
   }
