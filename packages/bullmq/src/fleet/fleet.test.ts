@@ -6,6 +6,7 @@ import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { silent } from '../setup.fixture.ts'
 import { recipientsOf, storeCommand } from './commands.ts'
+import { FEATURES } from './features.ts'
 import { fleetRig, pool, status } from './fleet.fixture.ts'
 import { readWorkers, storeHeartbeat } from './registry.ts'
 
@@ -21,7 +22,10 @@ describe('the registry', () => {
     await fleet.heartbeat({ ...status('a'), draining: true })
     const { now, workers } = await fleet.workers()
     expect(workers.map(({ seenAt: _, ...status }) => status)).toEqual(
-      expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', slots), pool('io')])]),
+      expect.arrayContaining([
+        { ...status('a'), draining: true, features: [...FEATURES] },
+        { ...status('b', [pool('cpu', slots), pool('io')]), features: [...FEATURES] },
+      ]),
     )
     const [seconds] = await redis.time()
     expect(Math.abs(now - Number(seconds) * 1_000)).toBeLessThan(60_000)
