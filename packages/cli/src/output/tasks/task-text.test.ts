@@ -129,3 +129,14 @@ test('an accepted or cancelled task is one line', () => {
     `${ID}  already ended, status <red dead>`,
   )
 })
+
+test.each([
+  [0, 'its turn'],
+  [1, 'its turn, after 1 task of its key'],
+  [999, 'its turn, after 999 tasks of its key'],
+  [1_000, 'its turn, after at least 1000 tasks of its key'],
+])('a task with %i tasks of its key ahead waits for %s', (ahead, text) => {
+  const lines = taskLines(view({ concurrencyKey: 'acme', waitsFor: { kind: 'turn', ahead } }), layout)
+  expect(lines).toContain('concurrency  acme')
+  expect(lines).toContain(`waits for    ${text}`)
+})
