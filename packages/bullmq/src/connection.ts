@@ -184,7 +184,7 @@ function unavailable(redisUrl: string, cause: unknown): BullpenError {
   const trouble = troubleOf(cause)
   if (trouble !== undefined) {
     // A client that is not connected rejects commands without saying why.
-    const known = trouble.kind === 'unreachable' ? (knownTrouble(redisUrl) ?? trouble) : trouble
+    const known = trouble === 'unreachable' ? (knownTrouble(redisUrl) ?? trouble) : trouble
     return new BullpenError('redis_unavailable', troubleText(address, known), { cause })
   }
   const why = cause instanceof Error ? cause.message : String(cause)

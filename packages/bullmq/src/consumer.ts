@@ -187,7 +187,9 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   return {
     notReady() {
       const trouble = knownTrouble(redisUrl)
-      if (trouble !== undefined && trouble.kind !== 'unreachable') return troubleText(addressOf(redisUrl), trouble)
+      if (trouble !== undefined && trouble !== 'unreachable') return troubleText(addressOf(redisUrl), trouble)
+      // Before it is opened, a consumer does not need Redis.
+      if (state === 'new') return undefined
       return connection?.redis.status === 'ready' ? undefined : 'Redis is not connected'
     },
 

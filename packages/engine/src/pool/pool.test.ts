@@ -61,7 +61,12 @@ describe('a pool', () => {
     expect(named('attempt.started')).toHaveLength(1)
   })
 
-  it('reports why its consumer is not ready', async () => {
+  it('reports why its consumer is not ready, also while it starts', async () => {
+    const starting = poolFixture()
+    starting.consumer.lack = 'Redis is not connected'
+    expect(starting.pool.notReady()).toBe(
+      "the pool for queue 'test' is not running: not started; Redis is not connected",
+    )
     const { pool, consumer } = await started()
     consumer.lack = 'Redis is not connected'
     expect(pool.notReady()).toBe('Redis is not connected')

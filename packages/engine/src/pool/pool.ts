@@ -118,8 +118,12 @@ class SlotPool implements Pool {
   }
 
   notReady(): string | undefined {
-    if (!this.#isRunning())
-      return `the pool for queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
+    if (!this.#isRunning()) {
+      // A pool starts only once the store can be used.
+      const lack = this.#state === 'NEW' ? this.#consumer.notReady() : undefined
+      const why = [POOL_STATE_LABELS[this.#state], lack].filter((text) => text !== undefined)
+      return `the pool for queue '${this.queue}' is not running: ${why.join('; ')}`
+    }
     if (this.#isSaturated()) {
       return `the pool for queue '${this.queue}' is not accepting tasks: it has more stuck handlers (${this.#slots.stuckHandlers}) than allowed (${this.#options.maxStuckHandlers})`
     }

@@ -46,8 +46,8 @@ interface Outage {
   failures: number
   nextLineAt: number
   trouble: Trouble
-  /** The kinds of trouble that have been logged. */
-  readonly logged: Set<Trouble['kind']>
+  /** What has been logged. */
+  readonly logged: Set<Trouble>
 }
 
 function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
@@ -60,19 +60,18 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
 
   const failed = (redis: Commander, trouble: Trouble, wasConnected: boolean): void => {
     down.add(redis)
-    const { kind } = trouble
-    const { first, still } = TROUBLE_LINES[kind]
+    const { first, still } = TROUBLE_LINES[trouble]
     const now = performance.now()
-    const begin = (): void => log.warn({ redis: address }, kind === 'unreachable' && wasConnected ? LOST : first)
+    const begin = (): void => log.warn({ redis: address }, trouble === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
-      outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([kind]) }
+      outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([trouble]) }
       begin()
       return
     }
     outage.failures++
     outage.trouble = trouble
-    if (!outage.logged.has(kind)) {
-      outage.logged.add(kind)
+    if (!outage.logged.has(trouble)) {
+      outage.logged.add(trouble)
       begin()
     } else if (now >= outage.nextLineAt) {
       outage.nextLineAt = now + repeatMs
@@ -113,7 +112,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       })
       redis.on(READ_ONLY, () => {
         isOnReplica = true
-        failed(redis, { kind: 'read_only' }, wasConnected)
+        failed(redis, 'read_only', wasConnected)
       })
       redis.on(WRITABLE, () => {
         isOnReplica = false
@@ -126,7 +125,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
         else log.warn({ redis: address, err: error }, 'redis reported an error')
       })
       redis.on('reconnecting', () => {
-        if (!down.has(redis)) failed(redis, { kind: 'unreachable' }, wasConnected)
+        if (!down.has(redis)) failed(redis, 'unreachable', wasConnected)
       })
       redis.on('end', () => closed(redis))
     },

@@ -44,13 +44,19 @@ it.each([
 it.each(['ENOTFOUND', 'EAI_AGAIN'])('a host name without an address (%s) is named as the cause', (code) => {
   const trouble = troubleOf(Object.assign(new Error(`getaddrinfo ${code} db.example`), { code }))
   expect(trouble && troubleText('redis://db.example', trouble)).toBe(
-    `Redis is not reachable at redis://db.example: the host name cannot be resolved (${code})`,
+    'Redis is not reachable at redis://db.example: the host name cannot be resolved; check the URL and the DNS',
+  )
+})
+
+it('a blocking command that ends because its server has become a replica says so', () => {
+  expect(troubleOf(new Error('UNBLOCKED force unblock from blocking operation, instance state changed'))).toBe(
+    'read_only',
   )
 })
 
 it('a cluster client is asked for the error of the last node', () => {
   const lastNodeError = new Error('WRONGPASS invalid username-password pair or user is disabled.')
   const failed = Object.assign(new Error('Failed to refresh slots cache.'), { lastNodeError })
-  expect(troubleOf(failed)).toEqual({ kind: 'wrong_password' })
+  expect(troubleOf(failed)).toBe('wrong_password')
   expect(troubleOf(new Error('WRONGTYPE'))).toBeUndefined()
 })

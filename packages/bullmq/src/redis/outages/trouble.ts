@@ -3,20 +3,19 @@ import { isReadOnlyError } from './primary.ts'
 
 /**
  * - `unreachable`: Redis cannot be reached, or does not respond
+ * - `unknown_host`: the host name of Redis has no address
  * - `read_only`: the server is a replica, and refuses writes
  * - `no_password`, `wrong_password`: the server does not accept the URL's user and password
  */
-type TroubleKind = 'unreachable' | 'read_only' | 'no_password' | 'wrong_password'
-
-export interface Trouble {
-  readonly kind: TroubleKind
-  /** The code of the system's error, such as `ENOTFOUND`. */
-  readonly code?: string
-}
+export type Trouble = 'unreachable' | 'unknown_host' | 'read_only' | 'no_password' | 'wrong_password'
 
 /** The log lines when the trouble begins, and while it lasts. */
-export const TROUBLE_LINES: Readonly<Record<TroubleKind, { readonly first: string; readonly still: string }>> = {
+export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; readonly still: string }>> = {
   unreachable: { first: 'redis not reachable', still: 'redis still not reachable' },
+  unknown_host: {
+    first: 'redis not reachable: the host name cannot be resolved',
+    still: 'redis still not reachable: the host name cannot be resolved',
+  },
   read_only: {
     first: 'redis is a read-only replica: connect to the primary',
     still: 'redis is still a read-only replica: connect to the primary',
@@ -29,10 +28,12 @@ export const TROUBLE_LINES: Readonly<Record<TroubleKind, { readonly first: strin
 }
 
 /** Describes the trouble to callers: what is wrong, and what to do about it. */
-export function troubleText(address: string, { kind, code = '' }: Trouble): string {
-  switch (kind) {
+export function troubleText(address: string, trouble: Trouble): string {
+  switch (trouble) {
     case 'unreachable':
-      return `Redis is not reachable at ${address}${UNKNOWN_HOST.has(code) ? `: the host name cannot be resolved (${code})` : ''}`
+      return `Redis is not reachable at ${address}`
+    case 'unknown_host':
+      return `Redis is not reachable at ${address}: the host name cannot be resolved; check the URL and the DNS`
     case 'read_only':
       return `Redis at ${address} is a read-only replica; connect to the primary, or list the nodes of a Redis Cluster in a URL such as redis+cluster://HOST:PORT,HOST:PORT`
     case 'no_password':
@@ -47,19 +48,19 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
   if (!(thrown instanceof Error)) return undefined
   // A cluster client only says that every node has failed.
   const error = 'lastNodeError' in thrown && thrown.lastNodeError instanceof Error ? thrown.lastNodeError : thrown
-  if (isReadOnlyError(error)) return { kind: 'read_only' }
-  if (error.message.startsWith('NOAUTH ')) return { kind: 'no_password' }
-  if (error.message.startsWith('WRONGPASS ')) return { kind: 'wrong_password' }
+  // A server that becomes a replica also ends the commands that block, with UNBLOCKED.
+  if (isReadOnlyError(error) || error.message.startsWith('UNBLOCKED ')) return 'read_only'
+  if (error.message.startsWith('NOAUTH ')) return 'no_password'
+  if (error.message.startsWith('WRONGPASS ')) return 'wrong_password'
   const code = 'code' in error ? String(error.code) : ''
-  if (CONNECTION_ERROR_CODES.has(code)) return { kind: 'unreachable', code }
-  return [error, thrown].some(({ message }) => CONNECTION_ERROR_MESSAGES.test(message))
-    ? { kind: 'unreachable' }
-    : undefined
+  if (UNKNOWN_HOST.has(code)) return 'unknown_host'
+  const isAway =
+    CONNECTION_ERROR_CODES.has(code) || [error, thrown].some(({ message }) => CONNECTION_ERROR_MESSAGES.test(message))
+  return isAway ? 'unreachable' : undefined
 }
 
 const UNKNOWN_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN'])
 const CONNECTION_ERROR_CODES: ReadonlySet<string> = new Set([
-  ...UNKNOWN_HOST,
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
