@@ -6,8 +6,12 @@ export interface AnsweredRequest {
   readonly method: string
   readonly route: string
   readonly status: number
-  readonly seconds: number
+  /** Undefined if the request never arrived. */
+  readonly seconds?: number
 }
+
+/** The route of a request for which there is none, and the method of one that could not be read. */
+export const NONE = 'none'
 
 export interface Observers {
   readonly log: Log
@@ -58,5 +62,5 @@ function levelOf({ statusCode }: FastifyReply): keyof Log {
 
 /** Returns the pattern of the route, such as `/v1/tasks/:id`, or `none` if no route matches or the URL cannot be read. */
 export function routeOf(request: FastifyRequest): string {
-  return request.routeOptions?.url ?? 'none'
+  return request.routeOptions?.url ?? NONE
 }

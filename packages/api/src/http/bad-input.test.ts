@@ -263,6 +263,15 @@ describe('the access log', () => {
     ])
   })
 
+  test('counts bytes that are not HTTP without a method and a route', async () => {
+    const { app, observed } = await testApi()
+    const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write('GET /v1/tasks?queue=a b HTTP/1.1\r\n\r\n')
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 /)
+    expect(observed).toEqual([{ method: 'none', route: 'none', status: 400 }])
+  })
+
   test.each(['/v1/tasks/%zz', `/v1/tasks/${'x'.repeat(129)}`])(
     'counts a request whose path is not readable, such as %s, like one without a route',
     async (url) => {

@@ -16,7 +16,7 @@ import { loadBullBoard } from '../board/bull-board.ts'
 import type { BoardQueue, BoardReads } from '../board/task-queue-adapter.ts'
 import { openApiDocument } from '../docs/openapi.ts'
 import { addReference } from '../docs/reference.ts'
-import { logRequests, logUnreadable, type Observers } from './access-log.ts'
+import { logRequests, logUnreadable, NONE, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
 import { allowOrigins } from './cors.ts'
 import { createEventStreams, type EventStreamOptions } from './event-stream.ts'
@@ -94,7 +94,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
       logUnreadable(request, reply, options)
       sendProblem(request, reply, toBullpenError(error, options.bodyLimit))
     },
-    clientErrorHandler: answerBrokenHttp,
+    clientErrorHandler: (error, socket) => {
+      const status = answerBrokenHttp(error, socket)
+      if (status !== undefined) options.observe({ method: NONE, route: NONE, status })
+    },
   })
   app.decorateRequest('taskId', undefined)
   app.decorateRequest('traceContext', undefined)

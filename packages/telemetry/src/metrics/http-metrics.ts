@@ -8,7 +8,8 @@ export interface AnsweredRequest {
   /** The route's pattern, such as `/v1/tasks/:id`, and never the URL, because the number of different URLs is unbounded. */
   readonly route: string
   readonly status: number
-  readonly seconds: number
+  /** Undefined if the request never arrived. */
+  readonly seconds?: number
 }
 
 export interface HttpMetrics {
@@ -31,7 +32,7 @@ export function httpMetrics(): HttpMetrics {
     observed({ method, route, status, seconds }) {
       const series = seriesOf(method)(route)
       series.answered(status).count++
-      series.duration.observe(seconds)
+      if (seconds !== undefined) series.duration.observe(seconds)
     },
     exposition: () => `${requests.exposition()}\n\n${durations.exposition()}\n`,
   }

@@ -468,7 +468,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'requests',
     labels: ['method', 'route', 'status'],
-    help: "HTTP responses sent, by the route's pattern.",
+    help: "HTTP responses sent, by the route's pattern. The route is none if no route matches, and so is the method if the request is not HTTP.",
   },
   bullpen_http_request_duration_seconds: {
     type: 'histogram',

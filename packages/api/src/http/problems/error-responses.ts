@@ -75,13 +75,13 @@ export function answerUnusualHttp(app: FastifyInstance): void {
 }
 
 /**
- * Responds to bytes that are not HTTP, and to a request that has not arrived in time. Hooks are not called for these, because they
- * never become a request.
+ * Responds to bytes that are not HTTP, such as a URL with a space, and to a request that has not arrived in time. Hooks are not called for
+ * these, because they never become a request. Returns the status, or undefined if the caller has already gone.
  */
-export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): void {
+export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): number | undefined {
   if (!socket.writable) {
     socket.destroy()
-    return
+    return undefined
   }
   const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   // Without a complete request, there is no id.
@@ -95,4 +95,5 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
   socket.end(
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
+  return problem.status
 }
