@@ -88,6 +88,15 @@ const PLANTED: readonly (readonly [
     ),
   ],
   [
+    'lanes that the queue does not name, and a named one without tasks',
+    async ({ redis, keys }) => {
+      await redis.rpush(keys.lane('one'), GONE)
+      await redis.zadd(keys.lanePriorities('two'), 1, GONE)
+      await redis.zadd(keys.lanes, 1, 'three')
+    },
+    ['no_owner lane-priorities:<concurrency key>', 'no_owner lane:<concurrency key>', 'no_owner lanes three'],
+  ],
+  [
     'the tasks of a kind of error that does not exist',
     ({ redis, keys }) => redis.zadd(keys.fingerprint('0123456789abcdef'), 1, GONE),
     ['no_owner fingerprint:<fingerprint>'],

@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
 import { openGroups } from '../groups/groups-setup.ts'
-import { child, gate, long, openSetup, QUEUE, short, WEIGHTS } from '../setup.ts'
+import { AFTER, child, gate, long, openSetup, QUEUE, short, WEIGHTS } from '../setup.ts'
 
 /** A task of a random program. Tasks with the key '' have none. */
 interface Keyed {
@@ -139,7 +139,11 @@ export function turns(open: OpenBackend): void {
     const scheduled = await broker.schedules.run('yearly')
     await broker.schedules.remove('yearly')
     const copy = createTaskId(QUEUE, Date.now(), randomBytes(ID_RANDOM_BYTES))
-    await broker.enqueue(retryCopy(dead, short, { id: copy, queue: catalogue.queue(QUEUE), now: Date.now() }))
+    const copyTo = (queue: string) =>
+      retryCopy(dead, short, { id: copy, queue: catalogue.queue(queue), now: Date.now() })
+    // A queue that takes no turns.
+    expect(copyTo(AFTER).turn).toBeUndefined()
+    await broker.enqueue(copyTo(QUEUE))
     const all = [...ended, ...bulk.map(({ id }) => id), ...members, scheduled.id, copy]
     for (const id of all) {
       await eventually(async () => (await broker.find(id)) !== undefined)
