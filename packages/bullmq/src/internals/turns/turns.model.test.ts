@@ -21,7 +21,7 @@ import { openWorld, type World } from '../index-model/world.fixture.ts'
 import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
 
 const PROGRAMS = { small: 2, full: 300 }
-const STEPS = { small: 200, full: 400 }
+const STEPS = { small: 120, full: 400 }
 
 const HOUR = 3_600_000
 
