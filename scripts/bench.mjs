@@ -40,6 +40,10 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
   follow-ups [--pairs 11] [--tasks 4000]
            compare the CPU time that the process and Redis use for a task with one follow-up with that of a task whose handler
            enqueues the next one, for the same tasks; the follow-up is named by the caller, or added by the handler
+  turns [CHECKOUT] [--pairs 11] [--tasks 12000] [--keys 1000] [--waiting 100000] *
+           compare the CPU time of the process and of Redis, and the bytes in Redis, for tasks whose concurrency keys take turns
+           with those for tasks without a key; the bytes of --waiting tasks also for keys with one task each, and for the settings
+           of memory; with CHECKOUT, also the CPU time of tasks without a key with that of another checkout, as against does
   memory * measure the bytes in Redis of a waiting task whose input has 100 bytes, with and without an idempotency key, for
            Redis's default settings and for those that Bullpen recommends, beside a job of plain BullMQ
   scrape [--queues 50] [--waiting 200] [--scrapes 20] *

@@ -5,7 +5,7 @@ import { benchEvents, describeEvents } from './events/events-bench.ts'
 import { benchFollowUps, describeFollowUps } from './follow-ups/follow-ups-bench.ts'
 import { benchHttp, describeHttp } from './http/http-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
-import { benchMemory, describeMemory } from './memory.ts'
+import { benchMemory, describeMemory } from './memory/memory-bench.ts'
 import { benchOverhead, describeOverhead, OVERHEAD_CASES, type OverheadCase } from './overhead/overhead-bench.ts'
 import { benchPipeline } from './pipeline.ts'
 import { benchPipelineFleet, describePipelineFleet } from './pipeline-fleet/pipeline-fleet-bench.ts'
@@ -15,6 +15,8 @@ import { benchRuns, describeRuns } from './runs/runs-bench.ts'
 import { benchScrape, describeScrape } from './scrape.ts'
 import { describeSustain } from './sustain/rows.ts'
 import { benchSustain } from './sustain/sustain-bench.ts'
+import { benchLaneMemory, describeLaneMemory } from './turns/lane-memory.ts'
+import { benchTurns, describeTurns } from './turns/turns-bench.ts'
 import { benchWorker } from './worker.ts'
 
 export interface BenchInput {
@@ -102,6 +104,19 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
     options: { pairs: 11, tasks: 12_000 },
     run: ({ redisUrl, operands: [checkout = ''], number }) =>
       described(benchAgainst({ redisUrl, checkout, pairs: number('pairs'), tasks: number('tasks') }), describeCosts),
+  },
+  turns: {
+    operands: '[CHECKOUT]',
+    accepts: ({ length }) => length <= 1,
+    options: { pairs: 11, tasks: 12_000, keys: 1_000, waiting: 100_000 },
+    deletesData: true,
+    async *run({ redisUrl, operands: [checkout], number }) {
+      const [keys, limits] = [number('keys'), { redisUrl, pairs: number('pairs'), tasks: number('tasks') }]
+      yield* described(benchTurns({ ...limits, keys }), describeTurns)
+      yield* described(benchLaneMemory({ redisUrl, keys, tasks: number('waiting') }), describeLaneMemory)
+      // Tasks without a concurrency key, in a queue without turns.
+      if (checkout !== undefined) yield* described(benchAgainst({ ...limits, checkout }), describeCosts)
+    },
   },
   'follow-ups': {
     options: { pairs: 11, tasks: 4_000 },

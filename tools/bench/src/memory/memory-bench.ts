@@ -7,7 +7,9 @@ import { createRandomPool, idempotencyOf } from '@bullpen/engine/node'
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { untilReachable } from './reachable.ts'
+import { untilReachable } from '../reachable.ts'
+import { measureBytes, type Producer } from './bytes-per-task.ts'
+import { atListpackValues, LISTPACK_SETTING } from './listpack-values.ts'
 
 export interface TaskMemory {
   readonly side: 'bullpen' | 'bullmq'
@@ -21,10 +23,7 @@ export interface TaskMemory {
   readonly hashBytes: number
 }
 
-const SETTING = 'hash-max-listpack-value'
-const LISTPACK_VALUES = [64, 1_024] as const
 const TASKS = 20_000
-const IN_PARALLEL = 500
 const NAMESPACE = 'memory'
 const QUEUE = 'bench'
 
@@ -38,27 +37,18 @@ const task = defineTask({
   output: z.void(),
 })
 
-/** What enqueues tasks. */
-interface Producer {
-  enqueue(number: number): Promise<{ readonly id?: string | undefined }>
-  close(): Promise<void>
-}
-
 /** Yields a result for each side and setting. The server's data is deleted before and after each of them. */
 export async function* benchMemory(redisUrl: string): AsyncGenerator<TaskMemory> {
   const redis = new Redis(redisUrl)
-  const [, before = ''] = (await redis.config('GET', SETTING)) as readonly string[]
   try {
-    for (const listpackValue of LISTPACK_VALUES) {
-      await redis.config('SET', SETTING, listpackValue)
+    yield* atListpackValues(redis, async function* (listpackValue) {
       const measured = { redis, listpackValue }
       yield await measure({ ...measured, side: 'bullmq', idempotency: false }, await openQueue(redisUrl))
       for (const idempotency of [false, true]) {
         yield await measure({ ...measured, side: 'bullpen', idempotency }, await openProducer(redisUrl, idempotency))
       }
-    }
+    })
   } finally {
-    await redis.config('SET', SETTING, before)
     redis.disconnect()
   }
 }
@@ -68,28 +58,10 @@ interface Measured extends Pick<TaskMemory, 'side' | 'idempotency' | 'listpackVa
 }
 
 async function measure({ redis, ...labels }: Measured, producer: Producer): Promise<TaskMemory> {
-  await redis.flushall()
-  // The scripts are loaded before the first reading.
-  await producer.enqueue(0)
-  const before = await usedBytes(redis)
-  let id = ''
-  for (let first = 0; first < TASKS; first += IN_PARALLEL) {
-    const numbers = Array.from({ length: IN_PARALLEL }, (_, i) => first + i + 1)
-    const [stored] = await Promise.all(numbers.map((number) => producer.enqueue(number)))
-    id = stored?.id ?? ''
-  }
-  await producer.close()
-  const bytesPerTask = Math.round(((await usedBytes(redis)) - before) / TASKS)
+  const { bytesPerTask, id } = await measureBytes(redis, TASKS, producer)
   const hashBytes = Number(await redis.memory('USAGE', `{${NAMESPACE}.${QUEUE}}:${QUEUE}:${id}`, 'SAMPLES', 0))
   await redis.flushall()
   return { ...labels, tasks: TASKS, bytesPerTask, hashBytes }
-}
-
-/** Returns the memory that Redis uses for data, not counting its connections and the buffer of its append-only file. */
-async function usedBytes(redis: Redis): Promise<number> {
-  const info = await redis.info('memory')
-  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
-  return field('used_memory') - field('mem_clients_normal') - field('mem_aof_buffer')
 }
 
 async function openProducer(redisUrl: string, idempotency: boolean): Promise<Producer> {
@@ -127,6 +99,6 @@ export function describeMemory({
   hashBytes,
 }: TaskMemory): string {
   const name = idempotency ? `${NAMES[side]} with an idempotency key` : NAMES[side]
-  const setting = `${SETTING} ${listpackValue}`
+  const setting = `${LISTPACK_SETTING} ${listpackValue}`
   return `memory ${setting.padEnd(28)} ${name.padEnd(32)} ${String(bytesPerTask).padStart(5)} bytes a task, of which ${hashBytes} for its hash (${tasks} tasks)`
 }

@@ -1,0 +1,25 @@
+// Runs the benchmark of turns at small scale.
+import { privateRedis } from '@bullpen/testing'
+import { expect, inject, it } from 'vitest'
+import { benchLaneMemory, type LaneMemory } from './lane-memory.ts'
+import { COSTS, measureSide } from './turns-bench.ts'
+
+it('a side measures every cost of its tasks', async () => {
+  const costs = await measureSide(inject('redisUrl'), 8, 40)
+  expect(Object.keys(costs)).toEqual(COSTS)
+  for (const [cost, value] of Object.entries(costs)) expect(value, cost).toBeGreaterThan(0)
+})
+
+it('the memory is measured without keys, with several tasks of each key, and with one task of each key', async () => {
+  const redis = await privateRedis()
+  await redis.start()
+  const found: LaneMemory[] = []
+  for await (const each of benchLaneMemory({ redisUrl: redis.url, keys: 10, tasks: 300 })) found.push(each)
+  expect(found.map(({ keys }) => keys)).toEqual([0, 10, 10, 300, 0, 10, 10, 300])
+  const ratios = found.map(({ ratio }) => ratio)
+  for (const [plain, , several = Number.NaN, one] of [ratios.slice(0, 4), ratios.slice(4)]) {
+    expect(plain).toBe(1)
+    // A lane of its own takes some hundred bytes.
+    expect(one).toBeGreaterThan(1.1 * several)
+  }
+})
