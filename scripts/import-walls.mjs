@@ -154,6 +154,7 @@ export const ROOMS = [
       '@bullpen/testkit',
       '@bullpen/worker',
       'bullmq',
+      'groupmq',
       'ioredis',
       'yaml',
       'zod',

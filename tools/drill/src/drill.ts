@@ -15,6 +15,8 @@ export interface Drill {
   readonly known: Baseline | undefined
   /** Whether plain BullMQ can run the same scenario. */
   readonly comparable: boolean
+  /** Runs the same load with other libraries, by name. */
+  readonly others?: Readonly<Record<string, (scale: Scale) => Promise<Baseline>>>
   /** Runs the scenario and reads the ledger. */
   run(scale: Scale, seed: number, system: System): Promise<Figures>
 }
@@ -22,7 +24,7 @@ export interface Drill {
 export interface DrillOptions {
   readonly scale: Scale
   readonly seed: number
-  /** Runs plain BullMQ as well. Its locks last 30 s, so this takes minutes. */
+  /** Runs plain BullMQ and the drill's other libraries as well. BullMQ's locks last 30 s, so this takes minutes. */
   readonly peer: boolean
 }
 
@@ -36,7 +38,9 @@ export async function runDrill(drill: Drill, { scale, seed, peer }: DrillOptions
           from: 'BullMQ 6.7 with its default settings, in this drill',
         }
       : knownOf(drill)
-  return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline }, figures)
+  const others: Record<string, Baseline> = {}
+  for (const [name, measure] of Object.entries(peer ? (drill.others ?? {}) : {})) others[name] = await measure(scale)
+  return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline, others }, figures)
 }
 
 function knownOf({ known }: Drill): Baseline {

@@ -20,7 +20,7 @@ describe.each([
   { together: ['kill-cluster', 'leader'] },
   { together: ['idempotent', 'full'] },
   { together: ['limit', 'outage'] },
-  { together: ['schedule', 'poison'] },
+  { together: ['schedule', 'poison', 'fairness'] },
   { together: ['retry-dead', 'group'] },
   { together: ['group-cluster', 'followup'] },
   { together: ['followup-cluster', 'compensation'] },
@@ -62,6 +62,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'followup',
     'followup-cluster',
     'pipeline',
+    'fairness',
     'autoscale',
     'stuck',
   ])

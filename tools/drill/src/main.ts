@@ -13,7 +13,7 @@ Run a drill: real workers under load, one kind of fault, and figures judged by a
   all            every drill that needs no Docker engine
   --seed N       repeat the random choices of an earlier run (default: 1)
   --scale SCALE  small: one to three minutes; full: the amounts of the targets (default: small)
-  --peer         run plain BullMQ as well, where it can run the same scenario
+  --peer         run plain BullMQ as well, where it can run the same scenario, and in fairness also groupmq
   --json         print one JSON object per drill`
 
 interface Command extends DrillOptions {

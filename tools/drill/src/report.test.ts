@@ -56,6 +56,13 @@ describe('a report', () => {
     )
   })
 
+  it('shows the figures of other libraries below those of plain BullMQ', () => {
+    const others = { groupmq: { waitP99Ms: 7, from: 'groupmq 1.1' } }
+    expect(asText(reportOf({ ...run, others }, good))).toMatch(
+      /plain BullMQ: .*\n {2}groupmq: waitP99Ms 7, from groupmq 1\.1$/,
+    )
+  })
+
   it('is one line of JSON', () => {
     const line = asJson(reportOf(run, good))
     expect(line).not.toContain('\n')

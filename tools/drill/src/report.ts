@@ -10,8 +10,8 @@ export interface Target {
   readonly atMost: Partial<Readonly<Record<FigureName, number>>>
 }
 
-/** The figures of plain BullMQ in the same scenario, and where they come from. */
-export type Baseline = Readonly<Record<string, number | string>>
+/** The figures of plain BullMQ or another library in the same scenario, and where they come from. */
+export type Baseline = Readonly<Record<string, number | string | undefined>>
 
 export interface Report extends Figures {
   readonly drill: string
@@ -22,6 +22,7 @@ export interface Report extends Figures {
   readonly missed: readonly string[]
   readonly target: string
   readonly baseline: Baseline
+  readonly others: Readonly<Record<string, Baseline>>
 }
 
 export interface Run {
@@ -30,24 +31,26 @@ export interface Run {
   readonly seed: number
   readonly target: Target
   readonly baseline: Baseline
+  /** The figures of other libraries with the same load, by name. */
+  readonly others?: Readonly<Record<string, Baseline>>
 }
 
 /** Limits that apply to every drill in addition to its own target. */
 const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, failed: 0, orphans: 0 }
 
-export function reportOf({ drill, scale, seed, target, baseline }: Run, figures: Figures): Report {
+export function reportOf({ drill, scale, seed, target, baseline, others = {} }: Run, figures: Figures): Report {
   const missed = Object.entries({ ...ALWAYS, ...target.atMost })
     .filter(([name, limit]) => !((figures[name as FigureName] ?? Number.NaN) <= limit))
     .map(([name, limit]) => `${name} ${figures[name as FigureName] ?? 'not measured'}, limit ${limit}`)
   if (figures.accepted === 0) missed.unshift('no task was accepted')
-  return { drill, scale, seed, ...figures, ok: missed.length === 0, missed, target: target.text, baseline }
+  return { drill, scale, seed, ...figures, ok: missed.length === 0, missed, target: target.text, baseline, others }
 }
 
 export function asJson(report: Report): string {
   return JSON.stringify(report)
 }
 
-export function asText({ drill, scale, seed, ok, missed, target, baseline, ...figures }: Report): string {
+export function asText({ drill, scale, seed, ok, missed, target, baseline, others, ...figures }: Report): string {
   const list = (values: object): string =>
     Object.entries(values)
       .filter(([, value]) => value !== undefined)
@@ -58,5 +61,6 @@ export function asText({ drill, scale, seed, ok, missed, target, baseline, ...fi
     `  ${list(figures)}`,
     `  target: ${target}`,
     `  plain BullMQ: ${list(baseline)}`,
+    ...Object.entries(others).map(([name, values]) => `  ${name}: ${list(values)}`),
   ].join('\n')
 }

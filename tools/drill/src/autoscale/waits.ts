@@ -9,7 +9,10 @@ export interface Wait {
 }
 
 /** Returns the waits in the order in which the tasks were enqueued. Tasks that have not started are left out. */
-export function waitsOf(ends: ReadonlyMap<string, End>, effects: readonly Effect[]): readonly Wait[] {
+export function waitsOf(
+  ends: ReadonlyMap<string, Pick<End, 'enqueuedAt'>>,
+  effects: readonly Effect[],
+): readonly Wait[] {
   const firstStart = new Map<string, number>()
   for (const { what, id, at } of effects) if (what === 'start' && !firstStart.has(id)) firstStart.set(id, at)
   return [...ends]

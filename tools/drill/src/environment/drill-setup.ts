@@ -10,13 +10,13 @@ import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { WorkerConfig } from '@bullpen/config'
 import { isFinal, type Log, type TaskId } from '@bullpen/contract'
 import { Redis } from 'ioredis'
-import { type Effect, readEffects } from '../ledger/effects.ts'
+import { type Effect, readEffects, wholeLines } from '../ledger/effects.ts'
 import type { End } from '../ledger/figures.ts'
 import { type AttemptCounts, readCounts } from '../ledger/worker-metrics.ts'
 import { catalogue, work } from '../programs/catalogue.ts'
 import { type Fleet, openFleet, type System, type WorkerProcess } from './fleet.ts'
 import { countOrphans } from './orphan-count.ts'
-import { followQueue, type Requeue } from './queue-events.ts'
+import { followQueue, type Move, type Requeue } from './queue-events.ts'
 
 export interface DrillSetup {
   readonly redisUrl: string
@@ -49,6 +49,8 @@ export interface Records {
   readonly completions: ReadonlyMap<string, number>
   readonly failures: ReadonlyMap<string, number>
   readonly requeues: readonly Requeue[]
+  /** The adds and the starts of all tasks. The order is Redis's within each queue. */
+  readonly moves: readonly Move[]
   readonly effects: readonly Effect[]
   /** The counters of each worker that was not killed. Undefined for plain BullMQ. */
   readonly counts: ReadonlyMap<string, AttemptCounts> | undefined
@@ -138,7 +140,7 @@ export async function withDrillSetup<T>(
           await sleep(POLL_MS)
         }
       },
-      effects: () => (existsSync(ledger) ? readEffects(wholeLines(ledger)) : []),
+      effects: () => readEffects(wholeLines(ledger)),
       logLines: () =>
         wholeLines(log)
           .split('\n')
@@ -156,6 +158,7 @@ export async function withDrillSetup<T>(
           completions: new Map(events.flatMap(({ completions }) => [...completions])),
           failures: new Map(events.flatMap(({ failures }) => [...failures])),
           requeues: events.flatMap(({ requeues }) => requeues),
+          moves: events.flatMap(({ moves }) => moves),
           effects,
         }
       },
@@ -185,12 +188,6 @@ function countsIn(dir: string): ReadonlyMap<string, AttemptCounts> {
   return new Map(
     files.map((file) => [file.slice(0, -METRICS.length), readCounts(readFileSync(join(dir, file), 'utf8'))]),
   )
-}
-
-/** Ignores the last line if it is incomplete. */
-function wholeLines(file: string): string {
-  const text = readFileSync(file, 'utf8')
-  return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
 /** Starts a separate Redis, because a drill must not put load on the one that REDIS_URL names. */

@@ -32,7 +32,11 @@ export interface Fleet {
 }
 
 const SHIFTED_CLOCK = new URL('../programs/shifted-clock.ts', import.meta.url).href
-const PROGRAMS = { bullpen: '../programs/worker-main.ts', bullmq: '../programs/peer-main.ts' } as const
+const PROGRAMS: Readonly<Record<System | 'groupmq', string>> = {
+  bullpen: '../programs/worker-main.ts',
+  bullmq: '../programs/peer-main.ts',
+  groupmq: '../programs/groupmq-main.ts',
+}
 
 /**
  * Opens a fleet without workers. `log` is the file for the workers' output. `metricsOf` returns the file for a worker's last
@@ -42,7 +46,7 @@ export function openFleet(options: {
   readonly ledger: string
   readonly metricsOf: (worker: string) => string
   readonly log: string
-  readonly system: System
+  readonly system: keyof typeof PROGRAMS
   readonly config: WorkerConfig
 }): Fleet {
   const { ledger, metricsOf, system, config } = options

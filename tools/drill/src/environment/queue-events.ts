@@ -1,4 +1,4 @@
-// Follows a queue's event stream to determine how often each task ended and when it was requeued.
+// Follows a queue's event stream to determine in which order tasks started, how often each task ended, and when it was requeued.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Log } from '@bullpen/contract'
@@ -9,12 +9,20 @@ export interface Requeue {
   readonly at: number
 }
 
+/** The add of a task to the queue, or its start. */
+export interface Move {
+  readonly what: 'added' | 'active'
+  readonly id: string
+}
+
 export interface QueueEvents {
   readonly completions: ReadonlyMap<string, number>
   /** How often each task ended as dead, cancelled or expired. */
   readonly failures: ReadonlyMap<string, number>
   /** The moves of tasks from active to waiting. */
   readonly requeues: readonly Requeue[]
+  /** The adds and the starts of all tasks, in Redis's order. */
+  readonly moves: readonly Move[]
   /** Resolves when all entries of the stream have been read. */
   close(): Promise<void>
 }
@@ -34,6 +42,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
   const completions = new Map<string, number>()
   const failures = new Map<string, number>()
   const requeues: Requeue[] = []
+  const moves: Move[] = []
   let last = '0'
   let closing = false
 
@@ -41,9 +50,11 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
     last = entry
     const fields = new Map(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1] ?? ''] as const] : [])))
     const id = fields.get('jobId') ?? ''
-    if (fields.get('event') === 'completed') completions.set(id, (completions.get(id) ?? 0) + 1)
-    if (fields.get('event') === 'failed') failures.set(id, (failures.get(id) ?? 0) + 1)
-    if (fields.get('event') === 'waiting' && fields.get('prev') === 'active') {
+    const event = fields.get('event')
+    if (event === 'added' || event === 'active') moves.push({ what: event, id })
+    if (event === 'completed') completions.set(id, (completions.get(id) ?? 0) + 1)
+    if (event === 'failed') failures.set(id, (failures.get(id) ?? 0) + 1)
+    if (event === 'waiting' && fields.get('prev') === 'active') {
       requeues.push({ id, at: Number.parseInt(entry, 10) })
     }
   }
@@ -65,6 +76,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
     completions,
     failures,
     requeues,
+    moves,
     async close() {
       closing = true
       await reading

@@ -1,6 +1,6 @@
 // Writes and reads the ledger of effects, which has one line for each start, signal and end of a handler. The file outlives the
 // process that wrote it.
-import { openSync, writeSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, writeSync } from 'node:fs'
 
 /**
  * - `start` and `end`: the handler has begun, and is about to return.
@@ -47,6 +47,12 @@ export function appendTo(file: string): (effect: Effect) => void {
     const more = Object.entries(optional).map(([name, value]) => ` ${name}=${value}`)
     writeSync(descriptor, `${what} ${id} ${fencingToken} ${worker} ${at}${more.join('')}\n`)
   }
+}
+
+/** Returns the text of a file that is still written, without the last line if that is incomplete. Returns '' if there is no file. */
+export function wholeLines(file: string): string {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
 /** @throws Error if a line is malformed, because an incomplete ledger proves nothing. */

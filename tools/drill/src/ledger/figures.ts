@@ -239,9 +239,18 @@ export interface Figures {
   readonly scaledUpMs?: number | undefined
   /** Time from the end of a burst until the last of the added workers was told to end. Undefined if none was. */
   readonly scaledDownMs?: number | undefined
-  /** Time from the enqueue of a task to its first start. */
+  /** Time from the enqueue of a task to its first start. In `fairness`, only the tasks of the other keys are counted. */
   readonly waitP50Ms?: number | undefined
   readonly waitP99Ms?: number | undefined
+  /** The same 99th percentile behind a tenth of a backlog, and by how much it is longer behind the whole backlog. */
+  readonly waitP99TenthMs?: number | undefined
+  readonly waitGrowthMs?: number | undefined
+  /**
+   * The most tasks of a noisy concurrency key that started between the enqueue and the start of a task of another key, and the tasks of other
+   * keys that started when the noisy key had no task waiting. Undefined if the order of the starts is not known.
+   */
+  readonly noisyStartsMost?: number | undefined
+  readonly unopposed?: number | undefined
   /** Ways in which a queue was made stuck, those that the diagnosis or the alerts did not show, and those whose sign others show as well. */
   readonly causes?: number
   readonly causesUnseen?: number

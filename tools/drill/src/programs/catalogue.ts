@@ -33,6 +33,13 @@ export const work = defineTask({ name: 'drill.work', queue, timeout, ...workSche
 /** The same work in two further queues, so that it can be spread over the nodes of a Redis Cluster. */
 export const secondWork = defineTask({ name: 'drill.second-work', queue: 'drill-second', timeout, ...workSchemas })
 export const thirdWork = defineTask({ name: 'drill.third-work', queue: 'drill-third', timeout, ...workSchemas })
+/** The same work in a queue whose concurrency keys take turns. */
+export const tenantWork = defineTask({
+  name: 'drill.tenant-work',
+  queue: defineQueue({ name: 'drill-tenants', fairness: true }),
+  timeout,
+  ...workSchemas,
+})
 /** The same work in the queues for which the manifests of Kubernetes have workers. */
 export const mailWork = defineTask({ name: 'drill.mail-work', queue: 'mail', timeout, ...workSchemas })
 export const filesWork = defineTask({ name: 'drill.files-work', queue: 'files', timeout, ...workSchemas })
@@ -73,7 +80,13 @@ function numbered<Name extends string>(name: Name) {
   })
 }
 
-export type Work = typeof work | typeof secondWork | typeof thirdWork | typeof mailWork | typeof filesWork
+export type Work =
+  | typeof work
+  | typeof secondWork
+  | typeof thirdWork
+  | typeof tenantWork
+  | typeof mailWork
+  | typeof filesWork
 
 /** Runs in a thread and blocks that thread's event loop. */
 export const isolated = defineTask({
@@ -186,6 +199,7 @@ export const catalogue = defineCatalogue(
   work,
   secondWork,
   thirdWork,
+  tenantWork,
   mailWork,
   filesWork,
   booking,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
 import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'
-import { filesWork, mailWork, secondWork, thirdWork, work } from './catalogue.ts'
+import { filesWork, mailWork, secondWork, tenantWork, thirdWork, work } from './catalogue.ts'
 import { isWorkerProcess, workerArguments } from './worker-arguments.ts'
 
 type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
@@ -41,5 +41,6 @@ async function doWork({ id, input, fencingToken, signal, snooze }: Context) {
 export const workHandler = defineHandler(work, import.meta.url, doWork)
 export const secondHandler = defineHandler(secondWork, import.meta.url, doWork)
 export const thirdHandler = defineHandler(thirdWork, import.meta.url, doWork)
+export const tenantHandler = defineHandler(tenantWork, import.meta.url, doWork)
 export const mailHandler = defineHandler(mailWork, import.meta.url, doWork)
 export const filesHandler = defineHandler(filesWork, import.meta.url, doWork)
