@@ -64,8 +64,8 @@ const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
     if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`
 
 /**
- * Wakes a Worker if the job `id` has returned to the prioritized set, or to those of its lane, for which BullMQ adds no marker. Without the marker, an
- * idle Worker would find the job only when its own wait ends.
+ * Wakes a Worker if the job `id` has returned to the prioritized set or to its lane, for which BullMQ adds no marker. Without the marker,
+ * an idle Worker would find the job only when its own wait ends.
  */
 const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) or call('HEXISTS', base .. id, 'lane') == 1 then call('ZADD', base .. 'marker', 0, '0') end`
 
