@@ -43,8 +43,10 @@ export async function runDrill(drill: Drill, { scale, seed, peer }: DrillOptions
   return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline, others }, figures)
 }
 
-function knownOf({ known }: Drill): Baseline {
-  if (known === undefined) return { from: 'not applicable: plain BullMQ has no such feature' }
+function knownOf({ known, comparable }: Drill): Baseline {
+  if (known === undefined) {
+    return { from: comparable ? 'not measured: --peer runs it' : 'not applicable: plain BullMQ has no such feature' }
+  }
   return { ...known, from: 'BullMQ 6.7 with its default settings, measured earlier' }
 }
 
