@@ -77,7 +77,7 @@ test('a schedule whose input cannot be decoded is listed with the others, withou
 test('the reason does not quote a text that the wrong codec has returned', async () => {
   const { schedules } = await withSealed(CARELESS)
   const [trouble] = troublesOf(await schedules.find('sealed'))
-  expect(trouble?.detail).toMatch(/: the codec returned text that is not JSON$/)
+  expect(trouble?.detail).toMatch(/: what the codec has decoded is not JSON$/)
 })
 
 test('a pause and a resume keep an input that cannot be decoded, and a process with the codec reads it again', async () => {
