@@ -28,11 +28,10 @@ const api = await createApi({ catalogue, config: { ...config, keys: [key], port:
 const { url } = await api.listen()
 const client = createClient({ transport: http(url, key) })
 
-const enqueue = (tenant: string, count: number) =>
-  Promise.all(Array.from({ length: count }, () => client.enqueue(render, { tenant }, { concurrencyKey: tenant })))
-
 // The noisy tenant comes first, with as many tasks as the others have together.
-const tasks = [await enqueue('noisy', 8), await enqueue('gold', 6), await enqueue('small', 2)].flat()
+const tenants = [...Array<string>(8).fill('noisy'), ...Array<string>(6).fill('gold'), ...Array<string>(2).fill('small')]
+const tasks = []
+for (const tenant of tenants) tasks.push(await client.enqueue(render, { tenant }, { concurrencyKey: tenant }))
 const [, , third] = await Promise.all(tasks.map(({ id }) => client.task(id)))
 console.log(third?.status, third?.waitsFor)
 

@@ -188,7 +188,8 @@ export function apiKeyLimits(open: OpenBackend): void {
     )
     const first = status === 'expired' ? { ...task('shop'), expiresAt: Date.now() + 1 } : task('shop')
     await broker.enqueue(first)
-    expect(await enqueueAs('shop')).toBe('queue_full')
+    // The other task may already have expired.
+    if (status !== 'expired') expect(await enqueueAs('shop')).toBe('queue_full')
     if (status === 'cancelled') await broker.cancel(first.id, { stoppable: true })
     if (status === 'dead') await start()
     expect((await settled(first.id))?.status).toBe(status)
