@@ -9,7 +9,7 @@ const service = createServer((request, response) => {
   setTimeout(() => {
     open--
     response.end(JSON.stringify({ city: request.url?.slice(1), degrees: (request.url?.length ?? 0) * 3 }))
-  }, 20)
+  }, 100)
 })
 await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
 const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`

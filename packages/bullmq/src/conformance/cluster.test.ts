@@ -55,6 +55,8 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   ...['respond-to-command', 'store-command', 'worker-heartbeat'],
   // of gauges, which read a single queue
   'read-head',
+  // of a connection to a single server
+  'probe-primary',
   // of rates that several processes share, and of runs that wait for their leader
   ...['lease-tokens', 'visit-run', 'sample-run-tasks', 'find-missing-tasks'],
   // repairs of what another program has changed

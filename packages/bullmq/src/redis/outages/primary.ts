@@ -5,15 +5,13 @@
 // If the client keeps commands while it is not connected, a refused command is sent again on the next connection. Otherwise, it is
 // rejected.
 import { Redis, type RedisOptions } from 'ioredis'
-import type { Commander } from '../../scripts/script.ts'
+import { probePrimary } from '../../scripts/primary/probe-primary.ts'
+import { type Commander, runScript } from '../../scripts/script.ts'
 
 /** A client emits this once for each connection whose server refuses a write because it is a replica. */
 export const READ_ONLY = 'readOnly'
 /** A client emits this when it is connected to a server that accepts writes again. */
 export const WRITABLE = 'writable'
-
-/** Redis refuses this script on a read-only replica, although it writes nothing. */
-const WRITE_PROBE = '#!lua flags=allow-oom\nreturn 1'
 
 const FIRST_DELAY_MS = 100
 /** Once the address leads to a primary, the client is connected to it within this time, in ms. */
@@ -50,8 +48,7 @@ export function followPrimary(client: Redis): Redis {
     // A client that keeps commands sends the same probe again on every connection, until a server accepts it.
     if (replicas === 0 || isProbing) return
     isProbing = true
-    client
-      .eval(WRITE_PROBE, 0)
+    runScript(client, probePrimary, {}, {})
       .then(accepted, (error: unknown) => {
         // Any other reply, or none in time, does not say that the server is a replica.
         if (client.status === 'ready' && !isReadOnlyError(error)) accepted()
@@ -76,7 +73,7 @@ export async function pingPrimary(client: Commander): Promise<void> {
 }
 
 async function probe(client: Redis): Promise<void> {
-  await client.eval(WRITE_PROBE, 0).catch((error: unknown) => {
+  await runScript(client, probePrimary, {}, {}).catch((error: unknown) => {
     // Any other reply does not say that the server is a replica. If there is no reply, the ping fails, too.
     if (isReadOnlyError(error)) throw error
   })
