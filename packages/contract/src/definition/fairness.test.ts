@@ -13,6 +13,12 @@ test('the keys of a queue take turns if its definition says so, and have the wei
   expect(['acme', 'x.y', 'other', 'constructor'].map((key) => weightOf(fairness, key))).toEqual([3, 0.001, 1, 1])
 })
 
+test('the length of a key is counted as when a task is enqueued with it', () => {
+  const longest = '\u{1F600}'.repeat(128)
+  expect(z.string().max(128).safeParse(longest).success).toBe(true)
+  expect(defineQueue({ name: 'mail', fairness: { weights: { [longest]: 2 } } }).fairness?.weights[longest]).toBe(2)
+})
+
 test('a catalogue refuses two definitions of a queue of which only one takes turns', () => {
   const input = z.object({})
   const one = defineTask({ name: 'mail.one', queue: defineQueue({ name: 'mail', fairness: true }), input })
@@ -32,7 +38,7 @@ test.each([
   [{ weights: { acme: 0 } }, 'fairness.weights gives "acme" the weight 0; expected a number from 0.001 to 1000'],
   [{ weights: { acme: 1_001 } }, 'fairness.weights gives "acme" the weight 1001'],
   [{ weights: { acme: '3' } }, 'fairness.weights gives "acme" the weight "3"'],
-  [{ weights: { acme: Number.NaN } }, 'fairness.weights gives "acme" the weight null'],
+  [{ weights: { acme: Number.NaN } }, 'fairness.weights gives "acme" the weight NaN'],
 ])('the setting %j is refused', (fairness, message) => {
   // Plain JavaScript may pass what the types refuse.
   expect(() => defineQueue({ name: 'mail', fairness: fairness as never })).toThrow(

@@ -15,7 +15,7 @@ export interface Fairness {
   readonly weights: Readonly<Record<string, number>>
 }
 
-/** The longest concurrency key, in UTF-16 code units. */
+/** The longest concurrency key, in Unicode code points. */
 export const MAX_CONCURRENCY_KEY_LENGTH = 128
 
 const MIN_WEIGHT = 0.001
@@ -34,14 +34,16 @@ export function parseFairness(given: true | FairnessOptions, fail: (problem: str
   const { weights = {} } = options
   if (!isRecord(weights)) fail(`fairness.weights is ${JSON.stringify(weights)}; expected an object such as { acme: 3 }`)
   for (const [key, weight] of Object.entries(weights)) {
-    if (key === '' || key.length > MAX_CONCURRENCY_KEY_LENGTH) {
+    const { length } = Array.from(key)
+    if (length < 1 || length > MAX_CONCURRENCY_KEY_LENGTH) {
       fail(
-        `fairness.weights has a concurrency key of ${key.length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`,
+        `fairness.weights has a concurrency key of ${length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`,
       )
     }
+    const shown = typeof weight === 'number' ? weight : JSON.stringify(weight)
     if (typeof weight !== 'number' || !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
       fail(
-        `fairness.weights gives ${JSON.stringify(key)} the weight ${JSON.stringify(weight)}; expected a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`,
+        `fairness.weights gives ${JSON.stringify(key)} the weight ${shown}; expected a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`,
       )
     }
   }

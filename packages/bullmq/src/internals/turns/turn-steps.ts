@@ -13,6 +13,10 @@
 // A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names
 // sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
 //
+// Passes only grow while a lane has a task. Before they are so large that adding 1 / weight would be inexact, all lanes that have a task
+// begin again at 0. Otherwise, the passes of keys with a high weight would one day no longer change, and these keys would start all of
+// their tasks first.
+//
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
 import { withCleanLanes } from './clean-lanes.ts'
@@ -20,6 +24,9 @@ import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './la
 
 /** How many lanes one script looks at. */
 const MAX_LANES = 32
+
+/** The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most. */
+const LAST_PASS = 0x100000000
 
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
@@ -34,6 +41,11 @@ export const TAKE_TURN = `
     local is_turn_of_others = false
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+      if key and tonumber(pass) >= ${LAST_PASS} then
+        call('ZUNIONSTORE', turns, 1, lanes, 'WEIGHTS', 0)
+        call('HDEL', state, 'pass')
+        key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+      end
       if not key then
         call('DEL', state)
         break

@@ -66,6 +66,20 @@ it('a key starts as many tasks for each task of another key as its weight says',
   expect([count('a'), count('b'), count('c')]).toEqual([30, 10, 5])
 })
 
+it('the weights hold however many tasks have started', async () => {
+  const { addSeveral, start, keysOf, redis, keys } = await stage()
+  await addSeveral('a', 1)
+  await redis.zadd(keys.turns, 2 ** 53, 'a', 2 ** 53, 'ended')
+  await redis.hset(keys.turnState, 'pass', 2 ** 53)
+  await addSeveral('b', 12, { weight: 3 })
+  await addSeveral('a', 12)
+  await addSeveral(NO_KEY, 12)
+  const started = keysOf(await start(20)).split(' ')
+  const count = (key: string): number => started.filter((each) => each === key).length
+  expect([count('a'), count('b'), count('-')]).toEqual([4, 12, 4])
+  expect(await redis.zscore(keys.turns, 'ended')).toBeNull()
+})
+
 it('the tasks without a key are one lane more', async () => {
   const { addSeveral, start, keysOf } = await stage()
   await addSeveral(NO_KEY, 20)
