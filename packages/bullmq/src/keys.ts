@@ -173,14 +173,23 @@ export function queueKeys(namespace: string, queue: string) {
     lanes: `${base}:lanes`,
     /** Sorted set: concurrency keys by their pass. The smallest one starts the next task (internals/turns/turn-steps.ts). */
     turns: `${base}:turns`,
-    /** Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), and the pass of tasks without a key (`pass`). */
+    /**
+     * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of tasks without a key (`pass`), and that of the last
+     * turn after which a lane was blocked (`time`).
+     */
     turnState: `${base}:turn-state`,
+    /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (internals/turns/key-concurrency.ts). */
+    keyLimits: `${base}:key-limits`,
+    /** Sorted set: the number of active tasks of each concurrency key, if the queue has such limits. */
+    activeByKey: `${base}:active-by-key`,
+    /** Sorted set: the lanes whose limits allow no start, by the pass with which they take turns again. */
+    blockedLanes: `${base}:blocked-lanes`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**
      * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many bytes the unfinished tasks take
      * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks
-     * (`comparedAt`, in ms since 1970), and the size of the entries in the outbox (`outboxBytes`).
+     * (`comparedAt`, in ms since 1970), when the active tasks of concurrency keys were last counted (`countedAt`), and the size of the entries in the outbox (`outboxBytes`).
      */
     totals: `${base}:totals`,
     /**

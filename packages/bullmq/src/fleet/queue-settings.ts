@@ -38,7 +38,7 @@ export function changesSettings(spec: CommandSpec): boolean {
  * atomic and idempotent, and takes one round trip.
  */
 export async function applySettings(redis: Commander, keys: QueueKeys, command: StoredCommand): Promise<void> {
-  const args = { sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  const args = { base: keys.base, sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
   await runScript(redis, applySettingsScript, keys, args, settingsOf(command))
 }
 

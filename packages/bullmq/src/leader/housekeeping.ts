@@ -15,6 +15,7 @@ import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
+import { countActiveScript } from '../scripts/leader/count-active.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
@@ -40,7 +41,7 @@ export interface HousekeepingOptions {
   readonly onExpired: OnEnded
   /** Called for each waiting task that this process ended because of a cancellation. The callback must not throw or block. */
   readonly onCancelled: OnEnded
-  /** Called with the number of entries that were repaired in a queue's status index. */
+  /** Called with the number of entries that were repaired in a queue's status index, or in the counts of its concurrency keys. */
   readonly onRepaired: (queue: string, entries: number) => void
   /** Called for each kind of error that has appeared among a queue's dead tasks. The callback must not throw or block. */
   readonly onNewFingerprint: (queue: string, found: NewFingerprint) => void
@@ -168,6 +169,9 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       forwardOutbox: () => options.forwarder.forwardLeft(queueOutbox(redis, keys), isOver),
       changeDead: () => changeDeadTasks(redis, keys, term),
       reportFingerprints: () => reportFingerprints(redis, keys, (found) => onNewFingerprint(queue, found)),
+      async countActive() {
+        onRepaired(queue, await runScript(redis, countActiveScript, keys, { fencing, base: keys.base }))
+      },
       async repairIndex() {
         onRepaired(queue, await repairIndex(redis, keys, isOver))
       },

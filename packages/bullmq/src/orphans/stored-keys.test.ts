@@ -14,8 +14,12 @@ import { openBroker } from '../broker/broker.ts'
 import { eventSender } from '../events/event-sender.ts'
 import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
+import { THROTTLE_MARK } from '../internals/throttle.ts'
+import { keyLimitSetting } from '../internals/turns/key-limits.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
+import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
@@ -196,6 +200,17 @@ it('tasks that take turns', async () => {
   await enqueue(short, { turn })
   await enqueue(short, { turn, priority: 3 })
   await has('lane:<concurrency key>', 'lane-priorities:<concurrency key>', 'lanes', 'turns', 'turn-state')
+})
+
+it('tasks of a concurrency key that is limited', async () => {
+  const { enqueue, startPool, has, redis, keys, gate } = await stage()
+  const args = { base: keys.base, sequence: 1, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  await runScript(redis, applySettingsScript, keys, args, [keyLimitSetting('concurrency'), '1'])
+  const turn = { key: 'tenant: 1', weight: 1 }
+  for (let i = 0; i < 3; i++) await enqueue(long, { turn, input: { n: GATED } })
+  await startPool()
+  await has('key-limits', 'active-by-key', 'blocked-lanes')
+  gate.resolve()
 })
 
 it('retries that their budget holds, and a request for dead tasks', async () => {

@@ -6,7 +6,8 @@
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { NEWEST } from '../status/places.ts'
-import { LEAVE_LANE } from '../turns/lanes.ts'
+import { ACTIVE_OF_KEY, countOther, READ_LIMIT } from '../turns/key-concurrency.ts'
+import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
 import { COUNT_START, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
@@ -25,6 +26,12 @@ export function candidatesArgument(ids: readonly string[]): string {
 const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
+  may_be_uncounted = call('EXISTS', base .. 'key-limits') == 1
+  local function is_at_limit(lane)
+    local key, limit = ${keyIn('lane')}, nil
+    ${READ_LIMIT}
+    return limit and ${ACTIVE_OF_KEY} >= limit
+  end
   local has_list = has_lanes or call('EXISTS', wait) == 1
   local first, lowest
   if has_list or has_set then
@@ -35,7 +42,8 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
       elseif has_list and call('EXISTS', base .. id .. ':lock') == 0 then
         local known = call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane')
         local lane = known[3]
-        if known[1] and not known[2] and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
+        local may_start = known[1] and not known[2] and not (lane and may_be_uncounted and is_at_limit(lane))
+        if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
             jobId = id
@@ -59,6 +67,8 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
 const TAKE_FIRST = 'local jobId = rcall("RPOPLPUSH", waitKey, activeKey)'
 const TAKE_PRIORITIZED = 'local prioritizedJob = rcall("ZPOPMIN", priorityKey)'
 
+const PRIORITIZED_TAKEN = 'rcall("LPUSH", activeKey, prioritizedJob[1])'
+
 /** Returns the text of a script that fetches a task, so that it takes one of the candidates, if there are any. */
 export function withCandidates(text: string): string {
   return text
@@ -68,7 +78,8 @@ export function withCandidates(text: string): string {
 if candidates == '' then${TAKE_TURN}
   if not jobId then jobId = rcall("RPOPLPUSH", waitKey, activeKey) end
 else${TAKE_CANDIDATE}
-end`,
+end${countOther('jobId')}`,
     )
+    .replace(PRIORITIZED_TAKEN, (line) => `${line}${countOther('prioritizedJob[1]')}`)
     .replace(TAKE_PRIORITIZED, `if candidates ~= '' then return end\n  ${TAKE_PRIORITIZED}`)
 }

@@ -21,6 +21,7 @@ import { FENCE } from '../../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
 import { keyIn, LEAVE_LANE, listOf, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
@@ -98,11 +99,16 @@ function withoutPassedOn(text: string): string {
   )
 }
 
-/** Defines the function with which a removed task is removed from its lane (../turns/turn-steps.ts). */
-const LEFT_LANE = `${LEAVE_LANE}
+/** Defines the functions with which a removed task leaves its lane or gives back its place (../turns/turn-steps.ts). */
+const LEAVE_PLACES = `${LEAVE_LANE}
 function left_lane(id)
   local lane = call('HGET', base .. id, 'lane')
   return lane and leave_lane(lane, id)
+end${LEFT_ACTIVE}`
+
+/** Counts the active tasks of each concurrency key, after other tools may have removed several of them. */
+const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key') == 1 then${COUNT_ACTIVE}
+  count_active(base)
 end`
 
 /** Bullpen's steps, by the name of BullMQ's script. */
@@ -216,13 +222,20 @@ end
 ${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
   },
 
-  removeJob: { extra: [], before: LEFT_LANE },
-  removeUnprocessedChildren: { extra: [], before: LEFT_LANE },
-  changePriority: { extra: [], before: LEFT_LANE },
+  removeJob: { extra: [], before: LEAVE_PLACES },
+  removeUnprocessedChildren: { extra: [], before: LEAVE_PLACES },
+  changePriority: { extra: [], before: LEAVE_PLACES },
 
   // Both delete all waiting tasks, which they look for in BullMQ's own places.
   drain: { extra: [], before: SPILL_LANES },
-  obliterate: { extra: [], before: `if call('HEXISTS', KEYS[1], 'paused') == 1 then${SPILL_LANES} end` },
+  obliterate: {
+    extra: [],
+    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 then${SPILL_LANES} end`,
+    after: COUNT_AGAIN,
+  },
+
+  // It may remove several active tasks.
+  cleanJobsInSet: { extra: [], after: COUNT_AGAIN },
 
   updateData: {
     extra: [],
@@ -281,7 +294,7 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
 /** BullMQ's scripts that take single jobs out of their places. */
-const LEAVES_LANES: readonly string[] = ['removeJob', 'removeUnprocessedChildren', 'changePriority']
+const TAKES_OUT: readonly string[] = ['removeJob', 'removeUnprocessedChildren', 'changePriority']
 
 export interface ComposedScript {
   readonly name: string
@@ -302,14 +315,14 @@ export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript
   const { name, keys } = script
   const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
   const withTurns = own === undefined ? withLanes : withLaneOfAdded
-  const content = withLiteralStrings(withTurns(withReturns(script.content)))
+  const content = withLiteralStrings(withLeaves(withTurns(withReturns(script.content))))
   const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
   const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
-${LEAVES_LANES.includes(name) ? 'local left_lane' : ''}
+${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted' : ''}
 local function bullmq()
 ${text}
 end

@@ -7,7 +7,12 @@ const SCAN = `
 local base = ARGV[1]
 local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1), turns = redis.call('ZRANGE', base .. 'turns', 0, -1),
-  state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass') }
+  state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass'), blocked = redis.call('ZRANGE', base .. 'blocked-lanes', 0, -1),
+  limits = redis.call('HGETALL', base .. 'key-limits'), counted = redis.call('ZRANGE', base .. 'active-by-key', 0, -1, 'WITHSCORES'),
+  active = {} }
+for _, id in ipairs(redis.call('LRANGE', base .. 'active', 0, -1)) do
+  found.active[#found.active + 1] = redis.call('HGET', base .. id, 'lane') or ''
+end
 local function enter(key, ids)
   local lane = found.lanes[key] or { ids = {}, stored = {} }
   found.lanes[key] = lane
@@ -43,6 +48,13 @@ interface Scan {
   readonly lanes: Readonly<Record<string, { readonly ids: readonly string[]; readonly stored: readonly string[] }>>
   readonly named: readonly string[]
   readonly turns: readonly string[]
+  readonly blocked: readonly string[]
+  /** A flat list of fields and values. */
+  readonly limits: readonly string[]
+  /** A flat list of concurrency keys and numbers of active tasks. */
+  readonly counted: readonly string[]
+  /** The field `lane` of each active task. */
+  readonly active: readonly string[]
   readonly state: readonly [waiting: string | false, order: string | false, pass: string | false]
   /** Whether the queue is paused or at its cap. */
   readonly stops: unknown
@@ -59,9 +71,16 @@ export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[
   return Object.values((await scanOf(redis, keys)).lanes).flatMap(({ ids }) => ids)
 }
 
-/** Returns which invariants do not hold. `wakes` is false if nobody would have to wake for the queue's tasks. */
-export async function laneViolations(redis: Redis, keys: QueueKeys, { wakes = true } = {}): Promise<string[]> {
-  const { lanes, named, turns, state, stops, marker, strays } = await scanOf(redis, keys)
+/**
+ * Returns which invariants do not hold. `wakes` is false if nobody would have to wake for the queue's tasks. `before` has the number of
+ * active tasks of each key at the previous call, and is updated, so that a key whose limit was lowered may keep its active tasks.
+ */
+export async function laneViolations(
+  redis: Redis,
+  keys: QueueKeys,
+  { wakes = true, before = new Map<string, number>() } = {},
+): Promise<string[]> {
+  const { lanes, turns, blocked, state, stops, marker, strays, ...others } = await scanOf(redis, keys)
   const found: string[] = []
   const [...filled] = Object.keys(lanes)
   let waiting = 0
@@ -74,13 +93,52 @@ export async function laneViolations(redis: Redis, keys: QueueKeys, { wakes = tr
     }
   }
   // An empty Lua table becomes an empty object.
-  const members = [...Object.values(named)]
-  if (filled.toSorted().join() !== members.toSorted().join())
-    found.push(`lanes names ${members}, tasks are in ${filled}`)
-  const without = filled.filter((key) => !Object.values(turns).includes(key))
-  if (without.length > 0) found.push(`${without} have tasks and no turn`)
+  const named = Object.values(others.named)
+  if (filled.toSorted().join() !== named.toSorted().join()) found.push(`lanes names ${named}, tasks are in ${filled}`)
+  const [inTurns, inBlocked] = [new Set(Object.values(turns)), new Set(Object.values(blocked))]
+  const without = filled.filter((key) => !inTurns.has(key) && !inBlocked.has(key))
+  if (without.length > 0) found.push(`${without} have tasks, take no turns and are not blocked`)
+  const both = [...inTurns].filter((key) => inBlocked.has(key))
+  if (both.length > 0) found.push(`${both} take turns and are blocked`)
   if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
-  if (wakes && waiting > 0 && !stops && marker === false) found.push(`${waiting} tasks are in lanes, nobody wakes`)
+  const mayStart = filled.some((key) => inTurns.has(key))
+  if (wakes && mayStart && !stops && marker === false) found.push(`${waiting} tasks are in lanes, nobody wakes`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
+  return [...found, ...limitViolations(others, inBlocked, before)]
+}
+
+/** Returns how the counts of active tasks, and the blocked lanes, contradict the active tasks. */
+function limitViolations(
+  scan: Pick<Scan, 'limits' | 'counted' | 'active'>,
+  blocked: ReadonlySet<string>,
+  before: Map<string, number>,
+): string[] {
+  const limits = pairsOf(scan.limits)
+  const counted = pairsOf(scan.counted)
+  const found: string[] = []
+  const active = new Map<string, number>()
+  for (const lane of Object.values(scan.active)) {
+    const key = lane.slice(lane.indexOf(' ') + 1)
+    if (lane !== '') active.set(key, (active.get(key) ?? 0) + 1)
+  }
+  for (const key of new Set([...active.keys(), ...counted.keys()])) {
+    const [is, stored] = [limits.size > 0 ? (active.get(key) ?? 0) : 0, Number(counted.get(key) ?? 0)]
+    if (is !== stored) found.push(`${stored} active tasks of '${key}' are counted, there are ${is}`)
+  }
+  const limitOf = (key: string): number =>
+    Number(limits.get(`concurrency:${key}`) ?? limits.get('concurrency') ?? Number.POSITIVE_INFINITY)
+  for (const [key, count] of active) {
+    if (count > limitOf(key) && count > (before.get(key) ?? 0)) found.push(`${count} tasks of '${key}' are active`)
+  }
+  before.clear()
+  for (const [key, count] of active) before.set(key, count)
+  for (const key of blocked) {
+    if ((active.get(key) ?? 0) < limitOf(key)) found.push(`'${key}' is blocked without need`)
+  }
   return found
+}
+
+function pairsOf(flat: readonly string[]): ReadonlyMap<string, string> {
+  const values = Object.values(flat)
+  return new Map(values.flatMap((name, i) => (i % 2 === 0 ? [[name, values[i + 1] ?? ''] as const] : [])))
 }

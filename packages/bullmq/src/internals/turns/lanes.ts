@@ -54,9 +54,11 @@ export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
     local list, priorities = ${listOf('key')}, ${prioritiesOf('key')}
     if call('EXISTS', list, priorities) == 0 then
       call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), key)
-      local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-      local pass = first[2] and first[2] + ${JOINS_BEHIND} or call('HGET', state, 'pass') or 0
-      call('ZADD', base .. 'turns', 'NX', pass, key)
+      if not call('ZSCORE', base .. 'blocked-lanes', key) then
+        local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+        local pass = first[2] and first[2] + ${JOINS_BEHIND} or call('HGET', state, 'time') or call('HGET', state, 'pass') or 0
+        call('ZADD', base .. 'turns', 'NX', pass, key)
+      end
     end
     local to_head, priority = ${toHead}, ${priority}
     if priority > 0 then

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
 import { withReturns } from '../quarantine-steps.ts'
+import { withLeaves } from './key-concurrency.ts'
 import { withLaneOfAdded, withLanes } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
@@ -73,4 +74,42 @@ it('each of these commands is preceded by a look at the lane', () => {
       content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey|rcall\("LPUSH", (?:targetKey|KEYS\[4\])/g) ?? []
     expect({ name, lanes: lanes.length }).toEqual({ name, lanes: commands.length })
   }
+})
+
+/** The commands that remove a job from `active`, by script. BullMQ removes two old kinds of marker, too, which Bullpen never adds. */
+const REMOVALS = {
+  cleanJobsInSet: ['rcall("LREM", listKey, 0, deletionMarker)'],
+  moveJobFromActiveToWait: ['rcall("LREM", KEYS[1], 1, jobId)'],
+  moveStalledJobsToWait: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", activeKey, 1, jobId)'],
+  moveToActive: ['rcall("LREM", activeKey, 1, jobId)'],
+  moveToDelayed: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", KEYS[2], -1, jobId)'],
+  moveToFinished: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", KEYS[2], -1, jobId)'],
+  moveToWaitingChildren: ['rcall("LREM", activeKey, -1, jobId)'],
+  obliterate: ['rcall("LTRIM", activeKey, #activeJobs, -1)'],
+  removeJob: ['rcall("LREM", prefix .. "active", 1, jobId)'],
+  removeUnprocessedChildren: ['rcall("LREM", prefix .. "active", 1, jobId)'],
+  retryJob: ['rcall("LREM", KEYS[1], -1, ARGV[4])'],
+}
+
+it('BullMQ removes a job from the active list by these commands', () => {
+  const removal = /rcall\("(?:LREM|LTRIM|LPOP|RPOP|LMOVE)", (?:[^()"]|"active")*\)/g
+  const others =
+    /waitKey|pausedOrWaitKey|KEYS\[2\], -keepLogs|dataPointsList|stateKey|keyName|KEYS\[1\], #jobs|KEYS\[2\]\)/
+  const removals = scripts.flatMap(({ name, content }) => {
+    const commands = [...content.matchAll(removal)].map(([call]) => call).filter((call) => !others.test(call))
+    return commands.length === 0 ? [] : [[name, commands] as const]
+  })
+  expect(Object.fromEntries(removals)).toEqual(REMOVALS)
+})
+
+it('each job that BullMQ removes from the active list gives its place back', () => {
+  const gives = scripts.flatMap(({ name, content }) => {
+    const changed = withLeaves(content)
+    const places = changed.match(/'XX', 'INCR', '-1'|left_active\(jobId\)/g)?.length ?? 0
+    return places === 0 ? [] : [[name, places] as const]
+  })
+  const single = Object.keys(REMOVALS).filter(
+    (name) => !['cleanJobsInSet', 'moveToActive', 'obliterate'].includes(name),
+  )
+  expect(Object.fromEntries(gives)).toEqual(Object.fromEntries(single.map((name) => [name, 1])))
 })

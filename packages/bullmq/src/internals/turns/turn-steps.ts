@@ -20,6 +20,7 @@
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
 import { withCleanLanes } from './clean-lanes.ts'
+import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMIT } from './key-concurrency.ts'
 import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 
 /** How many lanes one script looks at. */
@@ -30,15 +31,18 @@ const LAST_PASS = 0x100000000
 
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
- * without a key, or if there is no task in a lane, `jobId` remains nil. The lines need the local variables `call` and `base`.
+ * without a key, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
+ * to be counted (./key-concurrency.ts). The lines need these two variables, `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
 export const TAKE_TURN = `
-  if call('EXISTS', base .. 'turns', base .. 'turn-state') > 0 then
+  if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits') > 0 then
     local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
+    local has_limits = call('EXISTS', base .. 'key-limits') == 1
     local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
     local is_turn_of_others = false
+    may_be_uncounted = has_limits
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       if key and tonumber(pass) >= ${LAST_PASS} then
@@ -47,7 +51,7 @@ export const TAKE_TURN = `
         key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       end
       if not key then
-        call('DEL', state)
+        if call('EXISTS', lanes) == 0 then call('UNLINK', state, base .. 'blocked-lanes') end
         break
       end
       pass = tonumber(pass)
@@ -59,23 +63,35 @@ export const TAKE_TURN = `
           break
         end
       elseif call('EXISTS', lanes) == 0 then
-        call('UNLINK', turns, state)
+        call('UNLINK', turns, state, base .. 'blocked-lanes')
         break
       end
-      local id = call('RPOP', ${listOf('key')}) or call('ZPOPMIN', ${prioritiesOf('key')})[1]
+      local limit, id
+      if has_limits then
+        ${READ_LIMIT}
+      end
+      if limit and ${ACTIVE_OF_KEY} >= limit then
+        ${blockLane('pass', 'pass')}
+      else
+        id = call('RPOP', ${listOf('key')}) or call('ZPOPMIN', ${prioritiesOf('key')})[1]
+        if not id then call('ZREM', turns, key) end
+      end
       if id then${noteLeft('key')}
         local lane = call('HGET', base .. id, 'lane')
         if lane then
           call('LPUSH', base .. 'active', id)
-          call('ZADD', turns, pass + 1 / ${weightIn('lane')}, key)
-          jobId = id
+          local next_pass = pass + 1 / ${weightIn('lane')}
+          if has_limits and ${COUNT_ONE} >= (limit or math.huge) then
+            ${blockLane('next_pass', 'pass')}
+          else
+            call('ZADD', turns, next_pass, key)
+          end
+          jobId, may_be_uncounted = id, false
           break
         end
-      else
-        call('ZREM', turns, key)
       end
     end
-    if not jobId and not is_turn_of_others and call('EXISTS', lanes) == 1 then call('ZADD', base .. 'marker', 0, '0') end
+    if not jobId and not is_turn_of_others and call('EXISTS', turns, lanes) == 2 then call('ZADD', base .. 'marker', 0, '0') end
   end`
 
 /** A Lua line that counts a start outside of the lane's turn. `lane` is the task's field. */

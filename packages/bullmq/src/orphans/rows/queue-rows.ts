@@ -47,6 +47,24 @@ export const BULLPEN_ROWS = {
     owner: 'queue',
     ends: 'deleted when no task waits',
   },
+  keyLimits: {
+    type: 'hash',
+    holds: 'the limits of concurrency keys',
+    owner: 'queue',
+    ends: 'deleted with the last limit; one field for each limit',
+  },
+  activeByKey: {
+    type: 'sorted set',
+    holds: 'how many active tasks each concurrency key has, if the queue has limits for them',
+    owner: 'queue',
+    ends: 'a member is removed with the last active task of its key',
+  },
+  blockedLanes: {
+    type: 'sorted set',
+    holds: 'the concurrency keys that may start no task at the moment',
+    owner: 'queue',
+    ends: 'a member is removed when its key may start a task again; deleted when no task waits',
+  },
   postponed: {
     type: 'sorted set',
     holds: 'the tasks of `delayed` that wait for a place in quarantine',

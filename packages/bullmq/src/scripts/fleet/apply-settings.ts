@@ -1,10 +1,11 @@
 // Applies a command to its queue's settings.
+import { DERIVE_KEY_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/key-limits.ts'
 import { defineScript } from '../script.ts'
 
 /**
  * - KEYS: settings, meta, marker, wait, prioritized, lanes, delayed, events, limiter.
- * - ARGV: the command's sequence number, the mark of a throttle, the step of a delayed score, and then the names and values of
- *   the settings, where '' removes a setting.
+ * - ARGV: the prefix of the queue's keys, the command's sequence number, the mark of a throttle, the step of a delayed score, and then
+ *   the names and values of the settings, where '' removes a setting.
  *
  * Returns nothing.
  *
@@ -15,9 +16,9 @@ export const applySettingsScript = defineScript({
   name: 'apply-settings',
   kind: 'frees',
   keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
-  args: ['sequence', 'mark', 'scoreStep'],
+  args: ['base', 'sequence', 'mark', 'scoreStep'],
   lua: `
-local lifted = false
+local lifted, sets_key_limits = false, false
 local function is_newest(name)
   if tonumber(redis.call('HGET', settings, 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
   redis.call('HSET', settings, 'sequence:' .. name, sequence)
@@ -54,14 +55,18 @@ function set.rate(value)
     redis.call('HDEL', meta, 'max', 'duration')
   end
 end
-local function set_api_key_limit(name, value)
+local function set_key_limit(name, value)
   if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
 end
-for i = 4, #ARGV, 2 do
+for i = 5, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if is_newest(name) then
-    if set[name] then set[name](value) else set_api_key_limit(name, value) end
+    if set[name] then set[name](value) else set_key_limit(name, value) end
+    if string.sub(name, 1, ${KEY_LIMIT_SETTING.length}) == '${KEY_LIMIT_SETTING}' then sets_key_limits = true end
   end
+end
+if sets_key_limits then${DERIVE_KEY_LIMITS}
+  derive_key_limits(base)
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
   if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then

@@ -17,10 +17,14 @@ export type Duty =
   | 'reportFingerprints'
   | 'changeDead'
   | 'forwardOutbox'
+  | 'countActive'
   | 'repairIndex'
 
 /** How early the leader begins to wait for a schedule that will be due, in ms. Must be longer than a round of the leader. */
 export const SCHEDULE_HORIZON_MS = 2_000
+
+/** How often the active tasks of concurrency keys are counted, in ms (./count-active.ts). */
+const COUNT_EVERY_MS = 30_000
 
 export interface Survey {
   /** The highest fencing number of any leader that has worked on the queue. If it is above the caller's, nothing was written. */
@@ -46,7 +50,7 @@ export interface Survey {
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too
  *   (unthrottle.ts).
- * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
+ * - Adds BullMQ's wake marker if tasks may start, and the queue is neither paused nor full. BullMQ does not add a marker when a
  *   task ends in a process that does not fetch another task because the process is paused, is draining or was resized. If a
  *   process is killed, a marker that it has just received is lost. Without a marker, idle workers look for tasks only every 10 s.
  * - Deletes the passes of concurrency keys if no task waits.
@@ -67,6 +71,8 @@ export const surveyQueueScript = defineScript({
     'lanes',
     'turns',
     'turnState',
+    'blockedLanes',
+    'keyLimits',
     'waitingChildren',
     'delayed',
     'scheduled',
@@ -98,8 +104,9 @@ local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'con
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
 local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + ${inLanes('turnState')}
-if waiting == 0 then redis.call('UNLINK', turns, turnState) end
-if waiting > 0 and not paused and (not concurrency or running < tonumber(concurrency)) then
+if waiting == 0 then redis.call('UNLINK', turns, turnState, blockedLanes) end
+local may_start = redis.call('EXISTS', wait, prioritized, turns) > 0
+if may_start and not paused and (not concurrency or running < tonumber(concurrency)) then
   redis.call('ZADD', marker, 0, '0')
 end
 
@@ -140,8 +147,10 @@ local function size(...)
   return sum
 end
 local ended, later = size(failed), size(delayed)
-local accepted, removed, bytes, comparedAt = unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'bytes', 'comparedAt'))
+local accepted, removed, bytes, comparedAt, countedAt =
+  unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'bytes', 'comparedAt', 'countedAt'))
 local time = millis()
+if time - (countedAt or 0) >= ${COUNT_EVERY_MS} and redis.call('EXISTS', keyLimits) == 1 then needs('countActive') end
 if not comparedAt then redis.call('HSET', totals, 'comparedAt', whole(time)) end
 local unfinished = running + waiting + later + size(waitingChildren)
 local stored = unfinished + ended + size(completed)

@@ -1,0 +1,199 @@
+// How many tasks of a concurrency key are active at once, on a real Redis.
+import { Job } from 'bullmq'
+import { expect, it } from 'vitest'
+import { countActiveScript } from '../../scripts/leader/count-active.ts'
+import { runScript } from '../../scripts/script.ts'
+import { NO_KEY, stage } from './stage.fixture.ts'
+
+it('a key has as many active tasks as its limit says, and the other keys go on', async () => {
+  const { addSeveral, limit, startAll, keysOf, violations } = await stage()
+  await limit({ concurrency: 2 })
+  await limit({ concurrency: 3 }, 'b')
+  await addSeveral('a', 10)
+  await addSeveral('b', 10)
+  await addSeveral(NO_KEY, 3)
+  expect(
+    keysOf(await startAll())
+      .split(' ')
+      .toSorted()
+      .join(' '),
+  ).toBe('- - - a a b b b')
+  expect(await violations()).toEqual([])
+})
+
+it('the script that ends a task starts the next one of the same key', async () => {
+  const { addSeveral, limit, start, startAll, complete, redis, keys } = await stage()
+  await limit({ concurrency: 1 })
+  const [first, second] = await addSeveral('a', 3)
+  expect(await start(1)).toEqual([first])
+  expect(await startAll()).toEqual([])
+  expect(await complete({ fetches: true })).toBe(true)
+  expect(await redis.lrange(keys.active, 0, -1)).toEqual([second])
+})
+
+it('the tasks of a full key wake no worker, and one does when a task of the key ends', async () => {
+  const { addSeveral, limit, startAll, complete, redis, keys } = await stage()
+  await limit({ concurrency: 1 })
+  await addSeveral('a', 100)
+  await startAll()
+  await redis.del(keys.marker)
+  expect(await startAll()).toEqual([])
+  expect(await redis.exists(keys.marker, keys.turns)).toBe(0)
+  await complete()
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+})
+
+it('a key that was full for a long time gets no more than its turn', async () => {
+  const { addSeveral, limit, start, complete, keysOf } = await stage()
+  await limit({ concurrency: 1 }, 'full')
+  await addSeveral('full', 10)
+  await addSeveral('b', 40)
+  await start(20)
+  await limit({ concurrency: 'none' }, 'full')
+  expect(keysOf(await start(6)).match(/full/g)).toHaveLength(3)
+  await complete()
+})
+
+it('a new key takes turns with keys that return from their limits', async () => {
+  const { addSeveral, limit, start, startAll, complete, keysOf } = await stage()
+  await addSeveral('a', 60)
+  await start(30)
+  await limit({ concurrency: 1 })
+  await startAll()
+  await addSeveral('new', 20)
+  await startAll()
+  for (let i = 0; i < 32; i++) await complete()
+  await limit({ concurrency: 'none' })
+  expect(keysOf(await start(8))).toBe('a a new a new a new a')
+})
+
+it.each(['requeued', 'snoozed', 'retrying', 'dead'] as const)('a %s task gives its place back', async (kind) => {
+  const { addSeveral, limit, start, startAll, end, violations } = await stage()
+  await limit({ concurrency: 1 })
+  const [first, second] = await addSeveral('a', 2, { maxAttempts: 3 })
+  await start(1)
+  await end(
+    1,
+    () => {
+      if (kind === 'requeued') return { kind, throttleMs: undefined }
+      return kind === 'dead' ? { kind } : { kind, delayMs: 60_000 }
+    },
+    async () => undefined,
+  )
+  expect(await violations()).toEqual([])
+  expect(await startAll()).toEqual([kind === 'requeued' ? first : second])
+})
+
+it('a task whose worker was lost gives its place back, and the refused end of the lost attempt gives nothing back', async () => {
+  const { addSeveral, limit, start, startAll, end, redis, keys, checkForLost, violations } = await stage()
+  await limit({ concurrency: 2 })
+  const [first = ''] = await addSeveral('a', 5)
+  await start(2)
+  await redis.del(keys.lock(first))
+  await checkForLost()
+  expect(await redis.zscore(keys.activeByKey, 'a')).toBe('1')
+  expect(await startAll()).toEqual([first])
+  // The lost worker comes back.
+  await end(
+    1,
+    () => ({ kind: 'completed', output: {} }),
+    async () => undefined,
+    (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000),
+  )
+  expect(await redis.zscore(keys.activeByKey, 'a')).toBe('2')
+  expect(await violations()).toEqual([])
+})
+
+it('a limit also counts the tasks that already run, and stops none of them', async () => {
+  const { addSeveral, limit, start, startAll, complete, violations } = await stage()
+  await addSeveral('a', 10)
+  await start(4)
+  await limit({ concurrency: 3 })
+  expect(await startAll()).toEqual([])
+  await complete()
+  expect(await startAll()).toEqual([])
+  await complete()
+  expect(await startAll()).toHaveLength(1)
+  await limit({ concurrency: 5 })
+  expect(await startAll()).toHaveLength(2)
+  expect(await violations()).toEqual([])
+})
+
+it('a queue whose last limit was removed starts everything, and stores nothing about limits', async () => {
+  const { addSeveral, limit, startAll, redis, keys } = await stage()
+  await limit({ concurrency: 1 })
+  await limit({ concurrency: 0 }, 'b')
+  await addSeveral('a', 3)
+  await addSeveral('b', 3)
+  expect(await startAll()).toHaveLength(1)
+  await limit({ concurrency: 'none' })
+  await limit({ concurrency: 'none' }, 'b')
+  expect(await startAll()).toHaveLength(5)
+  expect(await redis.exists(keys.keyLimits, keys.activeByKey, keys.blockedLanes)).toBe(0)
+})
+
+it('a key with the limit 0 starts nothing', async () => {
+  const { addSeveral, limit, startAll, keysOf, violations } = await stage()
+  await limit({ concurrency: 0 }, 'stopped')
+  await addSeveral('stopped', 3)
+  await addSeveral('a', 3)
+  expect(keysOf(await startAll())).toBe('a a a')
+  expect(await violations()).toEqual([])
+})
+
+it('a task of a full key is cancelled, and the rest of its lane starts later', async () => {
+  const { addSeveral, limit, start, startAll, complete, broker, violations } = await stage()
+  await limit({ concurrency: 1 })
+  const [, second, third] = await addSeveral('a', 3)
+  await start(1)
+  expect(await broker.cancel(second as never, { stoppable: false })).toBe('cancelled')
+  await complete()
+  expect(await startAll()).toEqual([third])
+  expect(await violations()).toEqual([])
+})
+
+it('a task of a key that is in the waiting list is counted, too', async () => {
+  const { add, addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
+  await limit({ concurrency: 1 })
+  // As a Worker that is not attached returns it.
+  const stray = await add('a')
+  await start(1)
+  await redis.lrem(keys.active, 1, stray)
+  await redis.zrem(keys.activeByKey, 'a')
+  await redis.rpush(keys.wait, stray)
+  expect(await startAll()).toEqual([stray])
+  await addSeveral('a', 2)
+  expect(await startAll()).toEqual([])
+  expect(await violations()).toEqual([])
+})
+
+it("the leader's count corrects what another tool has done to active tasks", async () => {
+  const { addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
+  await limit({ concurrency: 2 })
+  const [first = ''] = await addSeveral('a', 5)
+  await start(2)
+  const count = () => runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })
+  expect(await count()).toBe(0)
+  await redis.del(keys.job(first), keys.lock(first))
+  await redis.lrem(keys.active, 1, first)
+  // The count, and the lane that is blocked because of it.
+  expect(await count()).toBe(2)
+  expect(await violations()).toEqual([])
+  expect(await startAll()).toHaveLength(1)
+  expect(await redis.hget(keys.totals, 'drift')).toBe('2')
+})
+
+it("a team's own Queue that removes active tasks gives their places back", async () => {
+  const { addSeveral, limit, start, queue, redis, keys, violations } = await stage()
+  await limit({ concurrency: 3 })
+  const [first = '', ...others] = await addSeveral('a', 6)
+  await start(3)
+  for (const id of [first, ...others]) await redis.del(keys.lock(id))
+  await (await Job.fromId(queue, first))?.remove()
+  expect(await redis.zscore(keys.activeByKey, 'a')).toBe('2')
+  await queue.clean(0, 1, 'active')
+  expect(await redis.zscore(keys.activeByKey, 'a')).toBe('1')
+  expect(await violations()).toEqual([])
+  await queue.obliterate({ force: true })
+  expect(await redis.exists(keys.activeByKey, keys.blockedLanes, keys.turns)).toBe(0)
+})

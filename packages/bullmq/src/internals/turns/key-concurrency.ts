@@ -1,0 +1,162 @@
+// Limits how many tasks of a concurrency key are active at the same time, over all workers of a queue.
+//
+// The hash `key-limits` has the limits: `concurrency` applies to every key, and `concurrency:<key>` to one key instead. A queue without
+// limits does not have the hash, which a fetch looks for with the command that looks for lanes. Two sorted sets belong to the limits:
+//
+// - `active-by-key` counts the active tasks of each key. The list `active` is the truth, and the counts are a cache of it. The script
+//   that makes a task active counts it (./turn-steps.ts). The task gives its place back where BullMQ's own text removes it from `active`
+//   (withLeaves). By then BullMQ has compared the lock, so a commit that is refused or sent twice gives nothing back. And the text has
+//   not fetched yet, so the script that ends a task starts the next task of the same key.
+// - `blocked-lanes` has the lanes that may not start a task, by the pass with which they take turns again. They are not in `turns`, so
+//   they cost nothing, however many tasks wait in them. The script that starts the last task that is allowed blocks the lane. When
+//   one of the key's tasks stops being active, the lane takes turns again: at its own pass, or at that of the lane that is next if that is
+//   greater. A lane that was blocked for a long time therefore gets no more than its turn. The field `time` of `turn-state` keeps the pass
+//   of the turn in which a lane was last blocked, in case no lane takes turns then.
+//
+// After each script:
+//
+// 1. A lane with a task is either in `turns` or in `blocked-lanes`.
+// 2. If the queue has limits, `active-by-key` agrees with the tasks in `active`.
+// 3. A lane is blocked only if its key has as many active tasks as it may have.
+// 4. If a lane in `turns` has a task that may start, BullMQ's marker exists, so that an idle worker fetches.
+//
+// Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies to the tasks that
+// already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
+// attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
+import { keyIn } from './lanes.ts'
+
+/** Lua: the names of the sorted sets. The variable `base` is the prefix of the queue's keys. */
+const ACTIVE_BY_KEY = `base .. 'active-by-key'`
+const BLOCKED = `base .. 'blocked-lanes'`
+
+/** The Lua expression for the limit of a key, or nil. `key` is a Lua expression. */
+export const LIMIT_OF = `
+local function limit_of(base, key)
+  local own, default = unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency'))
+  return tonumber(own or default)
+end
+`
+
+/** Lua lines that set the local variable `limit` to the limit of the key `key`, or to nil. */
+export const READ_LIMIT = `local own, default = unpack(call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency'))
+        limit = tonumber(own or default)`
+
+/** The Lua expression for the number of active tasks of the key `key`. */
+export const ACTIVE_OF_KEY = `(tonumber(call('ZSCORE', ${ACTIVE_BY_KEY}, key)) or 0)`
+
+/** The Lua expression that counts one more active task of the key `key`, and returns how many there are. */
+export const COUNT_ONE = `tonumber(call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', key))`
+
+/** Lua lines that count the active task `id` if it has a lane, but has not been taken from it. */
+export const countOther = (id: string): string => `
+  if may_be_uncounted and ${id} then
+    local lane = call('HGET', base .. ${id}, 'lane')
+    if lane then call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', ${keyIn('lane')}) end
+  end`
+
+/**
+ * Lua lines that block the lane `key`. `pass` is the pass with which it takes turns again, and `time` that of its last turn. All are Lua
+ * expressions.
+ */
+export const blockLane = (pass: string, time: string): string => `call('ZREM', base .. 'turns', key)
+            call('ZADD', ${BLOCKED}, ${pass}, key)
+            call('HSET', base .. 'turn-state', 'time', ${time})`
+
+/** Lua lines that let the blocked lane `key` take turns again. `pass` is the stored pass. */
+const RESUME = `call('ZREM', ${BLOCKED}, key)
+      local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+      local time = first[2] or call('HGET', base .. 'turn-state', 'time') or pass
+      call('ZADD', base .. 'turns', math.max(pass, time), key)
+      if call('ZSCORE', base .. 'lanes', key) then call('ZADD', base .. 'marker', '0', '0') end`
+
+/** Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. */
+const GIVE_BACK = `
+  if lane then
+    local key = ${keyIn('lane')}
+    local left = call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
+    if left then
+      if tonumber(left) <= 0 then call('ZREM', ${ACTIVE_BY_KEY}, key) end
+      local pass = call('ZSCORE', ${BLOCKED}, key)
+      if pass then
+      ${RESUME}
+      end
+    end
+  end`
+
+/** A Lua function, `left_active(id)`, which gives back the place of a task that was removed from `active`. Returns true. */
+export const LEFT_ACTIVE = `
+function left_active(id)
+  local lane = call('HGET', base .. id, 'lane')${GIVE_BACK}
+  return true
+end`
+
+/**
+ * A Lua function, `count_active(base)`, which counts the active tasks of each key, and lets each blocked lane take turns again if its key
+ * may have more of them. Returns how many counts and lanes were wrong. O(active tasks + counted keys + blocked lanes). If the queue has no
+ * limits, nothing remains counted or blocked.
+ */
+export const COUNT_ACTIVE = `${LIMIT_OF}
+local function count_active(base)
+  local call, counts, wrong = redis.call, {}, 0
+  local has_limits = call('EXISTS', base .. 'key-limits') == 1
+  for _, id in ipairs(has_limits and call('LRANGE', base .. 'active', 0, -1) or {}) do
+    local lane = call('HGET', base .. id, 'lane')
+    local key = lane and ${keyIn('lane')}
+    if key then counts[key] = (counts[key] or 0) + 1 end
+  end
+  local stored = call('ZRANGE', ${ACTIVE_BY_KEY}, 0, -1, 'WITHSCORES')
+  for i = 1, #stored, 2 do
+    local key = stored[i]
+    if counts[key] ~= tonumber(stored[i + 1]) then
+      wrong = wrong + 1
+      if counts[key] then call('ZADD', ${ACTIVE_BY_KEY}, counts[key], key) else call('ZREM', ${ACTIVE_BY_KEY}, key) end
+    end
+    stored[key] = true
+  end
+  for key, count in pairs(counts) do
+    if not stored[key] then
+      wrong = wrong + 1
+      call('ZADD', ${ACTIVE_BY_KEY}, count, key)
+    end
+  end
+  local blocked = call('ZRANGE', ${BLOCKED}, 0, -1, 'WITHSCORES')
+  for i = 1, #blocked, 2 do
+    local key, pass = blocked[i], blocked[i + 1]
+    local limit = limit_of(base, key)
+    if not limit or (counts[key] or 0) < limit then
+      wrong = wrong + 1
+      ${RESUME}
+    end
+  end
+  return wrong
+end
+`
+
+// The forms in which BullMQ's scripts remove one job from `active`.
+
+/** By a script that moves the job to another place. */
+const MOVED =
+  /local (numRemovedElements|removed) = rcall\("LREM", (?:KEYS\[[12]\]|activeKey), -?1, (jobId|ARGV\[4\])\)/g
+/** By the removal of the job. */
+const REMOVED = 'rcall("LREM", prefix .. "active", 1, jobId) == 1'
+
+/** What the end of a job reads of it before it removes the job from `active`. */
+const READ_AT_END = 'rcall("HMGET", jobIdKey, "parentKey", "parent", "deid")'
+
+/**
+ * Returns the text of a script, so that each task that it removes from `active` gives back its place. The end of a task reads the task's lane
+ * with the other fields that BullMQ reads. Other scripts read it with one command.
+ */
+export function withLeaves(text: string): string {
+  const isEnd = text.includes(READ_AT_END)
+  return text
+    .replace(READ_AT_END, READ_AT_END.replace('"deid"', '"deid", "lane"'))
+    .replace(MOVED, (line, count: string, id: string) => {
+      const lane = isEnd ? 'jobAttributes[4]' : `call('HGET', base .. ${id}, 'lane')`
+      return `${line}
+  if ${count} > 0 then
+    local lane = ${lane}${GIVE_BACK}
+  end`
+    })
+    .replaceAll(REMOVED, `(${REMOVED} and (prefix ~= base or left_active(jobId)))`)
+}

@@ -1,0 +1,77 @@
+// A queue that takes turns, without a process that leads, for tests that start and end its tasks one by one.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
+import { expect, inject, onTestFinished } from 'vitest'
+import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
+import { runScript } from '../../scripts/script.ts'
+import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { openWorld } from '../index-model/world.fixture.ts'
+import { DELAYED_SCORE_STEP } from '../status/places.ts'
+import { THROTTLE_MARK } from '../throttle.ts'
+import { type KeyLimit, keyLimitSetting } from './key-limits.ts'
+import { laneViolations } from './lane-scan.fixture.ts'
+
+export const NO_KEY = ''
+
+export async function stage() {
+  const world = await openWorld(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`, { leads: false })
+  onTestFinished(() => world.close())
+  const { broker, redis, keys, fetch, end } = world
+  const names = new Map<string, string>()
+  let enqueued = 0
+  let commands = 0
+
+  /** Adds a task. `key` is '' for a task without a concurrency key. */
+  async function add(key: string, given: Partial<NewTask> & { weight?: number } = {}): Promise<TaskId> {
+    const { weight = 1, ...others } = given
+    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    const turn = key === NO_KEY ? undefined : { key, weight }
+    names.set(id, key === NO_KEY ? '-' : key)
+    await broker.enqueue({ ...newTask(task, { n: enqueued++ }, {}, origin), turn, ...others })
+    return id
+  }
+  const addSeveral = async (key: string, count: number, given = {}): Promise<TaskId[]> => {
+    const ids: TaskId[] = []
+    for (let i = 0; i < count; i++) ids.push(await add(key, given))
+    return ids
+  }
+
+  /** Starts as many tasks as may start, at most `most`, and returns their ids in the order in which they have started. */
+  async function startAll(most = 1_000): Promise<string[]> {
+    const before = await redis.llen(keys.active)
+    for (let i = 0; i < most; i++) if (!(await fetch('bullpen'))) break
+    const started = await redis.lrange(keys.active, 0, -1 - before)
+    return started.reverse()
+  }
+  /** Starts `count` tasks. */
+  async function start(count: number): Promise<string[]> {
+    const started = await startAll(count)
+    expect(started).toHaveLength(count)
+    return started
+  }
+  const keysOf = (ids: readonly string[]): string => ids.map((id) => names.get(id)).join(' ')
+
+  /** Ends the oldest attempt. If the worker continues, it fetches the next task with the end. */
+  const complete = ({ fetches = false } = {}): Promise<boolean> =>
+    end(
+      fetches ? 0 : 1,
+      () => ({ kind: 'completed', output: {} }),
+      async () => undefined,
+    )
+
+  /** Sets limits of a key or, without one, of every key. 'none' removes a limit. */
+  async function limit(limits: { readonly [name in keyof KeyLimit]?: number | 'none' }, key?: string): Promise<void> {
+    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+    const settings = Object.entries(limits).flatMap(([name, value]) => [
+      keyLimitSetting(name as keyof KeyLimit, key),
+      value === 'none' ? '' : `${value}`,
+    ])
+    await runScript(redis, applySettingsScript, keys, args, settings)
+  }
+  const violations = (): Promise<string[]> => laneViolations(redis, keys)
+  return { ...world, add, addSeveral, start, startAll, complete, limit, keysOf, violations }
+}
