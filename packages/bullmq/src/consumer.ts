@@ -25,7 +25,7 @@
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
 // script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a
 // consumer stop fetching, and is called only here, in `resize`.
-import type { Log, TaskId } from '@bullpen/contract'
+import type { Log, PerConcurrencyKey, TaskId } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import {
   assertTransition,
@@ -46,6 +46,7 @@ import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
 import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
+import { defineKeyLimits } from './internals/turns/key-limits.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
@@ -92,6 +93,8 @@ export interface ConsumerOptions {
   readonly retention: Retention
   /** How long the queue's events are kept, in ms. By default, they are dropped only because of their number. */
   readonly eventsAgeMs?: number | undefined
+  /** The limits of the queue's concurrency keys in the catalogue. By default, it has none. */
+  readonly keyLimits?: PerConcurrencyKey | undefined
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
@@ -165,17 +168,25 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     state = to
   }
 
+  const defineLimits = (redis: Commander, { replaces }: { readonly replaces: boolean }): Promise<void> =>
+    defineKeyLimits(redis, queueKeys(namespace, queue), options.keyLimits, { replaces })
+
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log, options.watch)
     const { retention, eventsAgeMs, registerEveryMs } = options
     // The leader removes older tasks and events. The consumer that opens last decides the retention.
     const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention, eventsAgeMs }])
-    const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: registerEveryMs })
+    const repeat = async (): Promise<void> => {
+      await schema.repeat()
+      await defineLimits(redis, { replaces: false })
+    }
+    const registration = openRegistration({ redis, repeat, log, everyMs: registerEveryMs })
     return { redis, schema, registration }
   }
 
   const connectAndWait = async ({ redis, schema }: Connection): Promise<void> => {
     await schema.check()
+    await defineLimits(redis, { replaces: true })
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
     // If fetching failed earlier, the connections still exist, because they renew the locks of tasks that are still running.

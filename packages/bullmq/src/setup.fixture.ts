@@ -5,6 +5,7 @@ import {
   defineHandler,
   defineTask,
   type Log,
+  type PerConcurrencyKey,
   type TaskContext,
   type TaskEvent,
   type TaskId,
@@ -46,6 +47,8 @@ export interface SetupOptions {
   readonly locks?: LockTimes
   /** By default, completed tasks are kept for a minute. */
   readonly retention?: Retention
+  /** The limits of concurrency keys in the workers' catalogue. */
+  readonly keyLimits?: PerConcurrencyKey
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
   /** Whether the broker may lead. Defaults to true. */
@@ -67,6 +70,7 @@ export async function setup({
   parent,
   locks,
   retention = { completed: { ageMs: 60_000 } },
+  keyLimits,
   roundMs = LEADER_TIMES.roundMs,
   leads = true,
   now = Date.now,
@@ -123,6 +127,7 @@ export async function setup({
               redisUrl: through,
               concurrency,
               retention,
+              keyLimits,
               log,
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),

@@ -147,6 +147,20 @@ describe('a fleet command', () => {
       { action: 'log_level', level: 'debug', worker: P1, for: '10m' },
     ],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
+    [
+      ['limit', '--queue', 'cpu', '--concurrency-per-key', '3', '--rate-per-key', '100/1m', '--burst', '10'],
+      { action: 'limit', queue: 'cpu', concurrencyPerKey: 3, ratePerKey: { max: 100, per: '1m', burst: 10 } },
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--concurrency-key', 'acme', '--concurrency', '0', '--rate', '5/1s', '--burst', '2'],
+      {
+        action: 'limit',
+        queue: 'cpu',
+        concurrencyKey: 'acme',
+        concurrency: 0,
+        rate: { max: 5, per: '1s', burst: 2 },
+      },
+    ],
     [['limit', '--queue', 'cpu', '--max-tasks', '500'], { action: 'limit', queue: 'cpu', maxTasks: 500 }],
     [['limit', '--queue', 'cpu', '--max-tasks', 'none'], { action: 'limit', queue: 'cpu', maxTasks: 'none' }],
     [
@@ -242,7 +256,10 @@ describe('a fleet command', () => {
     ],
     [['log-level', 'loud'], 'expected'],
     [['log-level', '--for', '1m'], '--for requires LEVEL: debug, info, warn, error, silent, configured'],
-    [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age'],
+    [
+      ['limit', '--queue', 'cpu'],
+      'specify a limit: --concurrency, --rate, --concurrency-per-key, --rate-per-key, --max-tasks, --max-bytes or --max-age',
+    ],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
       "--rate is '100'; expected a number per period, such as 100/1s, or none",
@@ -254,6 +271,19 @@ describe('a fleet command', () => {
     ],
     [['limit', '--queue', 'cpu', '--max-age', '10'], '--max-age is "10"'],
     [['limit'], 'missing option --queue QUEUE or --api-key-name NAME'],
+    [['limit', '--queue', 'cpu', '--burst', '3', '--rate', '1/1s'], '--burst requires --rate-per-key'],
+    [
+      ['limit', '--queue', 'cpu', '--concurrency-key', 'acme'],
+      'specify a limit of the concurrency key: --concurrency or --rate',
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--concurrency-key', 'acme', '--concurrency', '3', '--max-age', '1m'],
+      '--max-age is a limit of a queue; remove --concurrency-key',
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--concurrency-key', 'acme', '--rate', 'none', '--burst', '3'],
+      '--burst requires a rate; --rate is none',
+    ],
     [['limit', '--queue', 'cpu', '--enqueue-rate', '1/1s'], '--enqueue-rate requires --api-key-name'],
     [['limit', '--api-key-name', 'shop'], 'specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks'],
     [['limit', '--api-key-name', 'shop', '--max-unfinished-tasks', '5'], 'missing option --queue QUEUE'],

@@ -18,6 +18,13 @@ export type {
 } from './definition/follow-ups/rules.ts'
 export type { EventOptions, KeptEvents } from './definition/kept-events.ts'
 export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/limits/api-key-limits.ts'
+export type {
+  ConcurrencyKeyLimitOptions,
+  ConcurrencyKeyLimits,
+  PerConcurrencyKey,
+  PerConcurrencyKeyOptions,
+  StartRate,
+} from './definition/limits/concurrency-key-limits.ts'
 export type { EnqueueRate, EnqueueRateText } from './definition/limits/enqueue-rate.ts'
 export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/limits/queue-limits.ts'
 export type { WhenFull } from './definition/limits/when-full.ts'

@@ -104,6 +104,12 @@ describe('a command', () => {
     expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', responses: [] })
   })
 
+  test('that limits concurrency keys is refused if the keys of the queue take no turns', async () => {
+    const { send } = await commandApi()
+    const refused = await send({ action: 'limit', queue: 'cpu', concurrencyKey: 'acme', concurrency: 3 })
+    expect(problemIn(refused)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('fairness') })
+  })
+
   test('with a repeated id is idempotent, but is rejected if it contains a different request', async () => {
     const { send, fleet } = await commandApi()
     const first = await send({ ...PAUSE, id: 'once-1' })

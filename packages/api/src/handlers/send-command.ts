@@ -25,6 +25,7 @@ export function sendCommand(context: ApiContext) {
     const { queue } = spec
     if (spec.action === 'limit') assertKnown(spec.apiKeyName, apiKeyNames)
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    if (spec.action === 'limit') assertTakesTurns(spec, catalogue)
     const command = { id, spec, by: requesterOf(request, by) }
     let record = await fleet.send(command)
     try {
@@ -54,6 +55,19 @@ function assertKnown(apiKeyName: string | undefined, known: readonly string[]): 
   throw new BullpenError('invalid_request', `/apiKeyName: ${message}`, {
     errors: [{ pointer: '/apiKeyName', message }],
   })
+}
+
+/**
+ * The limits of concurrency keys apply only where the keys have lanes.
+ *
+ * @throws BullpenError `invalid_request`.
+ */
+function assertTakesTurns(spec: Extract<CommandSpec, { action: 'limit' }>, catalogue: Catalogue): void {
+  const { queue, concurrencyKey, concurrencyPerKey, ratePerKey } = spec
+  const isOfKeys = concurrencyKey !== undefined || concurrencyPerKey !== undefined || ratePerKey !== undefined
+  if (queue === undefined || !isOfKeys || catalogue.queue(queue).fairness !== undefined) return
+  const message = `the concurrency keys of queue '${queue}' take no turns, so they cannot be limited; define the queue with fairness: true`
+  throw new BullpenError('invalid_request', `/queue: ${message}`, { errors: [{ pointer: '/queue', message }] })
 }
 
 /**

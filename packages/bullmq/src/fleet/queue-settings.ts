@@ -1,12 +1,13 @@
 // Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits for
 // unfinished tasks and API keys. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that
 // BullMQ's fetch scripts apply them.
-import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits } from '@bullpen/contract'
+import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits, type StartRate } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
+import { keyLimitSettings } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
@@ -56,7 +57,11 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
     }
     case 'limit': {
       const { concurrency, rate, maxTasks, maxBytes, maxAge, apiKeyName, enqueueRate, maxUnfinishedTasks } = spec
-      const settings: string[] = []
+      if (spec.concurrencyKey !== undefined) {
+        return keyLimitSettings({ concurrency, rate: rate && startRate(rate) }, spec.concurrencyKey)
+      }
+      const { concurrencyPerKey, ratePerKey } = spec
+      const settings = keyLimitSettings({ concurrency: concurrencyPerKey, rate: ratePerKey && startRate(ratePerKey) })
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
       if (rate !== undefined) settings.push('rate', encodeRate(rate))
       if (maxTasks !== undefined) settings.push('maxTasks', maxTasks === 'none' ? '' : `${maxTasks}`)
@@ -71,6 +76,12 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
     default:
       return []
   }
+}
+
+type StartRateSpec = Exclude<Extract<CommandSpec, { action: 'limit' }>['ratePerKey'], undefined>
+
+function startRate(rate: StartRateSpec): StartRate | 'none' {
+  return rate === 'none' ? rate : { max: rate.max, perMs: milliseconds(rate.per), burst: rate.burst ?? 1 }
 }
 
 function byteCount(given: string | number): number {

@@ -16,7 +16,7 @@ import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
-import { keyLimitSetting } from '../internals/turns/key-limits.ts'
+import { keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
@@ -205,11 +205,14 @@ it('tasks that take turns', async () => {
 it('tasks of a concurrency key that is limited', async () => {
   const { enqueue, startPool, has, redis, keys, gate } = await stage()
   const args = { base: keys.base, sequence: 1, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-  await runScript(redis, applySettingsScript, keys, args, [keyLimitSetting('concurrency'), '1'])
-  const turn = { key: 'tenant: 1', weight: 1 }
-  for (let i = 0; i < 3; i++) await enqueue(long, { turn, input: { n: GATED } })
+  await runScript(redis, applySettingsScript, keys, args, keyLimitSettings({ concurrency: 1 }))
+  const slow = { max: 1, perMs: 3_600_000, burst: 1 }
+  await runScript(redis, applySettingsScript, keys, args, keyLimitSettings({ rate: slow }, 'slow'))
+  for (let i = 0; i < 6; i++) {
+    await enqueue(long, { turn: { key: i % 2 === 0 ? 'slow' : 'tenant: 1', weight: 1 }, input: { n: GATED } })
+  }
   await startPool()
-  await has('key-limits', 'active-by-key', 'blocked-lanes')
+  await has('key-limits', 'active-by-key', 'blocked-lanes', 'lane-times', 'key-rate:<concurrency key>')
   gate.resolve()
 })
 

@@ -267,6 +267,21 @@ export const OPTIONS = {
     value: 'RATE',
     help: "the number of starts per period across all workers, such as 100/1s, or 'none'",
   },
+  'concurrency-per-key': {
+    type: 'string',
+    value: 'N',
+    help: "how many tasks of each concurrency key run at once across all workers, or 'none'",
+  },
+  'rate-per-key': {
+    type: 'string',
+    value: 'RATE',
+    help: "the number of starts of each concurrency key per period across all workers, such as 100/1m, or 'none'",
+  },
+  burst: {
+    type: 'string',
+    value: 'N',
+    help: "how many of a concurrency key's starts per period may follow each other at once (default: 1)",
+  },
   'max-tasks': {
     type: 'string',
     value: 'N',

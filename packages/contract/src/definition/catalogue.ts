@@ -34,6 +34,7 @@ const QUEUE_SETTINGS = [
   'events',
   'slo',
   'fairness',
+  'perConcurrencyKey',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /** What {@link defineCatalogue} accepts: task definitions, schedules, and pipelines that run across the fleet. */

@@ -4,6 +4,7 @@ import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { type Fairness, type FairnessOptions, parseFairness } from './fairness.ts'
 import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
+import { type PerConcurrencyKey, perConcurrencyKey } from './limits/concurrency-key-limits.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
 import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
@@ -60,7 +61,7 @@ export interface QueueOptions {
    * Lets the concurrency keys of the queue's tasks take turns, so that a key with many waiting tasks does not make the others wait. With
    * `true`, each key starts one task in its turn. An object gives some keys a larger or smaller share, for example `{ weights: { acme: 3
    * } }`. The tasks without a concurrency key take turns as one more key. Within a key, tasks start in the order of their priorities.
-   * By default, the key does not affect the order in which tasks start.
+   * By default, the key does not affect the order in which tasks start, unless `limits.perConcurrencyKey` is set.
    */
   readonly fairness?: true | FairnessOptions
 }
@@ -80,6 +81,8 @@ export interface QueueDefinition {
   readonly slo: Slo | undefined
   /** Undefined if the concurrency keys of the queue's tasks don't take turns. */
   readonly fairness: Fairness | undefined
+  /** Undefined if the definition does not limit the queue's concurrency keys. */
+  readonly perConcurrencyKey: PerConcurrencyKey | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -135,8 +138,22 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   const whenFull = checkedWhenFull(options.whenFull ?? 'reject', fail)
   const events = options.events === undefined ? DEFAULT_KEPT_EVENTS : keptEvents(options.events, fail)
   const slo = options.slo === undefined ? undefined : parseSlo(options.slo, `queue ${name}`, fail)
-  const fairness = options.fairness === undefined ? undefined : parseFairness(options.fairness, fail)
-  const settings = { onShutdown, idempotencyLifeS, retention: kept, limits, whenFull, events, slo, fairness }
+  const given = options.limits?.perConcurrencyKey
+  const keyLimits = given === undefined ? undefined : perConcurrencyKey(given, fail)
+  // The tasks of a key that may not start wait in its lane.
+  const { fairness: taken = keyLimits && true } = options
+  const fairness = taken === undefined ? undefined : parseFairness(taken, fail)
+  const settings = {
+    onShutdown,
+    idempotencyLifeS,
+    retention: kept,
+    limits,
+    whenFull,
+    events,
+    slo,
+    fairness,
+    perConcurrencyKey: keyLimits,
+  }
   const definition = Object.freeze({ name, ...settings })
   definitions.add(definition)
   return definition
@@ -154,6 +171,7 @@ export function defaultQueue(name: string): QueueDefinition {
     events: DEFAULT_KEPT_EVENTS,
     slo: undefined,
     fairness: undefined,
+    perConcurrencyKey: undefined,
   }
 }
 

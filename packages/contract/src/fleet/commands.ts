@@ -5,7 +5,7 @@ import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
-import { apiKeyNameText, queueText, workerText } from './fleet-names.ts'
+import { apiKeyNameText, concurrencyKeyText, queueText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
@@ -131,21 +131,52 @@ const logLevelSchema = z
   .describe(
     'Change the level of the log of one worker, of all running workers of a queue or, without a target, of all workers and API processes, including those that start while the change is in force.',
   )
-const QUEUE_LIMITS = ['concurrency', 'rate', 'maxTasks', 'maxBytes', 'maxAge'] as const
+const QUEUE_LIMITS = [
+  'concurrency',
+  'rate',
+  'concurrencyPerKey',
+  'ratePerKey',
+  'maxTasks',
+  'maxBytes',
+  'maxAge',
+] as const
+const CONCURRENCY_KEY_LIMITS = ['concurrency', 'rate'] as const
 const API_KEY_LIMITS = ['enqueueRate', 'maxUnfinishedTasks'] as const
+const startRate = z.strictObject({
+  max: z.int().min(1).max(MAX_RATE),
+  per: durationText,
+  burst: z.int().min(1).max(MAX_RATE).optional(),
+})
 const limitSchema = z
   .strictObject({
     action: z.literal('limit'),
     queue: queue.optional(),
     apiKeyName: apiKeyNameText.optional(),
+    concurrencyKey: concurrencyKeyText.optional(),
     concurrency: z
+      .union([z.literal('none'), z.int().min(0).max(MAX_CONCURRENCY)])
+      .optional()
+      .describe(
+        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey`, those of the key. With 0, the key starts no task.',
+      ),
+    rate: z
+      .union([z.literal('none'), startRate])
+      .optional()
+      .describe(
+        'How many tasks may start per period across all workers: those of the queue or, with `concurrencyKey`, those of the key. The starts of a key are spread evenly, except that `burst` of them may start at once (default: 1).',
+      ),
+    concurrencyPerKey: z
       .union([z.literal('none'), concurrency])
       .optional()
-      .describe('How many tasks may run at once across all workers.'),
-    rate: z
-      .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(MAX_RATE), per: durationText })])
+      .describe(
+        "How many tasks of each concurrency key may run at once across all workers. This limit replaces `perConcurrencyKey` in the queue's definition. With `none`, the definition applies again.",
+      ),
+    ratePerKey: z
+      .union([z.literal('none'), startRate])
       .optional()
-      .describe('How many tasks may start per period across all workers.'),
+      .describe(
+        "How many tasks of each concurrency key may start per period across all workers. This limit replaces `perConcurrencyKey` in the queue's definition. With `none`, the definition applies again.",
+      ),
     maxTasks: z
       .union([z.literal('none'), z.int().min(1)])
       .optional()
@@ -181,30 +212,46 @@ const limitSchema = z
   })
   .superRefine(checkLimits)
   .describe(
-    'Limit a queue across all workers and producers, or an API key across all API processes, in one queue or in all queues together. A limit that is omitted does not change.',
+    'Limit a queue across all workers and producers, a concurrency key in a queue, or an API key across all API processes, in one queue or in all queues together. A limit that is omitted does not change.',
   )
 
-type Limits = Readonly<
-  Partial<Record<(typeof QUEUE_LIMITS)[number] | (typeof API_KEY_LIMITS)[number] | 'queue' | 'apiKeyName', unknown>>
->
+type LimitName = (typeof QUEUE_LIMITS)[number] | (typeof API_KEY_LIMITS)[number]
+
+type Limits = Readonly<Partial<Record<LimitName | 'queue' | 'apiKeyName' | 'concurrencyKey', unknown>>>
 
 type Fault = readonly [field: keyof Limits, message: string]
 
 /** Returns what is wrong: there is no target, no limit, or a limit that the target does not have. */
 function faultIn(limits: Limits): Fault | undefined {
-  const { queue, apiKeyName } = limits
+  const { queue, apiKeyName, concurrencyKey } = limits
+  if (queue === undefined && concurrencyKey !== undefined) {
+    return ['queue', 'a concurrency key is limited in one queue; specify queue as well']
+  }
   if (queue === undefined && apiKeyName === undefined) return ['queue', 'specify queue, apiKeyName, or both']
-  const [own, others, target] =
-    apiKeyName === undefined
-      ? ([QUEUE_LIMITS, API_KEY_LIMITS, 'a queue'] as const)
-      : ([API_KEY_LIMITS, QUEUE_LIMITS, 'an API key'] as const)
+  if (apiKeyName !== undefined && concurrencyKey !== undefined) {
+    return ['concurrencyKey', 'specify either apiKeyName or concurrencyKey']
+  }
+  const [own, target] = limitsOfTarget(limits)
   const isGiven = (limit: keyof Limits): boolean => limits[limit] !== undefined
-  const foreign = others.find(isGiven)
+  const foreign = [...QUEUE_LIMITS, ...API_KEY_LIMITS].find((limit) => !own.includes(limit) && isGiven(limit))
   if (foreign !== undefined) return [foreign, `${foreign} is not a limit of ${target}; expected ${own.join(', ')}`]
-  if (!own.some(isGiven)) return [own[0], `specify at least one of ${own.join(', ')}`]
+  const [first] = own
+  if (first !== undefined && !own.some(isGiven)) return [first, `specify at least one of ${own.join(', ')}`]
+  if (concurrencyKey === undefined) {
+    if (limits.concurrency === 0)
+      return ['concurrency', 'expected at least 1; to start no tasks of the queue, pause it']
+    if (hasBurst(limits.rate)) return ['rate', 'the rate of a queue has no burst; expected max and per']
+  }
   if (queue !== undefined || !isGiven('maxUnfinishedTasks')) return undefined
   return ['maxUnfinishedTasks', 'maxUnfinishedTasks is a limit of one queue; specify queue as well']
 }
+
+function limitsOfTarget({ apiKeyName, concurrencyKey }: Limits): readonly [own: readonly LimitName[], target: string] {
+  if (apiKeyName !== undefined) return [API_KEY_LIMITS, 'an API key']
+  return concurrencyKey === undefined ? [QUEUE_LIMITS, 'a queue'] : [CONCURRENCY_KEY_LIMITS, 'a concurrency key']
+}
+
+const hasBurst = (rate: unknown): boolean => typeof rate === 'object' && rate !== null && 'burst' in rate
 
 function checkLimits(limits: Limits, context: z.RefinementCtx): void {
   const [field, message] = faultIn(limits) ?? []
@@ -253,6 +300,8 @@ export type CommandOutcome = (typeof COMMAND_OUTCOMES)[number]
 
 const time = z.iso.datetime()
 
+const startRateView = z.object({ max: z.int(), per: z.string(), burst: z.int().optional() })
+
 const commandSpecSchema = z
   .object({
     action: z.enum(['pause', 'resume', 'drain', 'stop', 'resize', 'limit', 'log_level'] satisfies CommandAction[]),
@@ -263,7 +312,10 @@ const commandSpecSchema = z
     timeout: z.string().optional(),
     how: z.enum(STOP_MODES).optional(),
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
-    rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
+    concurrencyKey: z.string().optional(),
+    rate: z.union([z.literal('none'), startRateView]).optional(),
+    concurrencyPerKey: z.union([z.literal('none'), z.int()]).optional(),
+    ratePerKey: z.union([z.literal('none'), startRateView]).optional(),
     level: z.enum(COMMANDED_LEVELS).optional(),
     for: z.string().optional(),
     maxTasks: z.union([z.literal('none'), z.int()]).optional(),

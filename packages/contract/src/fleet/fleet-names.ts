@@ -1,5 +1,6 @@
-// Defines the schemas for the names of queues, workers and API keys in requests.
+// Defines the schemas for the names of queues, workers, concurrency keys and API keys in requests.
 import { z } from 'zod'
+import { MAX_CONCURRENCY_KEY_LENGTH } from '../definition/fairness.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
@@ -11,6 +12,7 @@ export const workerText = z
   .min(1)
   .max(MAX_WORKER_LENGTH)
   .describe("A worker's name, as returned by GET /v1/fleet.")
+export const concurrencyKeyText = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH).describe('A concurrency key.')
 export const apiKeyNameText = z
   .string()
   .regex(API_KEY_NAME, 'expected the name of an API key, which is shorter than the key itself')

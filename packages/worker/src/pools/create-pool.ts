@@ -79,6 +79,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             candidates: onlineGroup?.candidates(queue),
             retention: retentionOf(settings, catalogue.queue(queue).retention),
             eventsAgeMs: eventsAgeOf(catalogue.queue(queue)),
+            keyLimits: catalogue.queue(queue).perConcurrencyKey,
             eventLoopStallLimitMs,
             clock,
             onFollowed: () => tasks.forward(queue),

@@ -6,7 +6,8 @@
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { NEWEST } from '../status/places.ts'
-import { ACTIVE_OF_KEY, countOther, READ_LIMIT } from '../turns/key-concurrency.ts'
+import { ACTIVE_OF_KEY, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
+import { CHECK_RATE, COUNT_START_OF_RATE } from '../turns/key-rate.ts'
 import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
 import { COUNT_START, TAKE_TURN } from '../turns/turn-steps.ts'
 
@@ -27,10 +28,14 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
   may_be_uncounted = call('EXISTS', base .. 'key-limits') == 1
-  local function is_at_limit(lane)
-    local key, limit = ${keyIn('lane')}, nil
-    ${READ_LIMIT}
-    return limit and ${ACTIVE_OF_KEY} >= limit
+  local function is_at_limit(lane, has_started)
+    local key, limit, rate = ${keyIn('lane')}, nil, nil
+    ${READ_LIMITS}
+    ${CHECK_RATE}
+    if has_started then
+      ${COUNT_START_OF_RATE}
+    end
+    return starts_at or limit and ${ACTIVE_OF_KEY} >= limit
   end
   local has_list = has_lanes or call('EXISTS', wait) == 1
   local first, lowest
@@ -46,6 +51,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
         if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
+            if may_be_uncounted then is_at_limit(lane, true) end
             jobId = id
             break
           end

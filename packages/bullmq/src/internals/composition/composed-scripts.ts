@@ -22,6 +22,7 @@ import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
+import { withLaneTimes } from '../turns/key-rate.ts'
 import { keyIn, LEAVE_LANE, listOf, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
@@ -315,7 +316,7 @@ export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript
   const { name, keys } = script
   const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
   const withTurns = own === undefined ? withLanes : withLaneOfAdded
-  const content = withLiteralStrings(withLeaves(withTurns(withReturns(script.content))))
+  const content = withLiteralStrings(withLaneTimes(withLeaves(withTurns(withReturns(script.content)))))
   const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
   const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
 ${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}

@@ -11,6 +11,7 @@ const CONSUMER = 'internals/worker/consumer-worker.ts'
 const COMMITS = 'internals/composition/commits.ts'
 const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
+const LIMITS = ['internals/turns/key-concurrency.ts', 'internals/turns/key-rate.ts']
 const TURNS = 'internals/turns/turn-steps.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
@@ -22,6 +23,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToActive: [
     QUARANTINE,
     TURNS,
+    ...LIMITS,
     CLOCK,
     'scripts/queue/throttle.ts',
     'scripts/leader/survey-queue.ts',
@@ -31,6 +33,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     COMPOSED,
     QUARANTINE,
     TURNS,
+    ...LIMITS,
     BACKEND,
     COMMITS,
     RESENT,
@@ -44,6 +47,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     COMPOSED,
     QUARANTINE,
     TURNS,
+    ...LIMITS,
     COMMITS,
     RESENT,
     CLOCK,
@@ -51,25 +55,27 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'processor.ts',
     'retry-budget/retry-budget-steps.ts',
   ],
-  moveJobFromActiveToWait: [COMPOSED, TURNS, BACKEND, COMMITS, RESENT, 'processor.ts'],
+  moveJobFromActiveToWait: [COMPOSED, TURNS, ...LIMITS, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
     TURNS,
+    ...LIMITS,
     CLOCK,
     'internals/stalled-check.ts',
     'scripts/includes/attempt-record.ts',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, QUARANTINE, TURNS, COMMITS, RESENT, CLOCK],
+  retryJob: [COMPOSED, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],
   reprocessJob: ['scripts/includes/ended-tasks/retry-dead.ts', TURNS],
   promote: [TURNS],
   moveJobsToWait: [TURNS],
   changePriority: [TURNS],
-  removeJob: [TURNS],
-  removeUnprocessedChildren: [TURNS],
-  cleanJobsInSet: ['internals/turns/clean-lanes.ts'],
+  moveToWaitingChildren: LIMITS,
+  removeJob: [TURNS, ...LIMITS],
+  removeUnprocessedChildren: [TURNS, ...LIMITS],
+  cleanJobsInSet: ['internals/turns/clean-lanes.ts', ...LIMITS],
   drain: ['internals/turns/spill-lanes.ts'],
-  obliterate: ['internals/turns/spill-lanes.ts'],
+  obliterate: ['internals/turns/spill-lanes.ts', ...LIMITS],
   updateData: [COMPOSED],
   extendLock: ['scripts/jobs/renew-locks.ts'],
   extendLocks: ['scripts/jobs/renew-locks.ts'],

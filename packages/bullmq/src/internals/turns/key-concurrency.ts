@@ -28,6 +28,7 @@ import { keyIn } from './lanes.ts'
 /** Lua: the names of the sorted sets. The variable `base` is the prefix of the queue's keys. */
 const ACTIVE_BY_KEY = `base .. 'active-by-key'`
 const BLOCKED = `base .. 'blocked-lanes'`
+const LANE_TIMES = `base .. 'lane-times'`
 
 /** The Lua expression for the limit of a key, or nil. `key` is a Lua expression. */
 export const LIMIT_OF = `
@@ -37,9 +38,10 @@ local function limit_of(base, key)
 end
 `
 
-/** Lua lines that set the local variable `limit` to the limit of the key `key`, or to nil. */
-export const READ_LIMIT = `local own, default = unpack(call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency'))
-        limit = tonumber(own or default)`
+/** Lua lines that set the local variables `limit` and `rate` to the limits of the key `key`. One that does not apply is nil or false. */
+export const READ_LIMITS = `local own, default, own_rate, default_rate =
+          unpack(call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+        limit, rate = tonumber(own or default), own_rate or default_rate`
 
 /** The Lua expression for the number of active tasks of the key `key`. */
 export const ACTIVE_OF_KEY = `(tonumber(call('ZSCORE', ${ACTIVE_BY_KEY}, key)) or 0)`
@@ -63,7 +65,7 @@ export const blockLane = (pass: string, time: string): string => `call('ZREM', b
             call('HSET', base .. 'turn-state', 'time', ${time})`
 
 /** Lua lines that let the blocked lane `key` take turns again. `pass` is the stored pass. */
-const RESUME = `call('ZREM', ${BLOCKED}, key)
+export const RESUME = `call('ZREM', ${BLOCKED}, key)
       local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
       local time = first[2] or call('HGET', base .. 'turn-state', 'time') or pass
       call('ZADD', base .. 'turns', math.max(pass, time), key)
@@ -77,7 +79,7 @@ const GIVE_BACK = `
     if left then
       if tonumber(left) <= 0 then call('ZREM', ${ACTIVE_BY_KEY}, key) end
       local pass = call('ZSCORE', ${BLOCKED}, key)
-      if pass then
+      if pass and not call('ZSCORE', ${LANE_TIMES}, key) then
       ${RESUME}
       end
     end
@@ -123,7 +125,7 @@ local function count_active(base)
   for i = 1, #blocked, 2 do
     local key, pass = blocked[i], blocked[i + 1]
     local limit = limit_of(base, key)
-    if not limit or (counts[key] or 0) < limit then
+    if (not limit or (counts[key] or 0) < limit) and not call('ZSCORE', ${LANE_TIMES}, key) then
       wrong = wrong + 1
       ${RESUME}
     end

@@ -4,56 +4,55 @@
 // (`definedKeyLimits`), and the latter as one field for each limit, so that an older command never overwrites a newer one. The scripts that
 // start tasks read neither. They read the hash `key-limits`, which is derived whenever one of the two changes, and which does not exist if
 // there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
-import { COUNT_ACTIVE } from './key-concurrency.ts'
+import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpen/contract'
+import type { QueueKeys } from '../../keys.ts'
+import { defineKeyLimitsScript } from '../../scripts/queue/define-key-limits.ts'
+import { type Commander, runScript } from '../../scripts/script.ts'
+import { KEY_LIMIT_SETTING } from './derive-key-limits.ts'
 
-/** What a concurrency key may do. A limit that is undefined does not apply. */
-export interface KeyLimit {
-  /** How many of the key's tasks may be active at the same time, over all workers. */
-  readonly concurrency?: number | undefined
-}
-
-/** The limits of every key, and of single keys. */
-export interface KeyLimits extends KeyLimit {
-  readonly keys: Readonly<Record<string, KeyLimit>>
-}
-
-/** The name of a limit among the settings that commands change. `key` is a concurrency key. Without it, the limit applies to every key. */
-export const keyLimitSetting = (limit: keyof KeyLimit, key?: string): string =>
-  `${KEY_LIMIT_SETTING}${fieldOf(limit, key)}`
-
-/** The beginning of the name of each of these settings. */
-export const KEY_LIMIT_SETTING = 'keyLimit:'
-
-/** The name of a limit in `key-limits`. */
-const fieldOf = (limit: keyof KeyLimit, key: string | undefined): string =>
-  key === undefined ? limit : `${limit}:${key}`
-
-/** Encodes the limits of the catalogue: as JSON, or as '' if there are none. */
-export function encodeKeyLimits(limits: KeyLimits | undefined): string {
-  if (limits === undefined) return ''
-  const all = [[undefined, limits] as const, ...Object.entries(limits.keys)]
-  const fields = all.flatMap(([key, { concurrency }]) =>
-    concurrency === undefined ? [] : [[fieldOf('concurrency', key), `${concurrency}`] as const],
-  )
-  return fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields))
+/** Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes a limit. */
+export function keyLimitSettings(
+  limits: { readonly [Name in keyof ConcurrencyKeyLimits]: ConcurrencyKeyLimits[Name] | 'none' },
+  key?: string,
+): string[] {
+  return fieldsOf(limits, key).flatMap(([field, value]) => [`${KEY_LIMIT_SETTING}${field}`, value])
 }
 
 /**
- * A Lua function, `derive_key_limits(base)`, which derives the limits that apply from the queue's settings, and counts the active tasks
- * of each key. O(settings + active tasks + blocked lanes).
+ * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that the consumer that
+ * opened last decides. Takes one round trip.
  */
-export const DERIVE_KEY_LIMITS = `${COUNT_ACTIVE}
-local function derive_key_limits(base)
-  local settings, limits = redis.call('HGETALL', base .. 'settings'), {}
-  for i = 1, #settings, 2 do
-    if settings[i] == 'definedKeyLimits' then
-      for name, value in pairs(cjson.decode(settings[i + 1])) do limits[name] = limits[name] or value end
-    elseif string.sub(settings[i], 1, ${KEY_LIMIT_SETTING.length}) == '${KEY_LIMIT_SETTING}' then
-      limits[string.sub(settings[i], ${KEY_LIMIT_SETTING.length + 1})] = settings[i + 1]
-    end
-  end
-  redis.call('DEL', base .. 'key-limits')
-  for name, value in pairs(limits) do redis.call('HSET', base .. 'key-limits', name, value) end
-  count_active(base)
-end
-`
+export async function defineKeyLimits(
+  redis: Commander,
+  { base, settings }: QueueKeys,
+  limits: PerConcurrencyKey | undefined,
+  { replaces }: { readonly replaces: boolean },
+): Promise<void> {
+  const args = { base, limits: encodeKeyLimits(limits), replaces: replaces ? '1' : '' }
+  await runScript(redis, defineKeyLimitsScript, { settings }, args)
+}
+
+/** Encodes the limits of the catalogue as JSON. */
+function encodeKeyLimits(limits: PerConcurrencyKey | undefined): string {
+  const { keys = {}, ...all } = limits ?? {}
+  const own = Object.entries(keys).flatMap(([key, each]) => fieldsOf(each, key))
+  return JSON.stringify(Object.fromEntries([...fieldsOf(all), ...own]))
+}
+
+type Fields = readonly (readonly [field: string, value: string])[]
+
+/** Returns the fields of `key-limits`. */
+function fieldsOf({ concurrency, rate }: Parameters<typeof keyLimitSettings>[0], key?: string): Fields {
+  const suffix = key === undefined ? '' : `:${key}`
+  return [
+    ...(concurrency === undefined ? [] : [[`concurrency${suffix}`, encode(concurrency, String)] as const]),
+    ...(rate === undefined ? [] : [[`rate${suffix}`, encode(rate, encodeRate)] as const]),
+  ]
+}
+
+function encode<T>(limit: T | 'none', encodeLimit: (limit: T) => string): string {
+  return limit === 'none' ? '' : encodeLimit(limit)
+}
+
+/** See ./key-rate.ts. */
+const encodeRate = ({ max, perMs, burst }: StartRate): string => `${max}/${perMs}/${burst}`

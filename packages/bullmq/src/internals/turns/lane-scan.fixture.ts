@@ -7,7 +7,7 @@ const SCAN = `
 local base = ARGV[1]
 local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1), turns = redis.call('ZRANGE', base .. 'turns', 0, -1),
-  state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass'), blocked = redis.call('ZRANGE', base .. 'blocked-lanes', 0, -1),
+  state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass'), blocked = redis.call('ZRANGE', base .. 'blocked-lanes', 0, -1), timed = redis.call('ZRANGE', base .. 'lane-times', 0, -1),
   limits = redis.call('HGETALL', base .. 'key-limits'), counted = redis.call('ZRANGE', base .. 'active-by-key', 0, -1, 'WITHSCORES'),
   active = {} }
 for _, id in ipairs(redis.call('LRANGE', base .. 'active', 0, -1)) do
@@ -49,6 +49,8 @@ interface Scan {
   readonly named: readonly string[]
   readonly turns: readonly string[]
   readonly blocked: readonly string[]
+  /** The blocked lanes that take turns again after some time. */
+  readonly timed: readonly string[]
   /** A flat list of fields and values. */
   readonly limits: readonly string[]
   /** A flat list of concurrency keys and numbers of active tasks. */
@@ -109,7 +111,7 @@ export async function laneViolations(
 
 /** Returns how the counts of active tasks, and the blocked lanes, contradict the active tasks. */
 function limitViolations(
-  scan: Pick<Scan, 'limits' | 'counted' | 'active'>,
+  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'timed'>,
   blocked: ReadonlySet<string>,
   before: Map<string, number>,
 ): string[] {
@@ -132,7 +134,11 @@ function limitViolations(
   }
   before.clear()
   for (const [key, count] of active) before.set(key, count)
+  const timed = new Set(Object.values(scan.timed))
+  const unblocked = [...timed].filter((key) => !blocked.has(key))
+  if (unblocked.length > 0) found.push(`${unblocked} have a time, but are not blocked`)
   for (const key of blocked) {
+    if (timed.has(key)) continue
     if ((active.get(key) ?? 0) < limitOf(key)) found.push(`'${key}' is blocked without need`)
   }
   return found

@@ -17,4 +17,5 @@ export const SPILL_LANES = `
       for i = 1, #ids, 2 do call('ZADD', base .. 'prioritized', ids[i + 1], ids[i]) end
     until #ids == 0
   end
-  call('UNLINK', base .. 'lanes', base .. 'turns', base .. 'turn-state', base .. 'blocked-lanes')`
+  call('UNLINK', base .. 'lanes', base .. 'turns', base .. 'turn-state', base .. 'blocked-lanes',
+    base .. 'lane-times')`

@@ -11,7 +11,7 @@ import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { type KeyLimit, keyLimitSetting } from './key-limits.ts'
+import { keyLimitSettings } from './key-limits.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
 
 export const NO_KEY = ''
@@ -64,13 +64,9 @@ export async function stage() {
     )
 
   /** Sets limits of a key or, without one, of every key. 'none' removes a limit. */
-  async function limit(limits: { readonly [name in keyof KeyLimit]?: number | 'none' }, key?: string): Promise<void> {
+  async function limit(limits: Parameters<typeof keyLimitSettings>[0], key?: string): Promise<void> {
     const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    const settings = Object.entries(limits).flatMap(([name, value]) => [
-      keyLimitSetting(name as keyof KeyLimit, key),
-      value === 'none' ? '' : `${value}`,
-    ])
-    await runScript(redis, applySettingsScript, keys, args, settings)
+    await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
   }
   const violations = (): Promise<string[]> => laneViolations(redis, keys)
   return { ...world, add, addSeveral, start, startAll, complete, limit, keysOf, violations }

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
 import { withReturns } from '../quarantine-steps.ts'
 import { withLeaves } from './key-concurrency.ts'
+import { withLaneTimes } from './key-rate.ts'
 import { withLaneOfAdded, withLanes } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
@@ -112,4 +113,13 @@ it('each job that BullMQ removes from the active list gives its place back', () 
     (name) => !['cleanJobsInSet', 'moveToActive', 'obliterate'].includes(name),
   )
   expect(Object.fromEntries(gives)).toEqual(Object.fromEntries(single.map((name) => [name, 1])))
+})
+
+it('BullMQ reads the next delayed job in one place of each script', () => {
+  for (const { name, content } of scripts) {
+    const reads = content.match(/rcall\("ZRANGE", delayedKey, [^)]*\)/g) ?? []
+    const changed = withLaneTimes(content).match(/'lane-times'/g) ?? []
+    expect({ name, changed: changed.length }).toEqual({ name, changed: reads.length })
+    if (content.includes('getNextDelayedTimestamp(')) expect(reads).toHaveLength(1)
+  }
 })

@@ -20,7 +20,8 @@
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
 import { withCleanLanes } from './clean-lanes.ts'
-import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMIT } from './key-concurrency.ts'
+import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMITS } from './key-concurrency.ts'
+import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
 import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 
 /** How many lanes one script looks at. */
@@ -43,6 +44,8 @@ export const TAKE_TURN = `
     local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
     local is_turn_of_others = false
     may_be_uncounted = has_limits
+    if has_limits then${resumeDue('ARGV[2]', MAX_LANES)}
+    end
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       if key and tonumber(pass) >= ${LAST_PASS} then
@@ -51,7 +54,7 @@ export const TAKE_TURN = `
         key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       end
       if not key then
-        if call('EXISTS', lanes) == 0 then call('UNLINK', state, base .. 'blocked-lanes') end
+        if call('EXISTS', lanes) == 0 then call('UNLINK', state, base .. 'blocked-lanes', base .. 'lane-times') end
         break
       end
       pass = tonumber(pass)
@@ -63,15 +66,17 @@ export const TAKE_TURN = `
           break
         end
       elseif call('EXISTS', lanes) == 0 then
-        call('UNLINK', turns, state, base .. 'blocked-lanes')
+        call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times')
         break
       end
-      local limit, id
+      local limit, rate, id
       if has_limits then
-        ${READ_LIMIT}
+        ${READ_LIMITS}
       end
-      if limit and ${ACTIVE_OF_KEY} >= limit then
+      ${CHECK_RATE}
+      if starts_at or limit and ${ACTIVE_OF_KEY} >= limit then
         ${blockLane('pass', 'pass')}
+        ${STORE_TIME}
       else
         id = call('RPOP', ${listOf('key')}) or call('ZPOPMIN', ${prioritiesOf('key')})[1]
         if not id then call('ZREM', turns, key) end
@@ -81,8 +86,11 @@ export const TAKE_TURN = `
         if lane then
           call('LPUSH', base .. 'active', id)
           local next_pass = pass + 1 / ${weightIn('lane')}
-          if has_limits and ${COUNT_ONE} >= (limit or math.huge) then
+          ${COUNT_START_OF_RATE}
+          local active = has_limits and ${COUNT_ONE}
+          if starts_at or limit and active >= limit then
             ${blockLane('next_pass', 'pass')}
+            ${STORE_TIME}
           else
             call('ZADD', turns, next_pass, key)
           end

@@ -26,7 +26,8 @@ import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld, type World } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { KEY_LIMIT_SETTING, keyLimitSetting } from './key-limits.ts'
+import { KEY_LIMIT_SETTING } from './derive-key-limits.ts'
+import { keyLimitSettings } from './key-limits.ts'
 import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
 
 const PROGRAMS = { small: 2, full: 300 }
@@ -98,19 +99,25 @@ let commands = 0
 /** Sets or removes the limit of all keys or of one key. */
 const limit: Operation = ({ redis, keys }, pick, n) => {
   const key = pick % 3 === 0 ? undefined : `key ${n % 5}`
-  const concurrency = n % 4 === 0 ? '' : `${key === undefined ? 1 + (n % 3) : n % 4}`
-  return setKeyLimits(redis, keys, { [keyLimitSetting('concurrency', key)]: concurrency })
+  const concurrency = n % 4 === 0 ? 'none' : key === undefined ? 1 + (n % 3) : n % 4
+  // Some keys start no task after their burst, and some a task every few milliseconds.
+  const rate = n % 3 === 0 ? ('none' as const) : { max: n % 3 === 1 ? 1 : 1_000_000, perMs: HOUR, burst: 1 + (n % 4) }
+  return setKeyLimits(redis, keys, keyLimitSettings(pick % 2 === 0 ? { concurrency } : { rate }, key))
 }
 
 const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
   const settings = await redis.hkeys(keys.settings)
   const limits = settings.filter((name) => name.startsWith(KEY_LIMIT_SETTING))
-  await setKeyLimits(redis, keys, Object.fromEntries(limits.map((name) => [name, ''])))
+  await setKeyLimits(
+    redis,
+    keys,
+    limits.flatMap((name) => [name, '']),
+  )
 }
 
-const setKeyLimits = (redis: Redis, keys: QueueKeys, settings: Readonly<Record<string, string>>): Promise<void> => {
+const setKeyLimits = (redis: Redis, keys: QueueKeys, settings: readonly string[]): Promise<void> => {
   const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-  return runScript(redis, applySettingsScript, keys, args, Object.entries(settings).flat())
+  return runScript(redis, applySettingsScript, keys, args, settings)
 }
 
 /** What the leader does from time to time. Nothing is wrong, because every script keeps the counts. */
@@ -220,7 +227,9 @@ it('a task that waits in a lane is in one place, is counted and starts, after ra
       await finish(world)
       expect(await world.broker.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 })
       expect(await redis.keys(`${keys.base}lane*`)).toEqual([])
-      expect(await redis.exists(keys.turns, keys.turnState, keys.blockedLanes, keys.activeByKey)).toBe(0)
+      expect(await redis.exists(keys.turns, keys.turnState, keys.blockedLanes, keys.laneTimes, keys.activeByKey)).toBe(
+        0,
+      )
     } finally {
       await world.close()
     }

@@ -65,6 +65,21 @@ export const BULLPEN_ROWS = {
     owner: 'queue',
     ends: 'a member is removed when its key may start a task again; deleted when no task waits',
   },
+  laneTimes: {
+    type: 'sorted set',
+    holds: 'the concurrency keys that have used up their rates, by when they may start a task',
+    owner: 'queue',
+    ends: 'a member is removed by the first fetch after its time; deleted when no task waits',
+  },
+  keyRate: {
+    type: 'string',
+    parts: ['concurrency key'],
+    holds: 'until when the rate of a concurrency key is used up',
+    owner: 'concurrency key',
+    ends: 'expires at that time',
+    owned: ({ keyRate }, key) => [expires(keyRate(key))],
+    expires: true,
+  },
   postponed: {
     type: 'sorted set',
     holds: 'the tasks of `delayed` that wait for a place in quarantine',

@@ -1,5 +1,5 @@
 // Applies a command to its queue's settings.
-import { DERIVE_KEY_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/key-limits.ts'
+import { DERIVE_KEY_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/derive-key-limits.ts'
 import { defineScript } from '../script.ts'
 
 /**

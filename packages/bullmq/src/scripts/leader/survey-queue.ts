@@ -72,6 +72,7 @@ export const surveyQueueScript = defineScript({
     'turns',
     'turnState',
     'blockedLanes',
+    'laneTimes',
     'keyLimits',
     'waitingChildren',
     'delayed',
@@ -104,8 +105,9 @@ local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'con
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
 local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + ${inLanes('turnState')}
-if waiting == 0 then redis.call('UNLINK', turns, turnState, blockedLanes) end
+if waiting == 0 then redis.call('UNLINK', turns, turnState, blockedLanes, laneTimes) end
 local may_start = redis.call('EXISTS', wait, prioritized, turns) > 0
+  or #redis.call('ZRANGEBYSCORE', laneTimes, '-inf', now, 'LIMIT', 0, 1) > 0
 if may_start and not paused and (not concurrency or running < tonumber(concurrency)) then
   redis.call('ZADD', marker, 0, '0')
 end

@@ -76,7 +76,10 @@ function isForAllProcesses(order: FleetOrder): boolean {
   return order.action === 'log_level' && order.queue === undefined && order.worker === undefined
 }
 
-const QUEUE_LIMITS = ['concurrency', 'rate', 'max-tasks', 'max-bytes', 'max-age'] as const
+const QUEUE_LIMITS = [
+  ...(['concurrency', 'rate', 'concurrency-per-key', 'rate-per-key'] as const),
+  ...(['max-tasks', 'max-bytes', 'max-age'] as const),
+]
 const API_KEY_LIMITS = ['enqueue-rate', 'max-unfinished-tasks'] as const
 
 export async function limit(context: CommandContext): Promise<ExitCode> {
@@ -85,20 +88,24 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
   const queue = requireValue('--queue QUEUE or --api-key-name NAME', values.queue)
   const foreign = API_KEY_LIMITS.find((limit) => values[limit] !== undefined)
   if (foreign !== undefined) throw new UsageError(`--${foreign} requires --api-key-name`)
-  const { concurrency, rate, 'max-tasks': maxTasks, 'max-bytes': maxBytes, 'max-age': maxAge } = values
-  if ([concurrency, rate, maxTasks, maxBytes, maxAge].every((each) => each === undefined)) {
-    throw new UsageError('specify a limit: --concurrency, --rate, --max-tasks, --max-bytes or --max-age')
+  if (values['concurrency-key'] !== undefined) return limitConcurrencyKey(context, queue, values['concurrency-key'])
+  const { concurrency, rate, 'max-tasks': maxTasks, 'max-bytes': maxBytes, 'max-age': maxAge, burst } = values
+  const { 'concurrency-per-key': concurrencyPerKey, 'rate-per-key': ratePerKey } = values
+  if (QUEUE_LIMITS.every((limit) => values[limit] === undefined)) {
+    throw new UsageError(
+      'specify a limit: --concurrency, --rate, --concurrency-per-key, --rate-per-key, --max-tasks, --max-bytes or --max-age',
+    )
   }
+  if (burst !== undefined && ratePerKey === undefined) throw new UsageError('--burst requires --rate-per-key')
   const order = {
     action: 'limit',
     queue,
-    ...(concurrency === undefined
-      ? {}
-      : {
-          concurrency:
-            concurrency === 'none' ? ('none' as const) : parseCount('--concurrency', concurrency, MAX_CONCURRENCY),
-        }),
+    ...(concurrency === undefined ? {} : { concurrency: parseConcurrency('--concurrency', concurrency) }),
     ...(rate === undefined ? {} : { rate: parseRate('--rate', rate, MAX_RATE) }),
+    ...(concurrencyPerKey === undefined
+      ? {}
+      : { concurrencyPerKey: parseConcurrency('--concurrency-per-key', concurrencyPerKey) }),
+    ...(ratePerKey === undefined ? {} : { ratePerKey: parseStartRate('--rate-per-key', ratePerKey, burst) }),
     ...(maxTasks === undefined
       ? {}
       : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
@@ -108,11 +115,50 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }
 
+async function limitConcurrencyKey(context: CommandContext, queue: string, concurrencyKey: string): Promise<ExitCode> {
+  const { values } = context
+  const { concurrency, rate, burst } = values
+  const foreign = QUEUE_LIMITS.find(
+    (limit) => limit !== 'concurrency' && limit !== 'rate' && values[limit] !== undefined,
+  )
+  if (foreign !== undefined) throw new UsageError(`--${foreign} is a limit of a queue; remove --concurrency-key`)
+  if (concurrency === undefined && rate === undefined) {
+    throw new UsageError('specify a limit of the concurrency key: --concurrency or --rate')
+  }
+  if (burst !== undefined && rate === undefined) throw new UsageError('--burst requires --rate')
+  const order = {
+    action: 'limit',
+    queue,
+    concurrencyKey,
+    // With 0, the key starts no task.
+    ...(concurrency === undefined
+      ? {}
+      : { concurrency: concurrency === '0' ? 0 : parseConcurrency('--concurrency', concurrency) }),
+    ...(rate === undefined ? {} : { rate: parseStartRate('--rate', rate, burst) }),
+  } as const
+  return exitCodeOf(await sendCommand(context, context.connect(), order))
+}
+
+function parseConcurrency(option: string, text: string): number | 'none' {
+  return text === 'none' ? text : parseCount(option, text, MAX_CONCURRENCY)
+}
+
+/** Parses how many tasks of a concurrency key may start per period, and at once. */
+function parseStartRate(option: string, text: string, burst: string | undefined) {
+  const rate = parseRate(option, text, MAX_RATE)
+  if (burst === undefined) return rate
+  if (rate === 'none') throw new UsageError(`--burst requires a rate; ${option} is none`)
+  return { ...rate, burst: parseCount('--burst', burst, MAX_RATE) }
+}
+
 async function limitApiKey(context: CommandContext, apiKeyName: string): Promise<ExitCode> {
   const { values } = context
   const { queue, 'enqueue-rate': rate, 'max-unfinished-tasks': maxTasks } = values
   const foreign = QUEUE_LIMITS.find((limit) => values[limit] !== undefined)
   if (foreign !== undefined) throw new UsageError(`--${foreign} is a limit of a queue; remove --api-key-name`)
+  if (values['concurrency-key'] !== undefined) {
+    throw new UsageError('specify either --api-key-name or --concurrency-key')
+  }
   if (rate === undefined && maxTasks === undefined) {
     throw new UsageError('specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks')
   }

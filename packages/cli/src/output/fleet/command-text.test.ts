@@ -9,6 +9,14 @@ const layout = { now: 0, paint: (_style: string, text: string) => text }
 test.each<[CommandView['spec'], string]>([
   [{ action: 'limit', queue: 'cpu', maxTasks: 1 }, 'length of cpu limited to 1 task'],
   [{ action: 'limit', queue: 'cpu', maxTasks: 500 }, 'length of cpu limited to 500 tasks'],
+  [
+    { action: 'limit', queue: 'cpu', concurrencyPerKey: 3, ratePerKey: { max: 100, per: '1m', burst: 5 } },
+    'concurrency per key of cpu limited to 3; rate per key of cpu limited to 100/1m with bursts of 5',
+  ],
+  [
+    { action: 'limit', queue: 'cpu', concurrencyKey: 'acme', concurrency: 0 },
+    'concurrency of concurrency key acme in cpu limited to 0',
+  ],
   [{ action: 'resize', queue: 'cpu', concurrency: 1 }, 'resized cpu to 1 slot'],
   [{ action: 'resize', queue: 'cpu', concurrency: 2 }, 'resized cpu to 2 slots'],
   [{ action: 'log_level', level: 'debug', for: '10m' }, 'log level of all workers set to debug for 10m'],
@@ -33,6 +41,10 @@ test.each<[CommandView['spec'], string]>([
   [
     { action: 'limit', queue: 'cpu', apiKeyName: 'shop', maxUnfinishedTasks: 'none' },
     "limit on the number of unfinished tasks of API key shop in cpu reset to the limit of the queue's definition, if any",
+  ],
+  [
+    { action: 'limit', queue: 'cpu', concurrencyKey: 'acme', rate: 'none' },
+    "limit on the rate of concurrency key acme in cpu reset to the limit of the queue's definition, if any",
   ],
   [
     { action: 'limit', queue: 'cpu', rate: 'none', concurrency: 'none' },

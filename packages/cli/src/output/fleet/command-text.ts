@@ -66,10 +66,17 @@ interface Limit {
 }
 
 function limits(spec: Spec): readonly Limit[] {
-  const { concurrency, rate, maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
+  const { concurrency, rate, concurrencyPerKey, ratePerKey } = spec
+  const { maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
+  // The limits of a concurrency key are also set in the queue's definition.
+  const fallback = spec.concurrencyKey === undefined ? {} : { fallback: DEFINITION }
   return [
-    ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
-    ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate) }]),
+    ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency), ...fallback }]),
+    ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate), ...fallback }]),
+    ...(concurrencyPerKey === undefined
+      ? []
+      : [{ kind: 'concurrency per key', value: String(concurrencyPerKey), fallback: DEFINITION }]),
+    ...(ratePerKey === undefined ? [] : [{ kind: 'rate per key', value: rateText(ratePerKey), fallback: DEFINITION }]),
     ...(maxTasks === undefined
       ? []
       : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : count(maxTasks, 'task'), fallback: DEFINITION }]),
@@ -95,12 +102,14 @@ function limits(spec: Spec): readonly Limit[] {
 const DEFINITION = "the queue's definition"
 
 function rateText(rate: NonNullable<Spec['rate']>): string {
-  return rate === 'none' ? rate : `${rate.max}/${rate.per}`
+  if (rate === 'none') return rate
+  return `${rate.max}/${rate.per}${rate.burst === undefined ? '' : ` with bursts of ${rate.burst}`}`
 }
 
-/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop` or `API key shop in cpu`. */
-export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName'>): string {
-  const { queue, worker, slot, apiKeyName } = spec
+/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop`, `API key shop in cpu` or `concurrency key acme in cpu`. */
+export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName' | 'concurrencyKey'>): string {
+  const { queue, worker, slot, apiKeyName, concurrencyKey } = spec
+  if (concurrencyKey !== undefined) return `concurrency key ${concurrencyKey} in ${queue}`
   if (apiKeyName !== undefined) return `API key ${apiKeyName}${queue === undefined ? '' : ` in ${queue}`}`
   if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`

@@ -4,6 +4,7 @@ import { bytes, type Memory } from '../bytes.ts'
 import { type Duration, milliseconds } from '../duration.ts'
 import { suggestion } from '../nearest.ts'
 import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
+import type { PerConcurrencyKeyOptions } from './concurrency-key-limits.ts'
 
 export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
@@ -22,12 +23,19 @@ export interface QueueLimitOptions {
   readonly maxAge?: Duration
   /** The limits of each API key in this queue, for example `{ enqueueRate: '100/1s' }`. By default, there are no such limits. */
   readonly perApiKey?: ApiKeyLimitOptions
+  /**
+   * How many tasks of each concurrency key may run at once and start per period, across all workers, for example `{ concurrency: 3, rate:
+   * '100/1m', burst: 10, keys: { acme: { concurrency: 10 } } }`. Tasks that may not start wait without a slot, and do not hold up those of
+   * other keys. The queue's concurrency keys then take turns, as with `fairness: true`. Unlike the other limits, these refuse no task. By
+   * default, there are no such limits.
+   */
+  readonly perConcurrencyKey?: PerConcurrencyKeyOptions
 }
 
 /** The name of a limit on what is in a queue, as in the queue's definition. The last one belongs to each API key. */
-export type QueueLimitName = Exclude<keyof QueueLimitOptions, 'perApiKey'> | 'maxUnfinishedTasks'
+export type QueueLimitName = Exclude<keyof QueueLimitOptions, 'perApiKey' | 'perConcurrencyKey'> | 'maxUnfinishedTasks'
 
-/** The limits of a queue. A limit that is undefined does not apply. */
+/** The limits that refuse tasks of a queue. A limit that is undefined does not apply. */
 export interface QueueLimits {
   readonly maxTasks?: number | undefined
   readonly maxBytes?: number | undefined
@@ -40,11 +48,12 @@ const LIMITS: readonly string[] = [
   'maxBytes',
   'maxAge',
   'perApiKey',
+  'perConcurrencyKey',
 ] satisfies readonly (keyof QueueLimitOptions)[]
 
 /**
- * Returns the limits, or undefined if no limit is set, so that a producer needs only one comparison to find that there is nothing
- * to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or `invalid_definition` if an
+ * Returns the limits that refuse tasks, or undefined if none of them is set, so that a producer needs only one comparison to find that
+ * there is nothing to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or `invalid_definition` if an
  * amount of memory has no unit.
  */
 export function queueLimits(options: QueueLimitOptions, fail: (problem: string) => never): QueueLimits | undefined {
@@ -53,7 +62,7 @@ export function queueLimits(options: QueueLimitOptions, fail: (problem: string) 
   const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
   if (unknown !== undefined) {
     fail(
-      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge or perApiKey${suggestion(unknown, LIMITS)}`,
+      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey or perConcurrencyKey${suggestion(unknown, LIMITS)}`,
     )
   }
   const { maxTasks, maxAge } = options

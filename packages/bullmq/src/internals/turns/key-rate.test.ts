@@ -1,0 +1,108 @@
+// How many tasks of a concurrency key start per period, on a real Redis.
+import { eventually } from '@bullpen/testkit'
+import { expect, it } from 'vitest'
+import { long, setup } from '../../setup.fixture.ts'
+import { NO_KEY, stage } from './stage.fixture.ts'
+
+const HOUR = 3_600_000
+/** One start every ten minutes. */
+const SLOW = { max: 6, perMs: HOUR, burst: 1 }
+
+it('a key starts as many tasks at once as its burst says, and the next one an interval later', async () => {
+  const { addSeveral, limit, startAll, keysOf, redis, keys, violations } = await stage()
+  await limit({ rate: SLOW })
+  await limit({ rate: { ...SLOW, burst: 3 } }, 'b')
+  await addSeveral('a', 5)
+  await addSeveral('b', 5)
+  await addSeveral(NO_KEY, 2)
+  const before = Date.now()
+  expect(
+    keysOf(await startAll())
+      .split(' ')
+      .toSorted()
+      .join(' '),
+  ).toBe('- - a b b b')
+  for (const key of ['a', 'b']) {
+    const waitMs = Number(await redis.zscore(keys.laneTimes, key)) - before
+    // The clocks of Redis and of this process may differ slightly.
+    expect(Math.abs(waitMs - HOUR / 6)).toBeLessThan(30_000)
+  }
+  expect(await violations()).toEqual([])
+})
+
+it('a task that ends or is requeued has used its share', async () => {
+  const { addSeveral, limit, start, startAll, complete, end } = await stage()
+  await limit({ rate: { ...SLOW, burst: 2 } })
+  await addSeveral('a', 5)
+  await start(2)
+  await complete({ fetches: true })
+  await end(
+    1,
+    () => ({ kind: 'requeued', throttleMs: undefined }),
+    async () => undefined,
+  )
+  expect(await startAll()).toEqual([])
+})
+
+it('a higher rate applies at once, also to a key that has used up its rate for a long time', async () => {
+  const { addSeveral, limit, start, startAll, violations } = await stage()
+  await limit({ rate: SLOW })
+  await addSeveral('a', 5)
+  await start(1)
+  expect(await startAll()).toEqual([])
+  await limit({ rate: { max: 1_000, perMs: 1, burst: 10 } })
+  expect(await violations()).toEqual([])
+  await eventually(async () => (await startAll()).length > 0)
+})
+
+it('a key without a rate starts everything again, and nothing is stored about its times', async () => {
+  const { addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
+  await limit({ rate: SLOW })
+  await addSeveral('a', 5)
+  await start(1)
+  expect(await startAll()).toEqual([])
+  await limit({ rate: 'none' })
+  expect(await startAll()).toHaveLength(4)
+  expect(await redis.exists(keys.laneTimes, keys.blockedLanes, keys.keyLimits)).toBe(0)
+  expect(await violations()).toEqual([])
+})
+
+it('both limits of a key apply', async () => {
+  const { addSeveral, limit, startAll, complete, redis, keys, violations } = await stage()
+  await limit({ concurrency: 1, rate: { ...SLOW, burst: 2 } })
+  await addSeveral('a', 5)
+  expect(await startAll()).toHaveLength(1)
+  await complete()
+  expect(await startAll()).toHaveLength(1)
+  await complete()
+  expect(await startAll()).toEqual([])
+  expect(await redis.zscore(keys.laneTimes, 'a')).not.toBeNull()
+  expect(await violations()).toEqual([])
+})
+
+it('an idle worker learns when the next task may start, and before that nothing wakes it', async () => {
+  const { addSeveral, limit, start, startAll, redis, keys, queue } = await stage()
+  await limit({ rate: SLOW })
+  await addSeveral('a', 3)
+  await start(1)
+  await redis.del(keys.marker)
+  expect(await startAll()).toEqual([])
+  expect(await redis.exists(keys.marker)).toBe(0)
+  // A delayed job's marker is at the time of the earlier of the two.
+  await queue.add('later', {}, { delay: 10 * HOUR })
+  expect(await redis.zscore(keys.marker, '1')).toBe(await redis.zscore(keys.laneTimes, 'a'))
+  await queue.add('soon', {}, { delay: 60_000 })
+  expect(Number(await redis.zscore(keys.marker, '1'))).toBeLessThan(Number(await redis.zscore(keys.laneTimes, 'a')))
+})
+
+it('idle workers start the tasks of a key when its rate allows it', async () => {
+  // The limits of the workers' catalogue.
+  const keyLimits = { rate: { max: 20, perMs: 1_000, burst: 1 }, keys: {} }
+  const { enqueue, startPool, settled } = await setup({ concurrency: 5, keyLimits })
+  await startPool()
+  const before = performance.now()
+  const ids = await Promise.all(Array.from({ length: 5 }, () => enqueue(long, { turn: { key: 'a', weight: 1 } })))
+  for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+  // Four intervals of 50 ms. Clocks may differ by a few milliseconds.
+  expect(performance.now() - before).toBeGreaterThan(190)
+})
