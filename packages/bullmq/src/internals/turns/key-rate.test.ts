@@ -56,6 +56,18 @@ it('a higher rate applies at once, also to a key that has used up its rate for a
   expect(await violations()).toEqual([])
 })
 
+it('a key that has started nothing for some time has its burst again', async () => {
+  const { addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
+  await limit({ rate: { max: 10, perMs: 1_000, burst: 2 } })
+  await addSeveral('a', 50)
+  while ((await startAll()).length > 0);
+  await eventually(async () => (await redis.exists(keys.keyRate('a'))) === 0)
+  await start(1)
+  // It could start another one.
+  expect(await redis.exists(keys.laneTimes, keys.blockedLanes)).toBe(0)
+  expect(await violations()).toEqual([])
+})
+
 it('a key without a rate starts everything again, and nothing is stored about its times', async () => {
   const { addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
   await limit({ rate: SLOW })
