@@ -74,8 +74,8 @@ export function createTaskQueries(
     if (record.status !== 'waiting' || !hasLane(answers)) return record
     const { base } = keys
     const { id } = record
-    const ahead = await call(() => runScript(redis, readTurn, { job: keys.job(id) }, { base, id, max: MAX_AHEAD }))
-    return ahead === undefined ? record : { ...record, waitsFor: { kind: 'turn', ahead } }
+    const waitsFor = await call(() => runScript(redis, readTurn, { job: keys.job(id) }, { base, id, max: MAX_AHEAD }))
+    return waitsFor === undefined ? record : { ...record, waitsFor }
   }
 
   /** Reads the tasks of one page. Tasks that have moved on since their ids were read are dropped. */

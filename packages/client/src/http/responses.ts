@@ -120,7 +120,7 @@ export const isTask = shape<TaskView>({
     shape<NonNullable<TaskView['traceContext']>>({ traceparent: text, tracestate: optional(text) }),
   ),
   concurrencyKey: optional(text),
-  waitsFor: optional(shape<NonNullable<TaskView['waitsFor']>>({ kind: word(), ahead: whole })),
+  waitsFor: optional(shape<NonNullable<TaskView['waitsFor']>>({ kind: word(), until: optional(time), ahead: whole })),
   enqueuedAt: time,
   dueAt: optional(time),
   startedAt: optional(time),

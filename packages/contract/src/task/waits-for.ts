@@ -3,9 +3,17 @@
 /** How many tasks in front of a task are counted. */
 export const MAX_AHEAD = 1_000
 
+/**
+ * - `turn`: the turn of its concurrency key.
+ * - `concurrency`: until another task of its key ends, because the key has as many running tasks as its limit allows.
+ * - `rate`: until the rate of its key allows the next start.
+ */
+export const WAIT_KINDS = ['turn', 'concurrency', 'rate'] as const
+
 export interface WaitsFor {
-  /** `turn`: the concurrency keys of its queue take turns. */
-  readonly kind: 'turn'
+  readonly kind: (typeof WAIT_KINDS)[number]
+  /** When the rate of its key allows the next start, in ms since 1970. Only if `kind` is `rate`. */
+  readonly until?: number
   /** How many tasks of the same concurrency key start before this one. At most 1,000 are counted. */
   readonly ahead: number
 }

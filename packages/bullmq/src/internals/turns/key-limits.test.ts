@@ -71,6 +71,17 @@ it('a queue without limits stores nothing when a consumer opens', async () => {
   expect(await redis.exists(keys.settings, keys.keyLimits)).toBe(0)
 })
 
+it('a waiting task says that it waits because of a limit', async () => {
+  const { define, addSeveral, startAll, broker, redis, keys } = await limited()
+  await define({ concurrency: 1, keys: { slow: { rate: { max: 1, perMs: 3_600_000, burst: 1 } } } })
+  const [, next] = await addSeveral('full', 2)
+  const [, , last] = await addSeveral('slow', 3, { priority: 2 })
+  await startAll()
+  expect((await broker.find(next as never))?.waitsFor).toEqual({ kind: 'concurrency', ahead: 0 })
+  const until = Number(await redis.zscore(keys.laneTimes, 'slow'))
+  expect((await broker.find(last as never))?.waitsFor).toEqual({ kind: 'rate', until, ahead: 1 })
+})
+
 it('a limit that is set while tasks run and wait applies from then on', async () => {
   const { define, command, addSeveral, start, startAll, keysOf, violations } = await limited()
   await addSeveral('a', 6)

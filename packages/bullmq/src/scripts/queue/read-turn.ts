@@ -1,4 +1,5 @@
-// Counts the tasks that start before a waiting task with the same concurrency key.
+// Reads what a waiting task in a lane waits for, and how many tasks with the same concurrency key start before it.
+import type { WaitsFor } from '@bullpen/contract'
 import { keyIn, listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { defineScript } from '../script.ts'
 
@@ -21,11 +22,20 @@ if not lane then return nil end
 local key = ${keyIn('lane')}
 local list = ${listOf('key')}
 local length = redis.call('LLEN', list)
+local function waits_for(ahead)
+  local time = redis.call('ZSCORE', base .. 'lane-times', key)
+  if time then return { ahead, 'rate', time } end
+  return { ahead, redis.call('ZSCORE', base .. 'blocked-lanes', key) and 'concurrency' or 'turn' }
+end
 local rank = redis.call('ZRANK', ${prioritiesOf('key')}, id)
-if rank then return math.min(tonumber(max), length + rank) end
+if rank then return waits_for(math.min(tonumber(max), length + rank)) end
 local index = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', max)
-if index then return length - index - 1 end
-return length > tonumber(max) and tonumber(max) or nil
+if index then return waits_for(length - index - 1) end
+if length > tonumber(max) then return waits_for(tonumber(max)) end
 `,
-  answer: (reply) => (reply as number | null) ?? undefined,
+  answer(reply): WaitsFor | undefined {
+    if (reply === null) return undefined
+    const [ahead, kind, time] = reply as [number, WaitsFor['kind'], string?]
+    return { kind, ahead, ...(time !== undefined && { until: Number(time) }) }
+  },
 })

@@ -72,7 +72,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
-    ['waits for', task.waitsFor && turnText(task.waitsFor)],
+    ['waits for', waitsForText(task, layout)],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['trace', task.traceContext && plain(task.traceContext.traceparent)],
     ['input', value(task.input)],
@@ -90,10 +90,17 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
 }
 
-/** Describes how many tasks of the same concurrency key start first, such as `its turn, after 3 tasks of its key`. */
-function turnText({ ahead }: NonNullable<TaskView['waitsFor']>): string {
-  if (ahead === 0) return 'its turn'
-  return `its turn, after ${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')} of its key`
+/** Describes what a waiting task waits for, and how many tasks of its key start first, such as `its turn, after 3 tasks of its key`. */
+function waitsForText({ waitsFor }: TaskView, { now }: Layout): string | undefined {
+  if (waitsFor === undefined) return undefined
+  const { kind, until, ahead } = waitsFor
+  const texts: Readonly<Record<typeof kind, string>> = {
+    turn: 'its turn',
+    concurrency: 'a running task of its key to end',
+    rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
+  }
+  if (ahead === 0) return texts[kind]
+  return `${texts[kind]}, after ${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')} of its key`
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */

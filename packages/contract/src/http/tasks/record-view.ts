@@ -2,6 +2,7 @@
 import type { AttemptRecord } from '../../task/attempt-record.ts'
 import { ATTEMPT_STATE_LABELS } from '../../task/states.ts'
 import type { TaskRecord, TaskRetry } from '../../task/task-record.ts'
+import type { WaitsFor } from '../../task/waits-for.ts'
 import { optionalTime, timeText } from '../times.ts'
 import { taskLinks } from './links.ts'
 import type { AttemptView, TaskView } from './task-view.ts'
@@ -28,7 +29,7 @@ export function taskView(record: TaskRecord): TaskView {
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     ...(record.traceContext === undefined ? {} : { traceContext: record.traceContext }),
     ...(record.concurrencyKey === undefined ? {} : { concurrencyKey: record.concurrencyKey }),
-    ...(record.waitsFor === undefined ? {} : { waitsFor: { ...record.waitsFor } }),
+    ...(record.waitsFor === undefined ? {} : { waitsFor: waitsForView(record.waitsFor) }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),
     ...optionalTime('startedAt', record.startedAt),
@@ -44,6 +45,10 @@ export function taskView(record: TaskRecord): TaskView {
     ...(record.retryOf === undefined ? {} : { retryOf: record.retryOf }),
     links: taskLinks(record.id),
   }
+}
+
+function waitsForView({ until, ...waitsFor }: WaitsFor): NonNullable<TaskView['waitsFor']> {
+  return { ...waitsFor, ...optionalTime('until', until) }
 }
 
 function retryView({ at, by, copy }: TaskRetry): NonNullable<TaskView['retries']>[number] {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { FOLLOW_UP_KINDS } from '../../task/follow-up.ts'
 import { ATTEMPT_END_STATES, ATTEMPT_STATE_LABELS, TASK_STATUSES } from '../../task/states.ts'
+import { WAIT_KINDS } from '../../task/waits-for.ts'
 
 export const linksSchema = z.object({ self: z.string(), cancel: z.string() })
 
@@ -65,7 +66,12 @@ export const taskViewSchema = z
     concurrencyKey: z.string().optional().describe('The tenant or resource that the task belongs to.'),
     waitsFor: z
       .object({
-        kind: z.literal('turn').describe('`turn`: the concurrency keys of the queue take turns.'),
+        kind: z
+          .enum(WAIT_KINDS)
+          .describe(
+            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start.',
+          ),
+        until: time.optional().describe('When the rate of its key allows the next start. Only with `rate`.'),
         ahead: z
           .int()
           .describe('How many tasks of the same concurrency key start before this one. At most 1,000 are counted.'),
