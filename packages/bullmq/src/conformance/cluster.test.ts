@@ -60,7 +60,15 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   // of rates that several processes share, and of runs that wait for their leader
   ...['lease-tokens', 'visit-run', 'sample-run-tasks', 'find-missing-tasks'],
   // repairs of what another program has changed
-  ...['correct-sums', 'find-drift', 'find-unindexed-dead', 'index-dead', 'prune-fingerprint', 'read-unfinished'],
+  ...[
+    'correct-sums',
+    'count-active',
+    'find-drift',
+    'find-unindexed-dead',
+    'index-dead',
+    'prune-fingerprint',
+    'read-unfinished',
+  ],
   ...['repair-entries', 'repair-totals', 'delete-orphans', 'count-remaining', 'read-time', 'read-cancel-reply'],
 ])
 

@@ -1,8 +1,9 @@
 // How many tasks of a concurrency key are active at once, on a real Redis.
-import { Job } from 'bullmq'
-import { expect, it } from 'vitest'
+import { Job, Worker } from 'bullmq'
+import { expect, it, onTestFinished } from 'vitest'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { runScript } from '../../scripts/script.ts'
+import { backendFactory } from '../composition/backend.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 it('a key has as many active tasks as its limit says, and the other keys go on', async () => {
@@ -163,6 +164,27 @@ it('a task of a key that is in the waiting list is counted, too', async () => {
   await redis.rpush(keys.wait, stray)
   expect(await startAll()).toEqual([stray])
   await addSeveral('a', 2)
+  expect(await startAll()).toEqual([])
+  expect(await violations()).toEqual([])
+})
+
+it('a worker that runs only some tasks keeps to the limits of their keys', async () => {
+  const { addSeveral, limit, startAll, keysOf, queue, redis, violations } = await stage()
+  await limit({ concurrency: 1 })
+  await limit({ concurrency: 3, rate: { max: 1, perMs: 3_600_000, burst: 2 } }, 'b')
+  const ids = [...(await addSeveral('a', 3)), ...(await addSeveral('b', 3))]
+  const candidates = { next: () => ids, fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
+  const options = { connection: redis, prefix: queue.opts.prefix ?? '', autorun: false, skipStalledCheck: true }
+  const worker = new Worker(queue.name, async () => {}, options, backendFactory({ now: Date.now, candidates }))
+  onTestFinished(() => worker.close(true))
+  const started: string[] = []
+  for (;;) {
+    const job = await worker.getNextJob('mine', { block: false })
+    if (job === undefined) break
+    started.push(job.id ?? '')
+  }
+  expect(keysOf(started)).toBe('a b b')
+  expect(await violations()).toEqual([])
   expect(await startAll()).toEqual([])
   expect(await violations()).toEqual([])
 })

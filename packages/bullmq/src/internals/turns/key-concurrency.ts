@@ -17,7 +17,7 @@
 //
 // 1. A lane with a task is either in `turns` or in `blocked-lanes`.
 // 2. If the queue has limits, `active-by-key` agrees with the tasks in `active`.
-// 3. A lane is blocked only if its key has as many active tasks as it may have.
+// 3. A lane is blocked only if its key has as many active tasks as it may have, or has used up its rate (./key-rate.ts).
 // 4. If a lane in `turns` has a task that may start, BullMQ's marker exists, so that an idle worker fetches.
 //
 // Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies to the tasks that
@@ -30,8 +30,8 @@ const ACTIVE_BY_KEY = `base .. 'active-by-key'`
 const BLOCKED = `base .. 'blocked-lanes'`
 const LANE_TIMES = `base .. 'lane-times'`
 
-/** The Lua expression for the limit of a key, or nil. `key` is a Lua expression. */
-export const LIMIT_OF = `
+/** A Lua function, `limit_of(base, key)`, which returns how many active tasks a key may have, or nil. */
+const LIMIT_OF = `
 local function limit_of(base, key)
   local own, default = unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency'))
   return tonumber(own or default)

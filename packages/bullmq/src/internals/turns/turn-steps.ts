@@ -102,8 +102,8 @@ export const TAKE_TURN = `
     if not jobId and not is_turn_of_others and call('EXISTS', turns, lanes) == 2 then call('ZADD', base .. 'marker', 0, '0') end
   end`
 
-/** A Lua line that counts a start outside of the lane's turn. `lane` is the task's field. */
-export const COUNT_START = `call('ZINCRBY', base .. 'turns', 1 / ${weightIn('lane')}, ${keyIn('lane')})`
+/** A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field. */
+export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${weightIn('lane')}, ${keyIn('lane')})`
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 

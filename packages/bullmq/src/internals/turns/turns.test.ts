@@ -1,52 +1,12 @@
 // The order in which the tasks of a queue that takes turns start, on a real Redis.
-import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
-import type { NewTask } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
 import { Job } from 'bullmq'
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { countRemaining } from '../../queries/counts.ts'
 import { readQueueHead } from '../../queries/queue-head.ts'
-import { QUEUE, task } from '../index-model/worker.fixture.ts'
-import { openWorld } from '../index-model/world.fixture.ts'
+import { QUEUE } from '../index-model/worker.fixture.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
-
-const NO_KEY = ''
-
-async function stage() {
-  const world = await openWorld(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`, { leads: false })
-  onTestFinished(() => world.close())
-  const { broker, redis, keys, fetch, end, queue } = world
-  const names = new Map<string, string>()
-  let enqueued = 0
-
-  /** Adds a task. `key` is '' for a task without a concurrency key. */
-  async function add(key: string, given: Partial<NewTask> & { weight?: number } = {}): Promise<TaskId> {
-    const { weight = 1, ...others } = given
-    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-    const turn = key === NO_KEY ? undefined : { key, weight }
-    names.set(id, key === NO_KEY ? '-' : key)
-    await broker.enqueue({ ...newTask(task, { n: enqueued++ }, {}, origin), turn, ...others })
-    return id
-  }
-  const addSeveral = async (key: string, count: number, given = {}): Promise<TaskId[]> => {
-    const ids: TaskId[] = []
-    for (let i = 0; i < count; i++) ids.push(await add(key, given))
-    return ids
-  }
-
-  /** Starts tasks, and returns their ids in the order in which they have started. */
-  async function start(count: number): Promise<string[]> {
-    const before = await redis.llen(keys.active)
-    for (let i = 0; i < count; i++) expect(await fetch('bullpen')).toBe(true)
-    const started = await redis.lrange(keys.active, 0, -1 - before)
-    return started.reverse()
-  }
-  const keysOf = (ids: readonly string[]): string => ids.map((id) => names.get(id)).join(' ')
-  return { ...world, add, addSeveral, start, keysOf, end, queue }
-}
+import { NO_KEY, stage } from './stage.fixture.ts'
 
 it('the keys take turns, whatever each of them has waiting', async () => {
   const { addSeveral, start, keysOf } = await stage()

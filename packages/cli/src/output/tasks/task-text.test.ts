@@ -1,4 +1,5 @@
 // Tests how tasks are formatted as text.
+import type { TaskView } from '@bullpen/contract'
 import { expect, test } from 'vitest'
 import { ID, LINKS, view } from '../../fake-api.fixture.ts'
 import { acceptedLine, cancelledLine, listLine, taskLines } from './task-text.ts'
