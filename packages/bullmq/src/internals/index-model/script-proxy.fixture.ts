@@ -28,6 +28,8 @@ export async function scriptProxy(targetUrl: string): Promise<ScriptProxy> {
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
     let isWaitingForAnswer = false
+    /** What the client has sent since a fault was set. The text of a script may be longer than one chunk. */
+    let sent = Buffer.alloc(0)
     const fail = (found: Fault): void => {
       found.onFault()
       client.destroy()
@@ -35,7 +37,8 @@ export async function scriptProxy(targetUrl: string): Promise<ScriptProxy> {
     }
     client.on('data', (chunk) => {
       const found = fault
-      const isScript = found?.scripts.some((lua) => chunk.includes(sha(lua)) || chunk.includes(lua))
+      sent = found === undefined ? Buffer.alloc(0) : Buffer.concat([sent, chunk])
+      const isScript = found?.scripts.some((lua) => sent.includes(sha(lua)) || sent.includes(lua))
       if (found === undefined || !isScript) {
         upstream.write(chunk)
         return
