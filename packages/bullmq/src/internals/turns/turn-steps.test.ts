@@ -43,12 +43,13 @@ it('BullMQ adds a job to the prioritized set by a command in this form', () => {
   ])
 })
 
-it('BullMQ removes a single job from the waiting list, and counts the waiting jobs, in these forms', () => {
+it('BullMQ removes a single job from the waiting list, counts the waiting jobs, and reports that there are none, in these forms', () => {
   expect(found(/rcall\("LREM", prefix \.\. "wait".*?\) == 1/g)).toEqual([
     'rcall("LREM", prefix .. "wait", 1, jobId) == 1',
   ])
   expect(found(/rcall\("LREM", waitKey.*?\) > 0/g)).toEqual(['rcall("LREM", waitKey, -1, jobId) > 0'])
   expect(found(/return waitCount \+ \w+/g)).toEqual(['return waitCount + prioritizedCount'])
+  expect(found(/rcall\("XADD", .*"drained"\)/g)).toEqual(['rcall("XADD", eventStreamKey, "*", "event", "drained")'])
 })
 
 it('BullMQ cleans waiting jobs with these functions, and reports the number of jobs last', () => {

@@ -107,13 +107,17 @@ export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${we
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
-/** How BullMQ's scripts add a job to `wait` or to `prioritized`, in the order of the functions below. */
+/**
+ * How BullMQ's scripts add a job to `wait` or to `prioritized`, remove a job from there, and look whether there are any, in the order of
+ * the functions below.
+ */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
 const REMOVE = 'rcall("LREM", prefix .. "wait", 1, jobId) == 1'
 const REMOVE_FIRST = 'rcall("LREM", waitKey, -1, jobId) > 0'
 const COUNT = 'return waitCount + prioritizedCount'
+const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
 const PRIORITY = 'math.floor(score / 0x100000000)'
@@ -167,4 +171,5 @@ export function withLanes(text: string): string {
     .replaceAll(REMOVE, `(${REMOVE} or prefix == base and left_lane(jobId))`)
     .replaceAll(REMOVE_FIRST, `(left_lane(jobId) or ${REMOVE_FIRST})`)
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
+    .replaceAll(REPORT_DRAINED, `if call('EXISTS', base .. 'lanes') == 0 then ${REPORT_DRAINED} end`)
 }

@@ -121,6 +121,25 @@ it('a paused queue starts no task of a key, and wakes a worker when it is resume
   await start(1)
 })
 
+it('a queue is reported as drained when no task is left in a lane', async () => {
+  const { addSeveral, start, end, queue, redis, keys } = await stage()
+  await addSeveral('a', 2)
+  const finish = async (): Promise<readonly string[]> => {
+    await start(1)
+    await queue.pause()
+    await end(
+      1,
+      () => ({ kind: 'completed', output: { n: 1 } }),
+      async () => 'done',
+    )
+    await queue.resume()
+    const events = await redis.xrange(keys.events, '-', '+')
+    return events.map(([, [, event = '']]) => event).filter((event) => event === 'drained')
+  }
+  expect(await finish()).toEqual([])
+  expect(await finish()).toEqual(['drained'])
+})
+
 it('a task that another tool has deleted is skipped', async () => {
   const { add, start, redis, keys } = await stage()
   const [gone, kept] = [await add('a'), await add('b')]
