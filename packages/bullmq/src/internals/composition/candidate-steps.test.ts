@@ -126,6 +126,20 @@ it('nothing is taken from a queue that is paused, or at its concurrency or its r
   expect(await fetch()).toBeUndefined()
 })
 
+it('a fetch that finds no task in the queue deletes what is stored about turns', async () => {
+  const { add, only, fetch, redis, keys } = await openQueue()
+  await redis.zadd(keys.turns, 1, 'a')
+  await redis.hset(keys.turnState, 'waiting', 0)
+  await add('other')
+  only('unknown')
+  await fetch()
+  expect(await redis.exists(keys.turns, keys.turnState)).toBe(2)
+  only('other')
+  await fetch()
+  await fetch()
+  expect(await redis.exists(keys.turns, keys.turnState)).toBe(0)
+})
+
 it('the script that ends or delays a task takes a candidate as the next one', async () => {
   const { add, only, fetch, worker } = await openQueue()
   await add('other', 't1', 't2', 't3')

@@ -9,7 +9,7 @@ import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE } from '../turns/key-rate.ts'
 import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
-import { COUNT_START, TAKE_TURN } from '../turns/turn-steps.ts'
+import { COUNT_START, FORGET_TURNS, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
  * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
@@ -63,6 +63,8 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
         end
       end
     end
+  else
+    ${FORGET_TURNS}
   end
   if not jobId and first then
     call('ZREM', prioritized, first)

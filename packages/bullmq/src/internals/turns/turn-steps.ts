@@ -13,9 +13,8 @@
 // A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names
 // sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
 //
-// Passes only grow while a lane has a task. Before they are so large that adding 1 / weight would be inexact, all lanes that have a task
-// begin again at 0. Otherwise, the passes of keys with a high weight would one day no longer change, and these keys would start all of
-// their tasks first.
+// While a lane has a task, passes only grow. Before they are so large that adding 1 / weight would be inexact, all lanes begin again at
+// 0. Otherwise, the passes of keys with a high weight would one day no longer change, and these keys would start all of their tasks first.
 //
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
@@ -29,6 +28,17 @@ const MAX_LANES = 32
 
 /** The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most. */
 const LAST_PASS = 0x100000000
+
+/** A Lua line that deletes what is stored about turns. No task may be in a lane. */
+export const FORGET_TURNS = `call('UNLINK', base .. 'turns', base .. 'turn-state', base .. 'blocked-lanes', base .. 'lane-times')`
+
+/** Lua lines that give each lane the pass 0. A blocked lane stays blocked. O(n log n), at most once in {@link LAST_PASS} turns. */
+const BEGIN_AGAIN = `
+        local blocked = base .. 'blocked-lanes'
+        call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+        call('ZDIFFSTORE', turns, '2', lanes, blocked)
+        call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+        call('HDEL', state, 'pass', 'time')`
 
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
@@ -48,9 +58,7 @@ export const TAKE_TURN = `
     end
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-      if key and tonumber(pass) >= ${LAST_PASS} then
-        call('ZUNIONSTORE', turns, 1, lanes, 'WEIGHTS', 0)
-        call('HDEL', state, 'pass')
+      if key and tonumber(pass) >= ${LAST_PASS} then${BEGIN_AGAIN}
         key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       end
       if not key then
@@ -66,7 +74,7 @@ export const TAKE_TURN = `
           break
         end
       elseif call('EXISTS', lanes) == 0 then
-        call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times')
+        ${FORGET_TURNS}
         break
       end
       local limit, rate, id

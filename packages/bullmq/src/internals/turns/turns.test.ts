@@ -40,6 +40,24 @@ it('the weights hold however many tasks have started', async () => {
   expect(await redis.zscore(keys.turns, 'ended')).toBeNull()
 })
 
+it('when all lanes begin again, a blocked one stays blocked, and later takes its turns', async () => {
+  const { addSeveral, start, limit, keysOf, violations, redis, keys } = await stage()
+  await limit({ concurrency: 1 }, 'full')
+  await addSeveral('full', 12)
+  await addSeveral('b', 12)
+  await start(2)
+  for (const set of [keys.turns, keys.blockedLanes]) {
+    for (const key of await redis.zrange(set, '0', '-1')) await redis.zadd(set, 2 ** 53, key)
+  }
+  await redis.hset(keys.turnState, 'time', 2 ** 53)
+  for (let i = 0; i < 2; i++) {
+    expect(keysOf(await start(1))).toBe('b')
+    expect(await violations()).toEqual([])
+  }
+  await limit({ concurrency: 'none' }, 'full')
+  expect(keysOf(await start(8)).match(/full/g)).toHaveLength(4)
+})
+
 it('the tasks without a key are one lane more', async () => {
   const { addSeveral, start, keysOf } = await stage()
   await addSeveral(NO_KEY, 20)
