@@ -338,7 +338,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'entries',
     labels: ['queue'],
-    help: 'Number of status index entries and uncounted tasks that leaders have repaired in the queue so far, and how often they have corrected its bytes. It stays 0 unless plain BullMQ uses the queue.',
+    help: 'Number of status index entries, uncounted tasks, and counts of the active tasks of concurrency keys that leaders have repaired in the queue so far, and how often they have corrected its bytes. It stays 0 unless plain BullMQ uses the queue.',
   },
   bullpen_redis_up: {
     type: 'gauge',

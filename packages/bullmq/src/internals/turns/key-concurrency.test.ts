@@ -1,8 +1,13 @@
 // How many tasks of a concurrency key are active at once, on a real Redis.
+import { TaskError, type TaskId } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
 import { Job, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../../keys.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { runScript } from '../../scripts/script.ts'
+import { long, setup } from '../../setup.fixture.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
@@ -218,4 +223,48 @@ it("a team's own Queue that removes active tasks gives their places back", async
   expect(await violations()).toEqual([])
   await queue.obliterate({ force: true })
   expect(await redis.exists(keys.activeByKey, keys.blockedLanes, keys.turns)).toBe(0)
+})
+
+it('several workers keep to the limits, also with the tasks of one that died, and run every task', async () => {
+  const limits: Readonly<Record<string, number>> = { a: 1, b: 2, c: 2, d: 3 }
+  const keyOf = (n: number): string => ['a', 'b', 'c', 'd'][n % 4] ?? ''
+  const running = new Map<string, number>()
+  const exceeded: string[] = []
+  const gate = Promise.withResolvers<void>()
+  let isGated = true
+  const rig = await setup({
+    concurrency: 10,
+    roundMs: 50,
+    locks: { lockMs: 30_000, renewalMs: 200 },
+    keyLimits: { concurrency: 2, keys: { a: { concurrency: 1 }, d: { concurrency: 3 } } },
+    async handle({ input, fencingToken }) {
+      const key = keyOf(input.n)
+      const now = (running.get(key) ?? 0) + 1
+      running.set(key, now)
+      if (now > (limits[key] ?? 0)) exceeded.push(key)
+      if (isGated) await gate.promise
+      else await new Promise((resolve) => setTimeout(resolve, input.n % 5))
+      running.set(key, (running.get(key) ?? 0) - 1)
+      if (input.n % 6 === 0 && fencingToken === 1) throw new TaskError('flaky', 'flaky')
+      return input
+    },
+  })
+  onTestFinished(() => gate.resolve())
+  const { startPool, enqueue, settled, kill, namespace, redisUrl } = rig
+  const ids: TaskId[] = []
+  for (let n = 0; n < 60; n++) ids.push(await enqueue(long, { input: { n }, turn: { key: keyOf(n), weight: 1 } }))
+  await startPool()
+  const redis = new Redis(redisUrl)
+  onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(namespace, 'rig')
+  await eventually(() => [...running.values()].reduce((sum, count) => sum + count, 0) === 8)
+  await kill(0, (await redis.lrange(keys.active, 0, -1)) as TaskId[])
+  running.clear()
+  isGated = false
+  await startPool()
+  await startPool()
+  for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+  expect(exceeded).toEqual([])
+  expect(await redis.exists(keys.activeByKey, keys.blockedLanes)).toBe(0)
+  expect(Number((await redis.hget(keys.totals, 'drift')) ?? 0)).toBe(0)
 })
