@@ -65,6 +65,6 @@ function assertAll(workers: readonly RegisteredWorker[], queue: string, feature:
   const others = old.length > NAMED ? ` and ${old.length - NAMED} more` : ''
   throw new BullpenError(
     'fleet_too_old',
-    `the concurrency keys of queue '${queue}' take turns, which these of its workers do not support: ${named.join(', ')}${others}; upgrade them, or enqueue the task without a concurrency key`,
+    `the concurrency keys of queue '${queue}' take turns, but these of its workers are too old for that: ${named.join(', ')}${others}; upgrade them, or enqueue the task without a concurrency key`,
   )
 }

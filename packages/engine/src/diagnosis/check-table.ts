@@ -171,8 +171,9 @@ export const CHECKS = {
       'the next task of a queue has waited for a minute although slots are free. Queues that are paused or draining, or whose starts a command limits, are not examined',
     examine: stalledQueues,
     reason:
-      'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, or a blocked worker',
-    advice: 'look for rate_limited and event-loop stalls in the logs of the workers',
+      'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, a blocked worker, or workers that are too old for tasks that take turns',
+    advice:
+      "look for rate_limited and event-loop stalls in the logs of the workers, and for old versions in 'bullpen fleet'",
     runbook: 'Nothing is running',
   },
   limited_queues: {
