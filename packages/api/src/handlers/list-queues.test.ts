@@ -61,6 +61,15 @@ describe('the queues', () => {
     ])
   })
 
+  test('have the limits of their concurrency keys', async () => {
+    const { get, fleet } = await testApi()
+    const rate = { max: 100, perMs: 60_000, burst: 5 }
+    fleet.set('mail', { perConcurrencyKey: { concurrency: 3, rate, ofSingleKeys: 2 } })
+    expect((await get('/v1/queues?queue=mail')).json<QueuePage>().queues).toMatchObject([
+      { queue: 'mail', perConcurrencyKey: { concurrency: 3, rate, ofSingleKeys: 2 } },
+    ])
+  })
+
   test('have rates, which the first request measures for a second', async () => {
     const { get, broker } = await testApi()
     const first = get('/v1/queues?queue=cpu')

@@ -85,7 +85,7 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, outboxFull, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = settings
+  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, maxTasks, maxBytes, maxAgeMs } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
@@ -97,12 +97,21 @@ export function queueView(queue: string, settings: QueueSettings, live: readonly
       : { drain: { mode: drain.mode, since: timeText(drain.since), command: drain.command } }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
+    ...(perConcurrencyKey === undefined ? {} : { perConcurrencyKey: keyLimitsView(perConcurrencyKey) }),
     ...(maxTasks === undefined ? {} : { maxTasks }),
     ...(maxBytes === undefined ? {} : { maxBytes }),
     ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
     pools: pools.length,
     slots: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),
+  }
+}
+
+function keyLimitsView({ concurrency, rate, ofSingleKeys }: NonNullable<QueueSettings['perConcurrencyKey']>) {
+  return {
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(rate === undefined ? {} : { rate: { ...rate } }),
+    ofSingleKeys,
   }
 }
 

@@ -7,7 +7,7 @@ import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
-import { keyLimitSettings } from '../internals/turns/key-limits.ts'
+import { addKeyLimitReads, decodeKeyLimits, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
@@ -131,10 +131,11 @@ export function decodeApiKeyLimits(settings: Readonly<Record<string, string>>): 
 /** Adds the commands that read one queue's settings to a pipeline. */
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
   pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', ...LIMIT_FIELDS)
+  addKeyLimitReads(pipeline, keys)
 }
 
 /** Decodes the replies to {@link addSettingsReads}. */
-export function decodeSettings([meta, settings]: readonly unknown[]): QueueSettings {
+export function decodeSettings([meta, settings, ...keyLimits]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
   const [drain, ...limits] = settings as (string | null)[]
   const { maxTasks, maxBytes, maxAgeMs } = decodeLimits(limits)
@@ -145,6 +146,7 @@ export function decodeSettings([meta, settings]: readonly unknown[]): QueueSetti
     drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
+    perConcurrencyKey: decodeKeyLimits(keyLimits),
     maxTasks,
     maxBytes,
     maxAgeMs,

@@ -110,6 +110,19 @@ export const queueViewSchema = z
     drain: z.object({ mode: z.enum(DRAIN_MODES), since: time, command: z.string() }).optional(),
     concurrency: z.int().optional().describe('How many tasks may run at once across all workers. Absent if unlimited.'),
     rate: z.object({ max: z.int(), perMs: z.int() }).optional(),
+    perConcurrencyKey: z
+      .object({
+        concurrency: z.int().optional().describe('How many tasks of each concurrency key may run at once.'),
+        rate: z
+          .object({ max: z.int(), perMs: z.int(), burst: z.int() })
+          .optional()
+          .describe('How many tasks of each concurrency key may start per period, and how many of them at once.'),
+        ofSingleKeys: z.int().describe('How many limits apply to a single concurrency key.'),
+      })
+      .optional()
+      .describe(
+        "The limits of concurrency keys across all workers, whether a command or the queue's definition has set them. Absent if there are none.",
+      ),
     maxTasks: z
       .int()
       .optional()

@@ -1,5 +1,5 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
-import type { DrainMode, LogLevel } from '@bullpen/contract'
+import type { DrainMode, LogLevel, StartRate } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
 import type { PoolStatus } from './pool-status.ts'
 
@@ -79,6 +79,15 @@ export interface QueueSettings {
   /** How many tasks may run at once across all workers. */
   readonly concurrency: number | undefined
   readonly rate: { readonly max: number; readonly perMs: number } | undefined
+  /** The limits of concurrency keys that apply, whether a command or the queue's definition has set them. Undefined if there are none. */
+  readonly perConcurrencyKey?:
+    | {
+        readonly concurrency?: number | undefined
+        readonly rate?: StartRate | undefined
+        /** How many limits of single keys there are. */
+        readonly ofSingleKeys: number
+      }
+    | undefined
   /** How many tasks may be waiting, scheduled or retrying. Replaces the limit in the queue's definition. */
   readonly maxTasks: number | undefined
   /** How many bytes the unfinished tasks may take. Replaces the limit in the queue's definition. */

@@ -2,7 +2,7 @@
 import type { PerConcurrencyKey } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
-import { applySettings } from '../../fleet/queue-settings.ts'
+import { addSettingsReads, applySettings, decodeSettings } from '../../fleet/queue-settings.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { defineKeyLimits } from './key-limits.ts'
 import { stage } from './stage.fixture.ts'
@@ -42,6 +42,19 @@ it('a command replaces a limit of the catalogue until it is removed, and the lim
   await command({ concurrencyKey: 'acme', concurrency: 'none' })
   await command({ concurrencyKey: 'b: 1', rate: 'none' })
   expect(await applied()).toEqual({ concurrency: '3', rate: '100/60000/1', 'concurrency:acme': '10' })
+})
+
+it('the settings of a queue contain the limits of every key, and how many single keys have their own', async () => {
+  const { define, redis, keys, rate } = await limited()
+  const read = async () => {
+    const pipeline = redis.pipeline()
+    addSettingsReads(pipeline, keys)
+    const answers = await pipeline.exec()
+    return decodeSettings((answers ?? []).map(([, answer]) => answer)).perConcurrencyKey
+  }
+  expect(await read()).toBeUndefined()
+  await define({ concurrency: 3, rate, keys: { acme: { concurrency: 10, rate } } })
+  expect(await read()).toEqual({ concurrency: 3, rate, ofSingleKeys: 2 })
 })
 
 it('an older command does not replace a newer one', async () => {

@@ -5,6 +5,8 @@
 // start tasks read neither. They read the hash `key-limits`, which is derived whenever one of the two changes, and which does not exist if
 // there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
 import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpen/contract'
+import type { QueueSettings } from '@bullpen/engine/internal'
+import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
 import { defineKeyLimitsScript } from '../../scripts/queue/define-key-limits.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
@@ -56,3 +58,25 @@ function encode<T>(limit: T | 'none', encodeLimit: (limit: T) => string): string
 
 /** See ./key-rate.ts. */
 const encodeRate = ({ max, perMs, burst }: StartRate): string => `${max}/${perMs}/${burst}`
+
+/** Adds the commands that read the limits of every key. O(1): the limits of single keys are only counted. */
+export function addKeyLimitReads(pipeline: ChainableCommander, { keyLimits }: QueueKeys): void {
+  pipeline.hmget(keyLimits, 'concurrency', 'rate').hlen(keyLimits)
+}
+
+/** Decodes the replies to {@link addKeyLimitReads}. Returns undefined if there are no limits. */
+export function decodeKeyLimits([all, count]: readonly unknown[]): QueueSettings['perConcurrencyKey'] {
+  if (count === 0) return undefined
+  const [concurrency, rate] = all as (string | null)[]
+  const found = [concurrency, rate].filter((limit) => limit != null)
+  return {
+    concurrency: concurrency == null ? undefined : Number(concurrency),
+    rate: rate == null ? undefined : decodeRate(rate),
+    ofSingleKeys: Number(count) - found.length,
+  }
+}
+
+function decodeRate(stored: string): StartRate {
+  const [max = 0, perMs = 0, burst = 0] = stored.split('/').map(Number)
+  return { max, perMs, burst }
+}

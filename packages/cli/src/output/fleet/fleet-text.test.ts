@@ -31,6 +31,14 @@ test('a queue shows what applies to all of its workers', () => {
   ])
 })
 
+test('a queue shows the limits of its concurrency keys', () => {
+  const rate = { max: 100, perMs: 60_000, burst: 5 }
+  const queues = [queueOf('cpu', { perConcurrencyKey: { concurrency: 3, rate, ofSingleKeys: 2 } })]
+  expect(fleetLines(fleetOf([], queues), undefined, layout)[1]).toBe(
+    'cpu    1/4   1      open, at most 3 at once per key, at most 100 starts per 1m and key, 2 limits of single keys',
+  )
+})
+
 test('a limit of one is shown in the singular', () => {
   const queues = [queueOf('cpu', { rate: { max: 1, perMs: 60_000 }, maxTasks: 1 })]
   expect(fleetLines(fleetOf([], queues), undefined, layout)[1]).toBe(

@@ -49,7 +49,7 @@ function queueRow(view: QueueView, now: number): Cell[] {
 
 /** Returns what is unusual about a queue, or `open`, followed by its limits. `obstacles` are unusual, too. */
 export function queueStateCell(view: QueueView, now: number, obstacles: readonly string[] = []): Cell {
-  const { paused, outboxFull, drain, concurrency, rate, maxTasks, maxBytes, maxAgeMs } = view
+  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, maxTasks, maxBytes, maxAgeMs } = view
   const unusual = [
     ...obstacles,
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
@@ -59,12 +59,23 @@ export function queueStateCell(view: QueueView, now: number, obstacles: readonly
   const limits = [
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
     ...(rate === undefined ? [] : [`at most ${count(rate.max, 'start')} per ${formatLength(rate.perMs)}`]),
+    ...keyLimitTexts(perConcurrencyKey),
     ...(maxTasks === undefined ? [] : [`at most ${count(maxTasks, 'task')}`]),
     ...(maxBytes === undefined ? [] : [`at most ${formatBytes(maxBytes)} of tasks`]),
     ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
   ]
   const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
   return unusual.length === 0 ? state : ['yellow', state]
+}
+
+function keyLimitTexts(limits: QueueView['perConcurrencyKey']): readonly string[] {
+  if (limits === undefined) return []
+  const { concurrency, rate, ofSingleKeys } = limits
+  return [
+    ...(concurrency === undefined ? [] : [`at most ${concurrency} at once per key`]),
+    ...(rate === undefined ? [] : [`at most ${count(rate.max, 'start')} per ${formatLength(rate.perMs)} and key`]),
+    ...(ofSingleKeys === 0 ? [] : [`${count(ofSingleKeys, 'limit')} of single keys`]),
+  ]
 }
 
 interface Shown {
