@@ -5,7 +5,7 @@ export const MAX_AHEAD = 1_000
 
 /**
  * - `turn`: the turn of its concurrency key.
- * - `concurrency`: until another task of its key ends, because the key has as many running tasks as its limit allows.
+ * - `concurrency`: until another task of its key ends or the limit is raised, because the key has as many running tasks as its limit allows.
  * - `rate`: until the rate of its key allows the next start.
  */
 export const WAIT_KINDS = ['turn', 'concurrency', 'rate'] as const

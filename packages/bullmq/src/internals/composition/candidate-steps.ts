@@ -6,10 +6,10 @@
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { NEWEST } from '../status/places.ts'
-import { ACTIVE_OF_KEY, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
-import { CHECK_RATE, COUNT_START_OF_RATE } from '../turns/key-rate.ts'
+import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
+import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
 import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
-import { COUNT_START, FORGET_TURNS, TAKE_TURN } from '../turns/turn-steps.ts'
+import { COUNT_START, FORGET_TURNS, MAX_LANES, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
  * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
@@ -23,17 +23,27 @@ export function candidatesArgument(ids: readonly string[]): string {
  * Lua lines that make one of the candidates active and store its id in `jobId`, if one waits. As in BullMQ, tasks without a priority
  * come first. A task that is locked, delayed or active, or that has ended, is not searched for in the list of waiting tasks, because
  * the search would pass the whole list.
+ *
+ * Like a fetch without candidates, the lines let the lanes whose time has come take turns, and block the lane of a candidate whose key may
+ * not start a task yet. The worker then waits until the next such time, and not for a time that has passed.
  */
 const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
   may_be_uncounted = call('EXISTS', base .. 'key-limits') == 1
+  if may_be_uncounted then${resumeDue('ARGV[2]', MAX_LANES)}
+  end
   local function is_at_limit(lane, has_started)
     local key, limit, rate = ${keyIn('lane')}, nil, nil
     ${READ_LIMITS}
     ${CHECK_RATE}
     if has_started then
       ${COUNT_START_OF_RATE}
+    end
+    local pass = starts_at and call('ZSCORE', base .. 'turns', key)
+    if pass then
+            ${blockLane('pass', 'pass')}
+            ${STORE_TIME}
     end
     return starts_at or limit and ${ACTIVE_OF_KEY} >= limit
   end

@@ -1,14 +1,13 @@
 // How many tasks of a concurrency key are active at once, on a real Redis.
 import { TaskError, type TaskId } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
-import { Job, Worker } from 'bullmq'
+import { Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
-import { backendFactory } from '../composition/backend.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 it('a key has as many active tasks as its limit says, and the other keys go on', async () => {
@@ -174,20 +173,11 @@ it('a task of a key that is in the waiting list is counted, too', async () => {
 })
 
 it('a worker that runs only some tasks keeps to the limits of their keys', async () => {
-  const { addSeveral, limit, startAll, keysOf, queue, redis, violations } = await stage()
+  const { addSeveral, limit, startAll, startOnly, keysOf, violations } = await stage()
   await limit({ concurrency: 1 })
   await limit({ concurrency: 3, rate: { max: 1, perMs: 3_600_000, burst: 2 } }, 'b')
   const ids = [...(await addSeveral('a', 3)), ...(await addSeveral('b', 3))]
-  const candidates = { next: () => ids, fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
-  const options = { connection: redis, prefix: queue.opts.prefix ?? '', autorun: false, skipStalledCheck: true }
-  const worker = new Worker(queue.name, async () => {}, options, backendFactory({ now: Date.now, candidates }))
-  onTestFinished(() => worker.close(true))
-  const started: string[] = []
-  for (;;) {
-    const job = await worker.getNextJob('mine', { block: false })
-    if (job === undefined) break
-    started.push(job.id ?? '')
-  }
+  const started = await startOnly(ids)
   expect(keysOf(started)).toBe('a b b')
   expect(await violations()).toEqual([])
   expect(await startAll()).toEqual([])

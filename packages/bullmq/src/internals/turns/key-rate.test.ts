@@ -120,3 +120,26 @@ it('idle workers start the tasks of a key when its rate allows it', async () => 
   // Four intervals of 50 ms. Clocks may differ by a few milliseconds.
   expect(performance.now() - before).toBeGreaterThan(190)
 })
+
+it('a worker that runs only some tasks learns when the rate of a key allows the next start', async () => {
+  const { addSeveral, limit, startOnly, redis, keys, violations } = await stage()
+  await limit({ rate: SLOW })
+  const ids = await addSeveral('a', 3)
+  expect(await startOnly(ids)).toHaveLength(1)
+  expect(Number(await redis.zscore(keys.laneTimes, 'a'))).toBeGreaterThan(Date.now())
+  expect(await violations()).toEqual([])
+})
+
+it('a worker that runs only some tasks does not wait for a time that has passed', async () => {
+  const { addSeveral, limit, start, startAll, startOnly, redis, keys, violations } = await stage()
+  await limit({ rate: SLOW })
+  await addSeveral('a', 3)
+  await start(1)
+  expect(await startAll()).toEqual([])
+  await redis.zadd(keys.laneTimes, 1, 'a')
+  expect(await startOnly([])).toEqual([])
+  // A worker that fetches takes the smallest of these times as the time at which it fetches again.
+  expect(await redis.zrangebyscore(keys.laneTimes, 0, Date.now())).toEqual([])
+  expect(await redis.exists(keys.marker)).toBe(1)
+  expect(await violations()).toEqual([])
+})

@@ -4,9 +4,11 @@ import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
+import { Worker } from 'bullmq'
 import { expect, inject, onTestFinished } from 'vitest'
 import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { runScript } from '../../scripts/script.ts'
+import { backendFactory } from '../composition/backend.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
@@ -19,7 +21,7 @@ export const NO_KEY = ''
 export async function stage() {
   const world = await openWorld(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`, { leads: false })
   onTestFinished(() => world.close())
-  const { broker, redis, keys, fetch, end } = world
+  const { broker, redis, keys, queue, fetch, end } = world
   const names = new Map<string, string>()
   let enqueued = 0
   let commands = 0
@@ -47,6 +49,19 @@ export async function stage() {
     const started = await redis.lrange(keys.active, 0, -1 - before)
     return started.reverse()
   }
+  /** Starts as many of the given tasks as may start, as a worker does that runs only these, and returns their ids. */
+  async function startOnly(ids: readonly TaskId[]): Promise<string[]> {
+    const candidates = { next: () => ids, fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
+    const options = { connection: redis, prefix: queue.opts.prefix ?? '', autorun: false, skipStalledCheck: true }
+    const worker = new Worker(queue.name, async () => {}, options, backendFactory({ now: Date.now, candidates }))
+    onTestFinished(() => worker.close(true))
+    const started: string[] = []
+    for (;;) {
+      const job = await worker.getNextJob('mine', { block: false })
+      if (job === undefined) return started
+      started.push(job.id ?? '')
+    }
+  }
   /** Starts `count` tasks. */
   async function start(count: number): Promise<string[]> {
     const started = await startAll(count)
@@ -69,5 +84,5 @@ export async function stage() {
     await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
   }
   const violations = (): Promise<string[]> => laneViolations(redis, keys)
-  return { ...world, add, addSeveral, start, startAll, complete, limit, keysOf, violations }
+  return { ...world, add, addSeveral, start, startAll, startOnly, complete, limit, keysOf, violations }
 }

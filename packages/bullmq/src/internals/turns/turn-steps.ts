@@ -24,7 +24,7 @@ import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-ra
 import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 
 /** How many lanes one script looks at. */
-const MAX_LANES = 32
+export const MAX_LANES = 32
 
 /** The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most. */
 const LAST_PASS = 0x100000000

@@ -146,7 +146,7 @@ test('a task whose key is limited says so', () => {
   const lineOf = (waitsFor: TaskView['waitsFor']) =>
     taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
   expect(lineOf({ kind: 'concurrency', ahead: 2 })).toBe(
-    'waits for    a running task of its key to end, after 2 tasks of its key',
+    'waits for    the concurrency limit of its key, after 2 tasks of its key',
   )
   const until = new Date(layout.now + 90_000).toISOString()
   expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe('waits for    the rate of its key, next start in 1m')

@@ -96,7 +96,7 @@ function waitsForText({ waitsFor }: TaskView, { now }: Layout): string | undefin
   const { kind, until, ahead } = waitsFor
   const texts: Readonly<Record<typeof kind, string>> = {
     turn: 'its turn',
-    concurrency: 'a running task of its key to end',
+    concurrency: 'the concurrency limit of its key',
     rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
   }
   if (ahead === 0) return texts[kind]
