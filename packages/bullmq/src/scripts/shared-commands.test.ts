@@ -35,6 +35,7 @@ it('a shared command runs in the transactions of its own client', async () => {
   for (const { redis } of [first, second]) {
     redis.defineCommand(name, ECHO)
     const transaction = redis.multi()
+    // The defined commands are methods of the transaction as well.
     void (transaction as unknown as Readonly<Record<string, Command>>)[name]?.('a')
     expect(await transaction.exec()).toEqual([[null, 'a']])
   }

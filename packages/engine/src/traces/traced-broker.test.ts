@@ -38,6 +38,7 @@ function openTraced() {
     enqueue: store,
     enqueueBulk: (tasks) => Promise.allSettled(tasks.map(store)),
     enqueueAll: (tasks) => Promise.all(tasks.map(store)),
+    // Of groups and runs, only the calls that enqueue tasks are traced. The others are never called here.
     groups: {
       add: async (_: GroupId, { tasks }: NewMembers) => ({ start: 0, ids: await ids(tasks) }),
     } as unknown as Broker['groups'],
@@ -125,6 +126,7 @@ describe('a traced broker', () => {
   it('has one span for the start of a run, whose tasks all belong to it', async () => {
     const { traced, spans, stored } = openTraced()
     const settings = { id: 'r' as RunId, source: { queue: 'mail', task: 'letter.mail' } }
+    // The other settings of a run have no part in its span.
     await traced.runs.start({ settings, tasks: [create(mail), create(print)] } as unknown as NewRun)
     expect(spans).toEqual([{ enqueue: described({ ...ofMail, run: 'r' as RunId }), ends: [{ action: 'existing' }] }])
     expect(stored.map(({ traceContext }) => traceContext)).toEqual([OF_SPAN, OF_SPAN])

@@ -33,7 +33,7 @@ export async function* benchTurns({ redisUrl, pairs, tasks, keys }: TurnsOptions
   for (const cost of COSTS) yield { bench: 'turns', keys, cost, ...compareRounds(rounds, (costs) => costs[cost]) }
 }
 
-/** Measures tasks with so many concurrency keys, or without a key if `keys` is 0. */
+/** Measures tasks that share `keys` concurrency keys. If `keys` is 0, the tasks have no key. */
 export async function measureSide(redisUrl: string, keys: number, tasks: number): Promise<TurnCosts> {
   const program = join(import.meta.dirname, 'turns-process.ts')
   const { stdout } = await promisify(execFile)(process.execPath, [program, redisUrl, `${keys}`, `${tasks}`])

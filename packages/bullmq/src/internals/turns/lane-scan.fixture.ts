@@ -74,7 +74,7 @@ export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[
 }
 
 /**
- * Returns which invariants do not hold. `wakes` is false if nobody would have to wake for the queue's tasks. `before` has the number of
+ * Returns which invariants do not hold. `wakes` is false if no worker has to be woken for the queue's tasks. `before` has the number of
  * active tasks of each key at the previous call, and is updated, so that a key whose limit was lowered may keep its active tasks.
  */
 export async function laneViolations(
@@ -104,7 +104,8 @@ export async function laneViolations(
   if (both.length > 0) found.push(`${both} take turns and are blocked`)
   if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
   const mayStart = filled.some((key) => inTurns.has(key))
-  if (wakes && mayStart && !stops && marker === false) found.push(`${waiting} tasks are in lanes, nobody wakes`)
+  if (wakes && mayStart && !stops && marker === false)
+    found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
   return [...found, ...limitViolations(others, inBlocked, before)]
 }

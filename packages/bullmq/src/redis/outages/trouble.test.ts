@@ -16,7 +16,7 @@ it.each([
     /refuses the user or the password \(WRONGPASS\); correct them/,
     'redis refuses the user or the password',
   ],
-])('with %s, callers are told what Redis refuses, and the log has one line', async (_, login, expected, line) => {
+])('with %s, errors name what Redis refuses, and one line is logged', async (_, login, expected, line) => {
   const server = await privateRedis()
   await server.start()
   const admin = new Redis(server.url)

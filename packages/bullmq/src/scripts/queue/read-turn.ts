@@ -8,8 +8,8 @@ import { defineScript } from '../script.ts'
  * - ARGV: the prefix of the queue's keys, the task's id, how many tasks to count at most.
  *
  * Returns undefined if the task is not in a lane. If the task is further behind in a long lane, it is not searched for, so a task that has
- * left such a lane since may be reported as waiting in it. Takes Redis O(log n) for a task with a priority, and otherwise as long as
- * passing so many tasks.
+ * left such a lane since may be reported as waiting in it. Takes Redis O(log n) for a task with a priority. Otherwise, the time
+ * grows with the number of tasks that are counted.
  */
 export const readTurn = defineScript({
   name: 'read-turn',
