@@ -1,5 +1,5 @@
-// A worker process with handlers that block the event loop forever, until a file exists or in native code, and handlers that
-// yield or wait.
+// A worker process with handlers that block the event loop forever, until a file exists, in native code or after they have
+// returned, and handlers that yield or wait.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,13 +13,14 @@ const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingTo
 const about = { queue: 'slow', timeout: '1m', ...schemas } as const
 const forever = defineTask({ name: 'block.forever', ...about })
 const untilReleased = defineTask({ name: 'block.until-released', ...about })
+const afterReturn = defineTask({ name: 'block.after-return', ...about })
 const native = defineTask({ name: 'block.native', ...about })
 const yielding = defineTask({ name: 'block.yielding', ...about })
 const waiting = defineTask({ name: 'block.waiting', ...about })
 
-export const blockingTasks = defineCatalogue(forever, untilReleased, native, yielding, waiting)
+export const blockingTasks = defineCatalogue(forever, untilReleased, afterReturn, native, yielding, waiting)
 
-/** Returns the path of a file. The handler of `block.until-released` blocks the event loop until that file exists. */
+/** Returns the path of a file. The event loop is blocked until that file exists. */
 export const releaseFile = (id: string): string => join(tmpdir(), `bullpen-release-${id}`)
 
 function spin(ms: number): number {
@@ -30,6 +31,11 @@ function spin(ms: number): number {
 }
 
 if (process.argv[1] === import.meta.filename) {
+  // Runs in no attempt, and before the event loop turns again.
+  const returned = Promise.withResolvers<string>()
+  void returned.promise.then((id) => {
+    while (!existsSync(releaseFile(id))) spin(50)
+  })
   const handlers = {
     'block.forever': defineHandler(forever, import.meta.url, async ({ input }) => {
       await sleep(input.ms)
@@ -38,6 +44,12 @@ if (process.argv[1] === import.meta.filename) {
     'block.until-released': defineHandler(untilReleased, import.meta.url, async ({ id, input, fencingToken }) => {
       await sleep(20)
       while (!existsSync(releaseFile(id))) spin(input.ms)
+      return { fencingToken }
+    }),
+    'block.after-return': defineHandler(afterReturn, import.meta.url, async ({ id, input, fencingToken }) => {
+      await sleep(20)
+      while (!existsSync(releaseFile(id))) spin(input.ms)
+      returned.resolve(`${id}-after`)
       return { fencingToken }
     }),
     'block.native': defineHandler(native, import.meta.url, async ({ input, fencingToken }) => {

@@ -110,6 +110,24 @@ describe('a handler that blocks the event loop for a while', () => {
     expect(stderr()).toBe('')
   })
 
+  it('is named by its task, even if it lasts longer than its handler', async () => {
+    const { enqueue, lines, drain } = await worker('500ms')
+    const id = await enqueue('block.after-return', 50)
+    const during = await eventually(() => lines('event loop blocked').find((line) => line['id'] === id))
+    onTestFinished(() => {
+      for (const file of [id, `${id}-after`]) rmSync(releaseFile(file), { force: true })
+    })
+    writeFileSync(releaseFile(id), '')
+    // A sample that is taken after the handler has returned names no task.
+    const samples = lines('event loop blocked').length
+    await eventually(() => lines('event loop blocked').length > samples + 1)
+    writeFileSync(releaseFile(`${id}-after`), '')
+    const isLater = (line: Line): boolean => String(line['time']) > String(during['time'])
+    const over = await eventually(() => lines('event loop stalled').find(isLater))
+    expect(over).toMatchObject({ task: 'block.after-return', id, location: during['location'] })
+    expect(await drain()).toBe(0)
+  })
+
   it('in native code is logged without a name, and named as soon as the code returns', async () => {
     const { enqueue, lines, ended, drain } = await worker('500ms')
     const id = await enqueue('block.native', 2_500)

@@ -25,8 +25,11 @@ let readAt = performance.now()
 let canSample = true
 /** The sample that is being taken. Only one is taken at a time. */
 let sampling: { readonly done: Promise<void>; readonly cancel: AbortController } | undefined
-/** The latest sample of this stall. */
-let sample: StackSample | undefined
+/**
+ * The stall that is going on, or that comes next. A stall that is over keeps its object until its event is sent, so that the
+ * samples of two stalls are never mixed.
+ */
+let stall: { sample: StackSample | undefined } = { sample: undefined }
 
 const timer = setInterval(() => {
   const now = performance.now()
@@ -39,19 +42,24 @@ const timer = setInterval(() => {
 
 async function report(): Promise<void> {
   const { tick: newest, reports } = state
+  const current = stall
   sampling ??= startSample(newest)
   if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
   // The stall ended before it could be reported, so only the event for its end is emitted.
   if (tick() !== newest) return
+  const { sample } = current
   const fields: Partial<Record<LogField, unknown>> = {
     ...sample?.attempt,
     location: sample?.location,
     stalledMs: Math.round(state.stalledMs),
   }
-  log[reports === 1 ? 'warn' : 'error'](fields, `event loop blocked${culprit()}: no timers and no other tasks can run`)
+  log[reports === 1 ? 'warn' : 'error'](
+    fields,
+    `event loop blocked${culprit(sample)}: no timers and no other tasks can run`,
+  )
 }
 
-function culprit(): string {
+function culprit(sample: StackSample | undefined): string {
   if (sample === undefined) return canSample ? ' in native code, or by a debugger' : ''
   return sample.attempt === undefined ? ' by code outside any task' : ''
 }
@@ -59,10 +67,14 @@ function culprit(): string {
 function startSample(newest: number): typeof sampling {
   if (!canSample) return undefined
   const cancel = new AbortController()
+  const sampled = stall
   const done = sampleMainThread(hook, cancel.signal, tick)
     .then((found) => {
       // Once the main thread has ticked again, what it is doing is no longer part of this stall.
-      if (found !== undefined && found.tick === newest) sample = found
+      if (found === undefined || found.tick !== newest) return
+      // The last moments of a stall are often ours: a handler that has returned leaves its attempt to be ended. A sample of them
+      // names no task, and must not replace the sample that did.
+      if (found.attempt !== undefined || sampled.sample?.attempt === undefined) sampled.sample = found
     })
     .catch((err: unknown) => {
       canSample = false
@@ -75,11 +87,13 @@ function startSample(newest: number): typeof sampling {
 }
 
 async function reportOver(): Promise<void> {
+  const ended = stall
+  stall = { sample: undefined }
   // If a sample was waiting for native code to return, it is about to be taken.
-  if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
-  sampling?.cancel.abort()
-  const over: StallOver = { attempt: sample?.attempt, location: sample?.location }
-  sample = undefined
+  const last = sampling
+  if (last !== undefined) await settlesWithin(last.done, SAMPLE_MS)
+  last?.cancel.abort()
+  const over: StallOver = { attempt: ended.sample?.attempt, location: ended.sample?.location }
   parentPort?.postMessage(over)
 }
 
