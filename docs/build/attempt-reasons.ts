@@ -66,7 +66,10 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     action: 'Another worker runs the task. See [A stalled event loop](../runbook/event-loop-stalled.md).',
   },
   snoozed: { cause: 'The handler called `ctx.snooze`.', action: 'Nothing.' },
-  rate_limited: { cause: 'The handler threw `rateLimited(…)`.', action: 'Nothing: the queue resumes by itself.' },
+  rate_limited: {
+    cause: 'The handler threw `rateLimited(…)`.',
+    action: 'Nothing: the queue or the concurrency key resumes by itself.',
+  },
   run_timeout: {
     cause: 'The attempt ran for longer than `timeout`.',
     action: 'Raise the timeout, or find out what the handler is waiting for.',

@@ -184,8 +184,10 @@ export function queueKeys(namespace: string, queue: string) {
     activeByKey: `${base}:active-by-key`,
     /** Sorted set: the lanes whose limits allow no start, by the pass with which they take turns again. */
     blockedLanes: `${base}:blocked-lanes`,
-    /** Sorted set: the blocked lanes whose keys have used up their rates, by when they may start a task (internals/turns/key-rate.ts). */
+    /** Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task (internals/turns/key-rate.ts). */
     laneTimes: `${base}:lane-times`,
+    /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (internals/turns/key-throttle.ts). */
+    keyThrottles: `${base}:key-throttles`,
     /** String: until when the rate of this concurrency key is used up. Expires then. */
     keyRate: (key: string) => `${base}:key-rate:${key}`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */

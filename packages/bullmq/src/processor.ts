@@ -38,7 +38,7 @@ import type { EventBuffer } from './events/event-buffer.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
 import type { Commit } from './internals/composition/commits.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
-import { backendOf, stepsOf, throttleQueue } from './internals/worker/job-scripts.ts'
+import { backendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
 import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
 
 /** What a consumer or a processor commits its attempts with. */
@@ -105,7 +105,7 @@ export function commit(
       limitStacks(job, MAX_ATTEMPT_RECORDS)
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
-      return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs)).then(() =>
+      return throttleFor(job, verdict).then(() =>
         requeue(job, token, { stacks: stacksWith(record, error, job), survival: survival ?? '' }),
       )
     case 'snoozed':
@@ -115,6 +115,12 @@ export function commit(
       // Report to BullMQ that the job was moved, because the job has a new owner.
       throw new WaitingError()
   }
+}
+
+/** Throttles the job's queue or concurrency key, if its handler has asked for that. */
+async function throttleFor(job: Job, { throttleMs, throttled }: Extract<Verdict, { kind: 'requeued' }>): Promise<void> {
+  if (throttleMs === undefined) return
+  await (throttled === 'concurrencyKey' ? throttleKeyOf(job, throttleMs) : throttleQueue(job, throttleMs))
 }
 
 /** Passes what the attempt shows about a quarantined task to the script that carries out the verdict. */

@@ -92,7 +92,7 @@ export { BullpenError, type ErrorCode } from './errors/errors.ts'
 export type { Classifier, Failure } from './errors/failure.ts'
 export type { FieldError } from './errors/field-error.ts'
 export { QueueFullError, type ReachedLimit } from './errors/queue-full.ts'
-export { rateLimited } from './errors/rate-limited.ts'
+export { type RateLimitedOptions, rateLimited, type Throttled } from './errors/rate-limited.ts'
 export { TaskError } from './errors/task-error.ts'
 
 // Tasks and attempts: states, records and events:

@@ -4,6 +4,7 @@ export { countsApiKeys, rateExceeded, rateInQueue } from './admission/api-key-li
 export { refusedTogether } from './admission/atomic-room.ts'
 export { type BlockedCallers, createBlockedCallers } from './admission/blocked-callers.ts'
 export { type BacklogReading, createStartEstimator, type StartEstimator } from './admission/start-estimator.ts'
+export { afterStart, nextStart } from './admission/start-rate.ts'
 export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './admission/task-bytes.ts'
 export { msUntilTokens, type TokenBucket, tokensIn } from './admission/token-bucket.ts'
 export type { Attempt } from './attempt/attempt.ts'

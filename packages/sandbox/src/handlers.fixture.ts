@@ -162,7 +162,7 @@ export const compensated = defineHandler(
 )
 
 export const limited = defineHandler(tasks.limited, here, () => {
-  throw rateLimited('30s')
+  throw rateLimited('30s', { of: 'concurrencyKey' })
 })
 
 export const steps = defineHandler(tasks.steps, here, async ({ input, once }) => {

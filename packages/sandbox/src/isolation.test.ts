@@ -101,9 +101,10 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     expect(await setup.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
   })
 
-  it('may throttle its queue', async () => {
+  it('may throttle its concurrency key', async () => {
     await using setup = openSetup(isolation)
-    expect(await setup.run(tasks.limited).outcome).toEqual({ kind: 'rate_limited', delayMs: 30_000 })
+    const outcome = { kind: 'rate_limited', delayMs: 30_000, of: 'concurrencyKey' }
+    expect(await setup.run(tasks.limited).outcome).toEqual(outcome)
   })
 
   it('reports progress, and continues when the progress is stored', async () => {

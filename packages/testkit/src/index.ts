@@ -8,12 +8,9 @@ export { type FakeClock, fakeClock } from './fake-clock.ts'
 // Faults
 export { type FaultProxy, faultProxy } from './fault-proxy.ts'
 // Several tasks, in memory
-export {
-  type MemoryBroker,
-  type MemoryBrokerOptions,
-  type MemoryConsumerOptions,
-  memoryBroker,
-} from './memory/memory-broker.ts'
+export { memoryBroker } from './memory/memory-broker.ts'
+export type { MemoryBroker, MemoryBrokerOptions, MemoryConsumerOptions } from './memory/memory-broker-options.ts'
+export type { ConcurrencyKeyLimitChange } from './memory/store/key-limits.ts'
 // One task
 export type { LogLine } from './recording-log.ts'
 export type { RunTaskOptions } from './run/run-options.ts'

@@ -16,7 +16,7 @@ import {
   type Timeouts,
 } from '@bullpen/engine/internal'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
-import type { MemoryBroker } from './memory/memory-broker.ts'
+import type { MemoryBroker } from './memory/memory-broker-options.ts'
 
 export interface TestPoolSettings {
   readonly clock: Clock
@@ -65,7 +65,8 @@ export function memoryPool<C extends Catalogue, R extends Resources>(
 ): Pool {
   const registry = createRegistry(catalogue, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   const { queue, concurrency = 1, worker = 'memory' } = settings
-  return testPool(broker, registry, broker.consumer({ queue, concurrency, worker }), settings)
+  const keyLimits = catalogue.queue(queue).perConcurrencyKey
+  return testPool(broker, registry, broker.consumer({ queue, concurrency, worker, keyLimits }), settings)
 }
 
 export interface RealTimePoolOptions<C extends Catalogue>

@@ -8,11 +8,16 @@ import { afterAll, inject } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
 import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
+import { THROTTLE_MARK } from '../internals/throttle.ts'
+import { keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { patternOf } from '../orphans/stored-key.ts'
 import { isCluster } from '../redis/redis-client.ts'
+import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
+import { runScript } from '../scripts/script.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -45,12 +50,13 @@ export async function openBullmqOn(
     ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
     ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
   })
+  let commands = 0
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {
     broker,
     consumer:
-      ({ concurrency, worker, candidates }) =>
+      ({ concurrency, worker, candidates, keyLimits }) =>
       (runTask, pool) => {
         const common = {
           queue,
@@ -59,6 +65,7 @@ export async function openBullmqOn(
           concurrency,
           worker,
           candidates,
+          keyLimits,
           codec,
           retention,
           onFollowed: () => broker.forward(queue),
@@ -68,6 +75,10 @@ export async function openBullmqOn(
         consumers.push({ worker, consumer })
         return consumer
       },
+    async limitKeys(limits, key) {
+      const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+      await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
+    },
     async loseLock(id) {
       await redis.del(keys.lock(id))
     },

@@ -20,6 +20,7 @@ import { keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
+import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
@@ -212,7 +213,12 @@ it('tasks of a concurrency key that is limited', async () => {
     await enqueue(long, { turn: { key: i % 2 === 0 ? 'slow' : 'tenant: 1', weight: 1 }, input: { n: GATED } })
   }
   await startPool()
-  await has('key-limits', 'active-by-key', 'blocked-lanes', 'lane-times', 'key-rate:<concurrency key>')
+  const [id = ''] = await eventually(async () => {
+    const active = await redis.lrange(keys.active, 0, 0)
+    return active.length > 0 && active
+  })
+  await runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration: 60_000 })
+  await has('key-limits', 'active-by-key', 'blocked-lanes', 'lane-times', 'key-rate:<concurrency key>', 'key-throttles')
   gate.resolve()
 })
 

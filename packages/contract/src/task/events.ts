@@ -89,7 +89,7 @@ export type TaskEvent =
       AttemptEndFields & {
         readonly event: 'attempt.ended'
         readonly verdict: VerdictKind
-        /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue is throttled. */
+        /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue or concurrency key is throttled. */
         readonly delayMs: number | undefined
         /** The time since the task was enqueued, if the verdict ends the task. */
         readonly taskMs?: number | undefined

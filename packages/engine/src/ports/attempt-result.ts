@@ -1,6 +1,6 @@
 // Defines how an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and
 // isolators report them.
-import type { AttemptRecord, CancelReason, EndReason, RetryBudget, TaskEvent } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason, EndReason, RetryBudget, TaskEvent, Throttled } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 import type { Survival } from '../quarantine/decision.ts'
 
@@ -36,8 +36,8 @@ export type Outcome =
   | ({ readonly kind: 'stopped' } & StopCause)
   /** The handler asked to be run again later. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
-  /** The handler asked for its queue to be throttled. */
-  | { readonly kind: 'rate_limited'; readonly delayMs: number }
+  /** The handler asked for its queue or its concurrency key to be throttled. */
+  | { readonly kind: 'rate_limited'; readonly delayMs: number; readonly of: Throttled }
 
 /** What happens to the task after an attempt has ended. */
 export type Verdict =
@@ -51,10 +51,10 @@ export type Verdict =
   /** The task's queue timeout or total timeout expired before the first attempt. */
   | { readonly kind: 'expired' }
   /**
-   * The task returns to the head of its queue, and the attempt does not count. The queue does not start any tasks for
-   * `throttleMs`. A quarantined task that has ended its child process also returns.
+   * The task returns to the head of its queue, and the attempt does not count. The queue, or only the task's concurrency key if that
+   * is `throttled`, does not start any tasks for `throttleMs`. A quarantined task that has ended its child process also returns.
    */
-  | { readonly kind: 'requeued'; readonly throttleMs: number | undefined }
+  | { readonly kind: 'requeued'; readonly throttleMs: number | undefined; readonly throttled?: Throttled }
   /** The task is scheduled again, and the attempt does not count. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   /** Another worker owns the task and decides what happens to it. */

@@ -79,7 +79,7 @@ describe('the survival of a quarantined task', () => {
     ['an output', { kind: 'returned', output: 1 }, 'lived', 'lived', 'lived'],
     ['a declared failure', { kind: 'declared', failure, error }, 'lived', 'lived', 'lived'],
     ['a snooze', { kind: 'snoozed', delayMs: 1 }, 'lived', 'lived', 'lived'],
-    ['a rate limit', { kind: 'rate_limited', delayMs: 1 }, 'lived', 'lived', 'lived'],
+    ['a rate limit', { kind: 'rate_limited', delayMs: 1, of: 'queue' }, 'lived', 'lived', 'lived'],
     ['a thrown error', panicked('unexpected_error'), 'lived', 'lived', 'lived'],
     ['an invalid output', panicked('invalid_output'), 'lived', 'lived', 'lived'],
     ['an escaped error', panicked('escaped_error'), 'lived', 'lived', 'lived'],

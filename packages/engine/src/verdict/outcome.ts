@@ -112,7 +112,8 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
       return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', message }
     }
     case 'rate_limited': {
-      const message = `the handler throttled the queue for ${formatDuration(outcome.delayMs)}`
+      const throttled = outcome.of === 'queue' ? 'queue' : 'concurrency key'
+      const message = `the handler throttled the ${throttled} for ${formatDuration(outcome.delayMs)}`
       return { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', message }
     }
   }
@@ -132,7 +133,7 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
   if (thrown instanceof TaskError) return declaredFailure(thrown)
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
   if (thrown instanceof PoolEnded) return { kind: 'closed', reason: thrown.reason }
-  if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs }
+  if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs, of: thrown.of }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
   if (failure !== undefined && failure !== 'panic') {
     return { kind: 'declared', failure: declareFailure(failure), error: asError(thrown) }

@@ -40,12 +40,16 @@ describe('the verdict', () => {
     })
   })
 
-  it('requeues a rate-limited task and throttles its queue, also after the last attempt', () => {
-    expect(decide(last, { kind: 'rate_limited', delayMs: 30_000 }, DEFAULT_RETRY, now, halfway)).toEqual({
-      kind: 'requeued',
-      throttleMs: 30_000,
-    })
-  })
+  it.each(['queue', 'concurrencyKey'] as const)(
+    'requeues a rate-limited task and throttles its %s, also after the last attempt',
+    (of) => {
+      expect(decide(last, { kind: 'rate_limited', delayMs: 30_000, of }, DEFAULT_RETRY, now, halfway)).toEqual({
+        kind: 'requeued',
+        throttleMs: 30_000,
+        throttled: of,
+      })
+    },
+  )
 
   it.each<[string, Outcome, string]>([
     ['a drain', { kind: 'closed', reason: 'drain' }, 'dead'],

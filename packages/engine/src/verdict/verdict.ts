@@ -57,7 +57,7 @@ export function decide(
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'rate_limited':
-      return { kind: 'requeued', throttleMs: outcome.delayMs }
+      return { kind: 'requeued', throttleMs: outcome.delayMs, throttled: outcome.of }
     case 'declared':
       return outcome.failure.retryable ? retry(context, policy, now, random, outcome.failure.retryAfterMs) : DEAD
     case 'unsupported':

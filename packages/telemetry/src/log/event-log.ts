@@ -209,5 +209,5 @@ const REQUEUE_CAUSES: Readonly<Record<string, string>> = {
   drain: 'worker is draining',
   parent_closed: 'pool was closed',
   slot_stopped: 'slot was stopped',
-  rate_limited: 'queue is throttled',
+  rate_limited: 'handler is rate limited',
 } satisfies Partial<Record<EndReason, string>>

@@ -8,6 +8,7 @@ export const openMemory: OpenBackend = async ({ queues, sizeLimit, codec, retent
   return {
     broker,
     consumer: (options) => broker.consumer({ queue, ...options }),
+    limitKeys: async (limits, key) => broker.limitKeys(queue, limits, key),
     loseLock: async (id) => broker.loseLock(id),
     kill: async (worker) => broker.kill(worker),
     failConsumers: broker.failConsumers,

@@ -1,4 +1,5 @@
 // Implements the memory broker's consumer, which fetches tasks for a pool and commits the verdicts on them.
+import type { PerConcurrencyKey } from '@bullpen/contract'
 import {
   type Envelope,
   encodeLines,
@@ -24,13 +25,15 @@ import type { Outage } from './outage.ts'
 import type { MemoryStore } from './store/memory-store.ts'
 import { asJson, type Owner, type StoredTask } from './store/stored-task.ts'
 
-interface ConsumerOptions {
+export interface MemoryConsumerSettings {
   readonly store: MemoryStore
   readonly outage: Outage
   readonly concurrency: number
   readonly worker: string
   /** The tasks that may be fetched. By default, all tasks of the queue. */
   readonly candidates?: Candidates | undefined
+  /** The limits of concurrency keys in the worker's catalogue. */
+  readonly keyLimits?: PerConcurrencyKey | undefined
   /** Returns the input that a pipeline run keeps for a task. */
   readonly inputOf: (place: NonNullable<Envelope['run']>) => string | undefined
 }
@@ -44,7 +47,7 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency, worker, candidates, inputOf }: ConsumerOptions,
+  { store, outage, concurrency, worker, candidates, keyLimits, inputOf }: MemoryConsumerSettings,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -134,7 +137,10 @@ export function createMemoryConsumer(
 
   return {
     notReady: () => (outage.lasts ? 'Redis is not connected' : undefined),
-    open: () => outage.over(),
+    async open() {
+      await outage.over()
+      store.places.defineKeyLimits(keyLimits)
+    },
     run() {
       running = Promise.withResolvers()
       stopListening = store.places.onReady(fetch)

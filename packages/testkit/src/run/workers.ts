@@ -1,7 +1,7 @@
 // The workers in memory that run one task. Each of them can be killed, drained or paused, and another one can be added.
 import type { TaskEvent } from '@bullpen/contract'
 import type { Pool } from '@bullpen/engine/internal'
-import type { MemoryBroker } from '../memory/memory-broker.ts'
+import type { MemoryBroker } from '../memory/memory-broker-options.ts'
 
 export interface TestWorker {
   readonly pool: Pool

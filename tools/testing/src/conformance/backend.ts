@@ -1,7 +1,8 @@
 // Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
-import type { TaskId } from '@bullpen/contract'
+import type { PerConcurrencyKey, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
+import type { ConcurrencyKeyLimitChange } from '@bullpen/testkit'
 
 export interface BackendOptions {
   readonly queues: readonly string[]
@@ -22,12 +23,18 @@ export interface BackendOptions {
 /** A broker that only one test uses. */
 export interface Backend {
   readonly broker: Broker
-  /** Returns the consumer for a pool on the first queue, in the named worker. `candidates`, if given, are the tasks that it may fetch. */
+  /**
+   * Returns the consumer for a pool on the first queue, in the named worker. `candidates`, if given, are the tasks that it may fetch.
+   * `keyLimits` are the limits of concurrency keys in the worker's catalogue.
+   */
   consumer(options: {
     readonly concurrency: number
     readonly worker: string
     readonly candidates?: Candidates
+    readonly keyLimits?: PerConcurrencyKey | undefined
   }): PoolOptions['consumer']
+  /** Sets limits of a concurrency key of the first queue or, without `key`, of every key, as a command does. */
+  limitKeys(limits: ConcurrencyKeyLimitChange, key?: string): Promise<void>
   /** Removes a running task's lock. The task's pool is notified. */
   loseLock(id: TaskId): Promise<void>
   /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */

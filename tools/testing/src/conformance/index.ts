@@ -23,6 +23,7 @@ import { apiKeyLimits } from './enqueueing/api-key-limits.ts'
 import { bulk } from './enqueueing/bulk.ts'
 import { expectedStarts } from './enqueueing/expected-starts.ts'
 import { idempotencyKeys } from './enqueueing/idempotency.ts'
+import { keyLimits } from './enqueueing/key-limits.ts'
 import { limits } from './enqueueing/limits.ts'
 import { payloads } from './enqueueing/payloads.ts'
 import { priorities } from './enqueueing/priorities.ts'
@@ -71,6 +72,7 @@ const SUITES: readonly Suite[] = [
   { title: 'enqueueing several tasks at once', define: bulk, within: 'one queue' },
   { title: 'priorities', define: priorities, within: 'one queue' },
   { title: 'turns of concurrency keys', define: turns, within: 'several slots' },
+  { title: 'limits of concurrency keys', define: keyLimits, within: 'one queue' },
   { title: 'the verdict on an attempt', define: verdicts, within: 'one queue' },
   { title: 'retries', define: retryPolicies, within: 'one queue' },
   { title: 'random retry policies', define: randomPolicies, within: 'one queue' },

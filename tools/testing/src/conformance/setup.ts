@@ -13,6 +13,7 @@ import {
   type FollowUps,
   type Handlers,
   type InputOf,
+  type PerConcurrencyKey,
   type SourceFunction,
   type TaskContext,
   type TaskDefinition,
@@ -189,6 +190,8 @@ export interface SetupOptions {
   readonly maxOutputBytes?: number
   readonly parent?: AbortSignal
   readonly locks?: 'quick' | 'usual'
+  /** The limits of concurrency keys in the workers' catalogue. */
+  readonly keyLimits?: PerConcurrencyKey
   readonly codec?: PayloadCodec
   readonly retention?: Retention
   /** Runs quarantined tasks in child processes, as many at once as `max`. By default, each of them runs alone. */
@@ -228,6 +231,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     maxStuckHandlers = 10,
     maxOutputBytes = 1_000,
     parent,
+    keyLimits,
     locks = 'usual',
     codec,
     retention,
@@ -283,7 +287,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   }
 
   const createPool = (worker = 'test:1', candidates?: Candidates, unknown: readonly string[] = []): Pool => {
-    const consumer = backend.consumer({ concurrency, worker, ...(candidates && { candidates }) })
+    const consumer = backend.consumer({ concurrency, worker, keyLimits, ...(candidates && { candidates }) })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
     const own = createQuarantine({

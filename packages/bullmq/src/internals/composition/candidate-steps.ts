@@ -8,6 +8,7 @@
 import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
+import { READ_WHAT_LIMITS } from '../turns/key-throttle.ts'
 import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
 import { COUNT_START, FORGET_TURNS, MAX_LANES, TAKE_TURN } from '../turns/turn-steps.ts'
 
@@ -30,8 +31,9 @@ export function candidatesArgument(ids: readonly string[]): string {
 const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
-  may_be_uncounted = call('EXISTS', base .. 'key-limits') == 1
-  if may_be_uncounted then${resumeDue('ARGV[2]', MAX_LANES)}
+  ${READ_WHAT_LIMITS}
+  may_be_uncounted = has_limits
+  if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
   end
   local function is_at_limit(lane, has_started)
     local key, limit, rate = ${keyIn('lane')}, nil, nil
@@ -57,11 +59,11 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
       elseif has_list and call('EXISTS', base .. id .. ':lock') == 0 then
         local known = call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane')
         local lane = known[3]
-        local may_start = known[1] and not known[2] and not (lane and may_be_uncounted and is_at_limit(lane))
+        local may_start = known[1] and not known[2] and not (lane and (has_limits or has_throttles) and is_at_limit(lane))
         if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
-            if may_be_uncounted then is_at_limit(lane, true) end
+            if has_limits then is_at_limit(lane, true) end
             jobId = id
             break
           end

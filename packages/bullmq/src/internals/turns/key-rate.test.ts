@@ -1,7 +1,12 @@
 // How many tasks of a concurrency key start per period, on a real Redis.
+import type { StartRate } from '@bullpen/contract'
+import { afterStart, nextStart } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
-import { expect, it } from 'vitest'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
 import { long, setup } from '../../setup.fixture.ts'
+import { CHECK_RATE, COUNT_START_OF_RATE } from './key-rate.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 const HOUR = 3_600_000
@@ -142,4 +147,48 @@ it('a worker that runs only some tasks does not wait for a time that has passed'
   expect(await redis.zrangebyscore(keys.laneTimes, 0, Date.now())).toEqual([])
   expect(await redis.exists(keys.marker)).toBe(1)
   expect(await violations()).toEqual([])
+})
+
+/** Runs the scripts' own lines on a clock that the test moves. Returns for each time when a task may start, and what is stored then. */
+const RATE_ALONE = `
+local stored, time, base, key, rate, has_throttles, found = false, 0, '', 'a', ARGV[1], false, {}
+local function call(command, _, value)
+  if command == 'TIME' then return { math.floor(time / 1000), time % 1000 * 1000 } end
+  if command == 'GET' then return stored end
+  stored = value
+end
+for i = 2, #ARGV do
+  time = tonumber(ARGV[i])
+  ${CHECK_RATE}
+  local may_start = not starts_at
+  if may_start then
+    ${COUNT_START_OF_RATE}
+  end
+  found[#found + 1] = cjson.encode({ may_start, starts_at or 0, stored })
+end
+return found`
+
+it("Redis's scripts compute the same times as the function of the broker in memory", async () => {
+  const redis = new Redis(inject('redisUrl'))
+  onTestFinished(() => redis.disconnect())
+  const rates: fc.Arbitrary<StartRate> = fc.record({
+    max: fc.integer({ min: 1, max: 1_000 }),
+    perMs: fc.constantFrom(1, 1_000, 60_000, HOUR),
+    burst: fc.integer({ min: 1, max: 20 }),
+  })
+  const gaps = fc.array(fc.oneof(fc.nat({ max: 20 }), fc.nat({ max: HOUR })), { minLength: 1, maxLength: 50 })
+  const run = async (rate: StartRate, waits: readonly number[]) => {
+    let now = 1_800_000_000_000
+    const times = waits.map((wait) => (now += wait))
+    const found = await redis.eval(RATE_ALONE, 0, `${rate.max}/${rate.perMs}/${rate.burst}`, ...times)
+    let dueAt: number | undefined
+    for (const [i, time] of times.entries()) {
+      const next = nextStart(rate, dueAt, time)
+      const mayStart = next.startsAt === undefined
+      const { startsAt, dueAt: due } = mayStart ? afterStart(rate, dueAt, time) : next
+      if (mayStart) dueAt = Number(due.toFixed(3))
+      expect(JSON.parse((found as string[])[i] ?? '')).toEqual([mayStart, startsAt ?? 0, dueAt?.toFixed(3)])
+    }
+  }
+  await fc.assert(fc.asyncProperty(rates, gaps, run), { numRuns: 100 })
 })

@@ -13,6 +13,7 @@
 // A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate allows, whatever ends its
 // attempts.
 import { RESUME } from './key-concurrency.ts'
+import { CHECK_THROTTLE } from './key-throttle.ts'
 
 /** Lua lines that let the lanes whose time has come take turns again, at most `most` of them. `now` is a Lua expression, in ms. */
 export const resumeDue = (now: string, most: number): string => `
@@ -26,7 +27,7 @@ export const resumeDue = (now: string, most: number): string => `
 
 /**
  * Lua lines that set the local variable `starts_at` to the time at which the key `key` may start its next task, or to nil if it may start
- * one now. They need the variable `rate`. If the stored time is further ahead than this rate allows, it belongs to an earlier rate, and the
+ * one now. They need the variables `rate` and `has_throttles` (./key-throttle.ts). If the stored time is further ahead than this rate allows, it belongs to an earlier rate, and the
  * key may start a task now.
  */
 export const CHECK_RATE = `local now, interval, early, due, starts_at
@@ -38,7 +39,8 @@ export const CHECK_RATE = `local now, interval, early, due, starts_at
         due = tonumber(call('GET', base .. 'key-rate:' .. key)) or now
         if due > now + early + interval + 1 then due = now + early end
         if due - early > now then starts_at = math.ceil(due - early) end
-      end`
+      end
+      ${CHECK_THROTTLE}`
 
 /** Lua lines that count a start, after {@link CHECK_RATE}, and set `starts_at` again. */
 export const COUNT_START_OF_RATE = `if rate then

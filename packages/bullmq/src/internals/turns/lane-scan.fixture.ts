@@ -10,6 +10,8 @@ local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1)
   state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass'), blocked = redis.call('ZRANGE', base .. 'blocked-lanes', 0, -1), timed = redis.call('ZRANGE', base .. 'lane-times', 0, -1),
   limits = redis.call('HGETALL', base .. 'key-limits'), counted = redis.call('ZRANGE', base .. 'active-by-key', 0, -1, 'WITHSCORES'),
   active = {} }
+local time = redis.call('TIME')
+found.throttled = redis.call('ZRANGEBYSCORE', base .. 'key-throttles', time[1] * 1000 + time[2] / 1000 + 1, '+inf')
 for _, id in ipairs(redis.call('LRANGE', base .. 'active', 0, -1)) do
   found.active[#found.active + 1] = redis.call('HGET', base .. id, 'lane') or ''
 end
@@ -51,6 +53,8 @@ interface Scan {
   readonly blocked: readonly string[]
   /** The blocked lanes that take turns again after some time. */
   readonly timed: readonly string[]
+  /** The keys that a handler has throttled. */
+  readonly throttled: readonly string[]
   /** A flat list of fields and values. */
   readonly limits: readonly string[]
   /** A flat list of concurrency keys and numbers of active tasks. */
@@ -75,12 +79,13 @@ export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[
 
 /**
  * Returns which invariants do not hold. `wakes` is false if no worker has to be woken for the queue's tasks. `before` has the number of
- * active tasks of each key at the previous call, and is updated, so that a key whose limit was lowered may keep its active tasks.
+ * active tasks of each key at the previous call, and is updated, so that a key whose limit was lowered may keep its active tasks, and a throttled
+ * one may not start any.
  */
 export async function laneViolations(
   redis: Redis,
   keys: QueueKeys,
-  { wakes = true, before = new Map<string, number>() } = {},
+  { wakes = true, before }: { readonly wakes?: boolean; readonly before?: Map<string, number> } = {},
 ): Promise<string[]> {
   const { lanes, turns, blocked, state, stops, marker, strays, ...others } = await scanOf(redis, keys)
   const found: string[] = []
@@ -112,9 +117,9 @@ export async function laneViolations(
 
 /** Returns how the counts of active tasks, and the blocked lanes, contradict the active tasks. */
 function limitViolations(
-  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'timed'>,
+  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'timed' | 'throttled'>,
   blocked: ReadonlySet<string>,
-  before: Map<string, number>,
+  before: Map<string, number> | undefined,
 ): string[] {
   const limits = pairsOf(scan.limits)
   const counted = pairsOf(scan.counted)
@@ -131,10 +136,14 @@ function limitViolations(
   const limitOf = (key: string): number =>
     Number(limits.get(`concurrency:${key}`) ?? limits.get('concurrency') ?? Number.POSITIVE_INFINITY)
   for (const [key, count] of active) {
-    if (count > limitOf(key) && count > (before.get(key) ?? 0)) found.push(`${count} tasks of '${key}' are active`)
+    if (count > limitOf(key) && count > (before?.get(key) ?? 0)) found.push(`${count} tasks of '${key}' are active`)
   }
-  before.clear()
-  for (const [key, count] of active) before.set(key, count)
+  for (const key of Object.values(scan.throttled)) {
+    if (before !== undefined && (active.get(key) ?? 0) > (before.get(key) ?? 0))
+      found.push(`'${key}' is throttled, and has started a task`)
+  }
+  before?.clear()
+  for (const [key, count] of active) before?.set(key, count)
   const timed = new Set(Object.values(scan.timed))
   const unblocked = [...timed].filter((key) => !blocked.has(key))
   if (unblocked.length > 0) found.push(`${unblocked} have a time, but are not blocked`)

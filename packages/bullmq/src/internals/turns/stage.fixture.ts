@@ -7,6 +7,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { Worker } from 'bullmq'
 import { expect, inject, onTestFinished } from 'vitest'
 import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
+import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScript } from '../../scripts/script.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
@@ -83,6 +84,9 @@ export async function stage() {
     const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
     await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
   }
+  /** Throttles the key of a task, and returns whether it takes turns. */
+  const throttle = (id: string, duration: number): Promise<boolean> =>
+    runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration })
   const violations = (): Promise<string[]> => laneViolations(redis, keys)
-  return { ...world, add, addSeveral, start, startAll, startOnly, complete, limit, keysOf, violations }
+  return { ...world, add, addSeveral, start, startAll, startOnly, complete, limit, throttle, keysOf, violations }
 }

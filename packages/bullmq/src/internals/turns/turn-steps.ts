@@ -21,6 +21,7 @@
 import { withCleanLanes } from './clean-lanes.ts'
 import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMITS } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
+import { READ_WHAT_LIMITS } from './key-throttle.ts'
 import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 
 /** How many lanes one script looks at. */
@@ -50,11 +51,11 @@ const BEGIN_AGAIN = `
 export const TAKE_TURN = `
   if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits') > 0 then
     local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
-    local has_limits = call('EXISTS', base .. 'key-limits') == 1
+    ${READ_WHAT_LIMITS}
     local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
     local is_turn_of_others = false
     may_be_uncounted = has_limits
-    if has_limits then${resumeDue('ARGV[2]', MAX_LANES)}
+    if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
     end
     for _ = 1, ${MAX_LANES} do
       local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))

@@ -7,6 +7,7 @@
 // 5. A task with a lane waits nowhere else.
 // 6. The active tasks of each key are counted correctly, no script starts more of them than the limit allows, and only a lane whose key
 //    has reached its limit is blocked.
+// 7. A throttled key starts no task.
 //
 // At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -20,6 +21,7 @@ import { expect, it } from 'vitest'
 import type { QueueKeys } from '../../keys.ts'
 import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
+import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScript } from '../../scripts/script.ts'
 import { OPERATIONS } from '../index-model/operations.fixture.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
@@ -108,6 +110,9 @@ const limit: Operation = ({ redis, keys }, pick, n) => {
 const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
   const settings = await redis.hkeys(keys.settings)
   const limits = settings.filter((name) => name.startsWith(KEY_LIMIT_SETTING))
+  // As if the throttles had ended. Without limits, the next fetches look at each lane.
+  await redis.del(keys.keyThrottles)
+  for (const key of await redis.zrange(keys.laneTimes, '0', '-1')) await redis.zadd(keys.laneTimes, 1, key)
   await setKeyLimits(
     redis,
     keys,
@@ -118,6 +123,14 @@ const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
 const setKeyLimits = (redis: Redis, keys: QueueKeys, settings: readonly string[]): Promise<void> => {
   const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
   return runScript(redis, applySettingsScript, keys, args, settings)
+}
+
+/** Throttles the key of an active task, for a moment or for the rest of the program. */
+const throttle: Operation = async ({ redis, keys }, pick, n) => {
+  const ids = await redis.lrange(keys.active, 0, -1)
+  const id = ids[pick % Math.max(1, ids.length)]
+  const args = { base: keys.base, duration: n % 2 === 0 ? HOUR : n % 20 }
+  return id !== undefined && runScript(redis, throttleKey, { job: keys.job(id) }, args)
 }
 
 /** What the leader does from time to time. Nothing is wrong, because every script keeps the counts. */
@@ -155,6 +168,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   'change a priority': [1, operation('change the priority of a task in a lane')],
   clean: [1, ({ queue }, pick, n) => queue.clean(0, 1 + (n % 3), pick % 2 === 0 ? 'wait' : 'prioritized')],
   limit: [3, limit],
+  throttle: [1, throttle],
   'count again': [1, countAgain],
   pause: [1, ({ queue }) => queue.pause()],
   resume: [2, ({ queue }) => queue.resume()],

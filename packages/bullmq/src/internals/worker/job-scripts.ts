@@ -7,6 +7,7 @@ import { keepStep } from '../../scripts/jobs/keep-step.ts'
 import { readSteps, STEP_FIELD } from '../../scripts/jobs/read-steps.ts'
 import { REGISTERED_LETTERS, registerTask } from '../../scripts/jobs/register-task.ts'
 import { throttle } from '../../scripts/queue/throttle.ts'
+import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { unthrottle } from '../../scripts/queue/unthrottle.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
@@ -57,6 +58,18 @@ export async function throttleQueue(job: Job, ms: number): Promise<void> {
     runScriptOnClient(client, unthrottle, keys, { mark: THROTTLE_MARK }).catch(() => {})
   }
   setTimeout(release, Math.min(ms + UNTHROTTLE_AFTER_MS, MAX_TIMER_MS)).unref()
+}
+
+/**
+ * Throttles the job's concurrency key: once the returned promise resolves, none of the key's tasks is started for `ms`. A longer throttle
+ * extends a shorter one. If the job takes no turns, throttles its queue.
+ */
+export async function throttleKeyOf(job: Job, ms: number): Promise<void> {
+  const client = await clientOf(job)
+  if (client === undefined) return
+  const base = `${job.queueQualifiedName}:`
+  const isThrottled = await runScriptOnClient(client, throttleKey, { job: base + job.id }, { base, duration: ms })
+  if (!isThrottled) await throttleQueue(job, ms)
 }
 
 /** @throws BullpenError `invalid_configuration` if the backend of the job's queue is not Redis. */

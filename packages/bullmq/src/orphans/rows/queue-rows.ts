@@ -67,9 +67,16 @@ export const BULLPEN_ROWS = {
   },
   laneTimes: {
     type: 'sorted set',
-    holds: 'the concurrency keys that have used up their rates, by when they may start a task',
+    holds: 'the concurrency keys that have used up their rates or are throttled, by when they may start a task',
     owner: 'queue',
     ends: 'a member is removed by the first fetch after its time; deleted when no task waits',
+  },
+  keyThrottles: {
+    type: 'sorted set',
+    holds: 'the concurrency keys that a handler has throttled, by when they may start a task',
+    owner: 'queue',
+    ends: 'expires with the last throttle',
+    expires: true,
   },
   keyRate: {
     type: 'string',

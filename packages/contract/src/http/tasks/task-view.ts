@@ -69,9 +69,9 @@ export const taskViewSchema = z
         kind: z
           .enum(WAIT_KINDS)
           .describe(
-            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start.',
+            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a handler no longer throttles the key.',
           ),
-        until: time.optional().describe('When the rate of its key allows the next start. Only with `rate`.'),
+        until: time.optional().describe('When its key may start its next task. Only with `rate`.'),
         ahead: z
           .int()
           .describe('How many tasks of the same concurrency key start before this one. At most 1,000 are counted.'),

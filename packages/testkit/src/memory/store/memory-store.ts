@@ -141,7 +141,9 @@ export class MemoryStore {
     this.#reports.continued(task, result, now)
     if (record.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
     if (kind === 'requeued') {
-      if (verdict.throttleMs !== undefined) this.places.throttle(verdict.throttleMs)
+      const { throttleMs, throttled } = verdict
+      if (throttleMs !== undefined)
+        this.places.throttle(throttleMs, throttled === 'concurrencyKey' ? task.turn?.key : undefined)
       this.places.wait(task, 'first')
     } else if (kind === 'snoozed') this.places.schedule(task, verdict.delayMs)
     else if (startsAt !== undefined) this.places.scheduleAt(task, startsAt)

@@ -1,7 +1,9 @@
 // Holds the tasks of one queue in memory, each in one of the places of a queue, and moves a task on when its time has come.
-import { isFinal, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
-import { encodeLines, encodeNext, MAX_AHEAD } from '@bullpen/contract/internal'
+import { isFinal, type PerConcurrencyKey, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import { encodeLines, encodeNext } from '@bullpen/contract/internal'
 import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
+import type { ConcurrencyKeyLimitChange } from './key-limits.ts'
+import { KeyStarts } from './key-starts.ts'
 import { oldTasks } from './old-tasks.ts'
 import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
 import { Timers } from './timers.ts'
@@ -38,11 +40,14 @@ export class TaskPlaces {
   #accepted = 0
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
-  readonly #waiting = new WaitingList()
+  readonly #starts: KeyStarts
+  readonly #waiting: WaitingList
   /** Called when a task may have become ready. */
   readonly #listeners = new Set<() => void>()
   /** No task is fetched before this time. */
   #throttledUntil = Number.NEGATIVE_INFINITY
+  /** When the next wake is scheduled because a key may start a task again. */
+  #wakesAt = Number.POSITIVE_INFINITY
 
   constructor({ clock, retention, onEnded, onRemoved }: TaskPlacesOptions) {
     this.#clock = clock
@@ -50,6 +55,11 @@ export class TaskPlaces {
     this.#retention = retention
     this.#onEnded = onEnded
     this.#onRemoved = onRemoved
+    this.#starts = new KeyStarts(
+      clock,
+      (key) => this.#tasks.filter(({ place, turn }) => place === 'active' && turn?.key === key).length,
+    )
+    this.#waiting = new WaitingList(this.#starts)
   }
 
   add(task: StoredTask): void {
@@ -134,25 +144,52 @@ export class TaskPlaces {
     for (const task of this.in('delayed')) {
       if (task.dueAt !== undefined && task.dueAt <= now) this.#due(task, { wake: false })
     }
-    return only === undefined ? this.#waiting.next : this.#waiting.all.find(({ id }) => only.includes(id))
+    const next = this.#waiting.next(only)
+    if (next === undefined) this.#wakeAt(this.#waiting.nextStartAt)
+    return next
   }
 
   /** Returns what a waiting task waits for, if its queue takes turns. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
-    const ahead = this.#waiting.ahead(task)
-    return ahead === undefined ? {} : { waitsFor: { kind: 'turn', ahead: Math.min(ahead, MAX_AHEAD) } }
+    return this.#waiting.waitsFor(task)
   }
 
-  /** Throttles the queue. A throttle that would end before the current one has no effect. */
-  throttle(ms: number): void {
+  /** Replaces the limits of concurrency keys in the catalogue. */
+  defineKeyLimits(limits: PerConcurrencyKey | undefined): void {
+    this.#starts.limits.define(limits)
+    this.wake()
+  }
+
+  /** Sets limits of a concurrency key or, without `key`, of every key. */
+  setKeyLimits(change: ConcurrencyKeyLimitChange, key?: string): void {
+    this.#starts.limits.set(change, key)
+    this.wake()
+  }
+
+  /** Throttles the queue or, with `key`, a concurrency key. A throttle that would end before the current one has no effect. */
+  throttle(ms: number, key?: string): void {
+    if (key !== undefined) {
+      this.#starts.throttle(key, ms)
+      return
+    }
     this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
     this.#timers.after(ms, () => this.wake())
   }
 
   /** Makes a task active, which is no longer waiting then. */
   activate(task: StoredTask): void {
-    this.#waiting.start(task)
     task.place = 'active'
+    this.#waiting.start(task)
+  }
+
+  /** Wakes the consumers at the given time, if any, in ms since 1970. */
+  #wakeAt(time: number | undefined): void {
+    if (time === undefined || time >= this.#wakesAt) return
+    this.#wakesAt = time
+    this.#timers.after(time - this.#clock.now(), () => {
+      this.#wakesAt = Number.POSITIVE_INFINITY
+      this.wake()
+    })
   }
 
   /** Puts a task in the waiting list, or ends it if it was cancelled while it was active. */
@@ -180,6 +217,7 @@ export class TaskPlaces {
       this.wait(task, 'last')
       return
     }
+    const wasActive = task.place === 'active'
     task.place = 'delayed'
     task.owner = undefined
     task.dueAt = dueAt
@@ -188,6 +226,7 @@ export class TaskPlaces {
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#due(task)
       else if (task.place === 'waiting') this.wake()
     })
+    if (wasActive) this.#wakeKey(task)
   }
 
   scheduled(id: string): StoredTask | undefined {
@@ -208,6 +247,7 @@ export class TaskPlaces {
   }
 
   end(task: StoredTask, place: 'completed' | 'failed'): void {
+    const wasActive = task.place === 'active'
     this.#waiting.remove(task)
     task.place = place
     task.owner = undefined
@@ -219,6 +259,12 @@ export class TaskPlaces {
     const isUnkept = status === 'completed' || (status === 'cancelled' && task.isCancelledWithRun)
     if (isUnkept && task.envelope.run !== undefined) this.remove(task)
     this.#removeOld(status)
+    if (wasActive) this.#wakeKey(task)
+  }
+
+  /** Wakes the consumers after a task has stopped being active, because its concurrency key may start another one. */
+  #wakeKey({ turn }: StoredTask): void {
+    if (turn !== undefined && this.#starts.limits.of(turn.key).concurrency !== undefined) this.wake()
   }
 
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */

@@ -1,30 +1,50 @@
 // Keeps the waiting tasks of a memory store, and finds the one that runs next.
+import type { TaskId, TaskRecord } from '@bullpen/contract'
+import { MAX_AHEAD } from '@bullpen/contract/internal'
+import type { KeyStarts } from './key-starts.ts'
 import type { StoredTask } from './stored-task.ts'
 import { Turns } from './turns.ts'
 
 export class WaitingList {
+  readonly #starts: KeyStarts
   /** Sorted by priority. */
   readonly #tasks: StoredTask[] = []
-  readonly #turns = new Turns()
+  readonly #turns: Turns
+
+  constructor(starts: KeyStarts) {
+    this.#starts = starts
+    this.#turns = new Turns({
+      waits: (key) => this.#firstOf(key) !== undefined,
+      mayStart: (key) => starts.blockOf(key) === undefined,
+    })
+  }
 
   /** The tasks by priority. The tasks of the same concurrency key run in this order, and so do those without a turn. */
   get all(): readonly StoredTask[] {
     return this.#tasks
   }
 
-  /** Returns the task that runs next. */
-  get next(): StoredTask | undefined {
-    const first = (key: string | undefined) => this.#tasks.find(({ turn }) => turn?.key === key)
-    const other = first(undefined)
-    const key = this.#turns.next((each) => first(each) !== undefined, other !== undefined)
-    return key === undefined ? other : first(key)
+  /** Returns the task that runs next. `only`, if given, contains the ids of the tasks that may run. */
+  next(only?: readonly TaskId[]): StoredTask | undefined {
+    if (only !== undefined)
+      return this.#tasks.find((task) => only.includes(task.id) && this.#blockOf(task) === undefined)
+    const other = this.#firstOf(undefined)
+    const key = this.#turns.next(other !== undefined)
+    return key === undefined ? other : this.#firstOf(key)
   }
 
-  /** Returns how many tasks of its key start before a task. Returns undefined if the task has no turn or is not waiting. */
-  ahead(task: StoredTask): number | undefined {
-    if (task.turn === undefined) return undefined
-    const at = this.#tasks.filter(({ turn }) => turn?.key === task.turn?.key).indexOf(task)
-    return at < 0 ? undefined : at
+  /** Returns when the first key may start a task that may start none before, or undefined if time does not let any key start a task. */
+  get nextStartAt(): number | undefined {
+    const times = this.#tasks.flatMap((task) => this.#blockOf(task)?.until ?? [])
+    return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  /** Returns what a waiting task waits for, or nothing if the task has no turn or is not waiting. */
+  waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
+    const { turn } = task
+    const ahead = turn === undefined ? -1 : this.#tasks.filter((each) => each.turn?.key === turn.key).indexOf(task)
+    if (ahead < 0) return {}
+    return { waitsFor: { kind: 'turn', ...this.#blockOf(task), ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
   /** Adds a task as the first or the last one of its priority. */
@@ -42,9 +62,18 @@ export class WaitingList {
     if (at >= 0) this.#tasks.splice(at, 1)
   }
 
-  /** Removes a task that starts. */
+  /** Removes a task that starts. It is already active. */
   start(task: StoredTask): void {
     this.remove(task)
+    if (task.turn !== undefined) this.#starts.started(task.turn.key)
     this.#turns.started(task.turn)
+  }
+
+  #firstOf(key: string | undefined): StoredTask | undefined {
+    return this.#tasks.find(({ turn }) => turn?.key === key)
+  }
+
+  #blockOf({ turn }: StoredTask): ReturnType<KeyStarts['blockOf']> {
+    return turn && this.#starts.blockOf(turn.key)
   }
 }

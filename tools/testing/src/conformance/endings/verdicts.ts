@@ -160,6 +160,67 @@ export function verdicts(open: OpenBackend): void {
     expect(Math.min(...startedAt) - (history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(599)
   })
 
+  it('a rate limit of a concurrency key throttles this key in every worker, uses up no attempt, and ends', async () => {
+    const startedAt = new Map<TaskId, number>()
+    const { enqueue, start, find, settled } = await openSetup(open, {
+      handle: ({ id, fencingToken: number, input }) => {
+        if (input.n > 0 && number === 1) throw rateLimited(`${input.n}ms`, { of: 'concurrencyKey' })
+        startedAt.set(id, Date.now())
+        return input
+      },
+    })
+    const limit = async (n: number, concurrencyKey: string) => {
+      const id = await enqueue(short, { n }, { concurrencyKey })
+      const { attempts } = await eventually(async () => {
+        const record = await find(id)
+        return record.attempts.length > 0 && record
+      })
+      return { id, endedAt: attempts[0]?.endedAt ?? 0, attempts }
+    }
+    await start('test:1')
+    await start('test:2')
+    const [a, b, other] = [{ concurrencyKey: 'a' }, { concurrencyKey: 'b' }, { concurrencyKey: 'other' }]
+    const throttled = await limit(3_600_000, 'a')
+    const end = { fencingToken: 1, attempt: 1, counted: false, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
+    expect(throttled.attempts).toMatchObject([{ ...end, message: 'the handler throttled the concurrency key for 1h' }])
+    const later = await enqueue(long, {}, a)
+    const { until = 0 } = await eventually(async () => {
+      const { waitsFor } = await find(later)
+      return waitsFor?.kind === 'rate' && waitsFor
+    })
+    expect(until - throttled.endedAt).toBeGreaterThan(3_599_000)
+    // The other keys go on, and so do tasks without a key. They are throttled on their own.
+    const { id, endedAt } = await limit(400, 'b')
+    for (const call of [other, {}]) expect((await settled(await enqueue(long, {}, call)))?.status).toBe('completed')
+    for (const each of [id, await enqueue(long, {}, b)]) {
+      expect(await settled(each)).toMatchObject({ status: 'completed', attemptsMade: 1 })
+      expect((startedAt.get(each) ?? 0) - endedAt).toBeGreaterThanOrEqual(399)
+    }
+    expect((await find(throttled.id)).fencingToken).toBe(1)
+    expect((await find(later)).fencingToken).toBe(0)
+  })
+
+  it('a rate limit of a concurrency key throttles the queue if the task has no key', async () => {
+    const startedAt = new Map<TaskId, number>()
+    const { enqueue, start, find, settled } = await openSetup(open, {
+      handle: ({ id, fencingToken: number, input }) => {
+        if (input.n === 1 && number === 1) throw rateLimited('400ms', { of: 'concurrencyKey' })
+        startedAt.set(id, Date.now())
+        return input
+      },
+    })
+    await start()
+    const limited = await enqueue(short, { n: 1 })
+    const { attempts: history } = await eventually(async () => {
+      const record = await find(limited)
+      return record.attempts.length > 0 && record
+    })
+    for (const id of [limited, await enqueue(short, {}, { concurrencyKey: 'a' })]) {
+      expect((await settled(id))?.status).toBe('completed')
+      expect((startedAt.get(id) ?? 0) - (history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(399)
+    }
+  })
+
   it('a pool cancels a running long task, and no short one', async () => {
     const { handle, holds, open: release } = gate()
     const { enqueue, start, settled } = await openSetup(open, { handle })

@@ -1,0 +1,45 @@
+// Implements the memory broker's methods that create the consumers of workers, and those that let workers fail.
+import type { TaskId } from '@bullpen/contract'
+import type { MemoryBroker } from './memory-broker-options.ts'
+import { createMemoryConsumer, type MemoryConsumer, type MemoryConsumerSettings } from './memory-consumer.ts'
+import type { MemoryStore } from './store/memory-store.ts'
+import type { StoredTask } from './store/stored-task.ts'
+
+export interface MemoryWorkersOptions extends Pick<MemoryConsumerSettings, 'outage' | 'inputOf'> {
+  readonly tasks: ReadonlyMap<TaskId, StoredTask>
+  /** @throws BullpenError `queue_not_found`. */
+  readonly storeOf: (queue: string) => MemoryStore
+}
+
+export function memoryWorkers(
+  options: MemoryWorkersOptions,
+): Pick<MemoryBroker, 'consumer' | 'failConsumers' | 'loseLock' | 'kill'> {
+  const { outage, inputOf, tasks, storeOf } = options
+  const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
+  return {
+    consumer: ({ queue, concurrency, worker = 'memory', candidates, keyLimits }) => {
+      return (run, pool) => {
+        const settings = { store: storeOf(queue), outage, concurrency, worker, candidates, keyLimits, inputOf }
+        const consumer = createMemoryConsumer(settings, run, pool)
+        consumers.push({ worker, consumer })
+        return consumer
+      }
+    },
+
+    failConsumers() {
+      for (const { consumer } of consumers) consumer.fail()
+    },
+
+    loseLock(id) {
+      const task = tasks.get(id)
+      const owner = task?.owner
+      if (task === undefined || owner === undefined) return
+      storeOf(task.queue).orphan(task, owner)
+      owner.lockLost()
+    },
+
+    kill(name) {
+      for (const { consumer } of consumers.filter(({ worker }) => worker === name)) consumer.kill()
+    },
+  }
+}
