@@ -56,6 +56,7 @@ function fake(): Time {
   const clock = fakeClock()
   return {
     clock,
+    inexactMs: 0,
     pass: (ms) => clock.advance(ms),
     async until(isTrue, what) {
       const startedAt = clock.monotonic()
@@ -74,6 +75,7 @@ function real(): Time {
   const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
   return {
     clock: systemClock,
+    inexactMs: 5,
     pass,
     async until(isTrue, what) {
       const until = performance.now() + LONG_ENOUGH_MS.real

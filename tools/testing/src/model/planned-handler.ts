@@ -59,6 +59,8 @@ function behave(behaviour: Behaviour, context: Context, options: PlannedHandlerO
       return context.snooze(`${behaviour.ms}ms`)
     case 'rate limit':
       throw rateLimited(`${behaviour.ms}ms`)
+    case 'throttle its key':
+      throw rateLimited(`${behaviour.ms}ms`, { of: 'concurrencyKey' })
     case 'heartbeat':
       return sendHeartbeats(context, pass, behaviour.ms).then(() => output)
     case 'throw on signal':

@@ -1,11 +1,19 @@
 // Generates random programs: tasks, what their handlers do in each attempt, and what disturbs the tasks while they run.
+import type { PerConcurrencyKey } from '@bullpen/contract'
 import fc from 'fast-check'
 
 /** What a handler does in one attempt. `ms` is how long it takes, or the time until it happens. */
 export type Behaviour =
   | { readonly do: 'return' | 'throw' | 'refuse' | 'panic' | 'return nonsense' | 'enqueue a child' }
   | {
-      readonly do: 'return later' | 'throw later' | 'escape' | 'snooze' | 'rate limit' | 'heartbeat'
+      readonly do:
+        | 'return later'
+        | 'throw later'
+        | 'escape'
+        | 'snooze'
+        | 'rate limit'
+        | 'throttle its key'
+        | 'heartbeat'
       readonly ms: number
     }
   /** Runs until it is signalled, then throws the reason or returns its output. */
@@ -14,6 +22,8 @@ export type Behaviour =
   | { readonly do: 'hang' }
 
 export interface TaskPlan {
+  /** The task's concurrency key. The keys differ in their weights. */
+  readonly key: keyof typeof WEIGHTS | undefined
   readonly kind: 'short' | 'long' | 'fragile'
   readonly delayMs: number
   readonly timeoutMs: number
@@ -36,10 +46,14 @@ export type Disturbance =
 
 export interface Program {
   readonly concurrency: number
+  readonly keyLimits: PerConcurrencyKey
   readonly tasks: readonly TaskPlan[]
   /** `afterMs` is the time since the previous disturbance. */
   readonly disturbances: readonly (Disturbance & { readonly afterMs: number })[]
 }
+
+/** The weights of the concurrency keys. */
+export const WEIGHTS = { a: 1, b: 3, c: 0.5 } as const
 
 const ms = fc.integer({ min: 1, max: 80 })
 
@@ -47,7 +61,18 @@ const behaviour: fc.Arbitrary<Behaviour> = fc.oneof(
   fc.record({
     do: fc.constantFrom('return', 'throw', 'refuse', 'panic', 'return nonsense', 'enqueue a child'),
   }) satisfies fc.Arbitrary<Behaviour>,
-  fc.record({ do: fc.constantFrom('return later', 'throw later', 'escape', 'snooze', 'rate limit', 'heartbeat'), ms }),
+  fc.record({
+    do: fc.constantFrom(
+      'return later',
+      'throw later',
+      'escape',
+      'snooze',
+      'rate limit',
+      'throttle its key',
+      'heartbeat',
+    ),
+    ms,
+  }),
   fc.record({ do: fc.constantFrom('throw on signal', 'return on signal', 'hang') }),
 )
 
@@ -55,6 +80,7 @@ const rarely = (arbitrary: fc.Arbitrary<number>) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary })
 
 const plan: fc.Arbitrary<TaskPlan> = fc.record({
+  key: fc.constantFrom(undefined, undefined, 'a', 'b', 'c'),
   kind: fc.constantFrom('short', 'long', 'long', 'fragile'),
   delayMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 20 })),
   timeoutMs: fc.integer({ min: 10, max: 50 }),
@@ -96,8 +122,22 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
 /** A long pause gives a drain time to end, and lost tasks time to be recovered. */
 const pause = fc.oneof({ weight: 8, arbitrary: fc.nat({ max: 25 }) }, { weight: 1, arbitrary: fc.constant(400) })
 
+const concurrency = fc.integer({ min: 1, max: 3 })
+
+/** Some keys also have a rate, which is high enough for all tasks to end. */
+const keyLimits: fc.Arbitrary<PerConcurrencyKey> = fc.record({
+  concurrency,
+  keys: fc.record({
+    b: fc.record({ concurrency }),
+    c: fc.record({
+      rate: fc.record({ max: fc.constant(1), perMs: fc.integer({ min: 1, max: 20 }), burst: concurrency }),
+    }),
+  }),
+})
+
 export const program: fc.Arbitrary<Program> = fc.record({
-  concurrency: fc.integer({ min: 1, max: 3 }),
+  concurrency,
+  keyLimits,
   tasks: fc.array(plan, { minLength: 1, maxLength: 12 }),
   disturbances: fc.array(
     fc.tuple(disturbance, pause).map(([each, afterMs]) => ({ ...each, afterMs })),

@@ -8,12 +8,15 @@ import type { Clock } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../conformance/backend.ts'
 import { disturber } from './disturbances.ts'
 import { rule } from './history.ts'
+import { limitsHold } from './key-limits.ts'
 import type { Program } from './program.ts'
 import { openSimulation, type Simulation } from './simulation.ts'
 import { endless, plainTask, QUEUE, rendezvous } from './tasks.ts'
 
 export interface Time {
   readonly clock: Clock
+  /** By how much the times of two processes may differ, in ms. */
+  readonly inexactMs: number
   pass(ms: number): Promise<void>
   /** Lets time pass until `isTrue`. Rejects if that takes too long. */
   until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void>
@@ -34,7 +37,9 @@ export async function runProgram(program: Program, open: OpenBackend, time: Time
     simulation.release()
     await everyTaskEnds(simulation, time)
     await noSlotIsLost(simulation, time)
-    simulation.history.check(await simulation.observe())
+    const records = await simulation.observe()
+    simulation.history.check(records)
+    limitsHold(records, program.keyLimits, time)
     await statusesAgree(simulation)
     await drainRequeuesEverything(simulation, time)
     await statusesAgree(simulation)

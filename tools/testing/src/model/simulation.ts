@@ -19,7 +19,7 @@ export interface SimulatedWorker {
   readonly parent: AbortController
 }
 
-export async function openSimulation({ concurrency }: Program, open: OpenBackend, clock: Clock) {
+export async function openSimulation({ concurrency, keyLimits }: Program, open: OpenBackend, clock: Clock) {
   const { queues } = catalogue
   const backend = await open({ queues, sizeLimit: 100_000, onExpired: () => {}, locks: 'quick', clock })
   const { broker } = backend
@@ -78,7 +78,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
     async startWorker(): Promise<void> {
       const name = `w${workers.length + 1}`
       const parent = new AbortController()
-      const pool = testPool(broker, registry, backend.consumer({ concurrency, worker: name }), {
+      const pool = testPool(broker, registry, backend.consumer({ concurrency, worker: name, keyLimits }), {
         clock,
         queue: QUEUE,
         concurrency,

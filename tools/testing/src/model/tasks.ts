@@ -5,7 +5,7 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { z } from 'zod'
-import type { TaskPlan } from './program.ts'
+import { type TaskPlan, WEIGHTS } from './program.ts'
 
 export const QUEUE = 'model'
 
@@ -27,8 +27,9 @@ export const endless = defineTask({ name: 'model.endless', timeout: '1h', ...com
 export const catalogue = defineCatalogue(short, long, fragile, child, rendezvous, endless)
 
 export function plannedTask(plan: TaskPlan, now: number): NewTask {
-  const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, totalMs, maxAttempts } = plan
-  const task = plainTask({ short, long, fragile }[kind], now, delayMs)
+  const { key, kind, delayMs, timeoutMs, heartbeatMs, queueMs, totalMs, maxAttempts } = plan
+  const turn = key && { key, weight: WEIGHTS[key] }
+  const task = { ...plainTask({ short, long, fragile }[kind], now, delayMs), concurrencyKey: key, turn }
   if (kind === 'short') return { ...task, maxAttempts }
   const expiresAt = queueMs === undefined ? undefined : now + delayMs + queueMs
   return { ...task, timeoutMs, heartbeatMs, totalMs, queueMs, maxAttempts, expiresAt }
