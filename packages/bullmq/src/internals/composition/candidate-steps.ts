@@ -87,6 +87,9 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
 const TAKE_FIRST = 'local jobId = rcall("RPOPLPUSH", waitKey, activeKey)'
 const TAKE_PRIORITIZED = 'local prioritizedJob = rcall("ZPOPMIN", priorityKey)'
 
+/** How BullMQ adds the marker whenever a task starts, so that another worker looks for the next one. */
+const WAKE_NEXT = 'addBaseMarkerIfNeeded(markerKey, false)'
+
 const PRIORITIZED_TAKEN = 'rcall("LPUSH", activeKey, prioritizedJob[1])'
 
 /** Returns the text of a script that fetches a task, so that it takes one of the candidates, if there are any. */
@@ -100,6 +103,7 @@ if candidates == '' then${TAKE_TURN}
 else${TAKE_CANDIDATE}
 end${countOther('jobId')}`,
     )
+    .replace(WAKE_NEXT, () => `if is_last_start then rcall("ZREM", markerKey, "0") else ${WAKE_NEXT} end`)
     .replace(PRIORITIZED_TAKEN, (line) => `${line}${countOther('prioritizedJob[1]')}`)
     .replace(TAKE_PRIORITIZED, `if candidates ~= '' then return end\n  ${TAKE_PRIORITIZED}`)
 }

@@ -37,14 +37,40 @@ it('the script that ends a task starts the next one of the same key', async () =
 })
 
 it('the tasks of a full key wake no worker, and one does when a task of the key ends', async () => {
-  const { addSeveral, limit, startAll, complete, redis, keys } = await stage()
+  const { addSeveral, limit, start, startAll, complete, redis, keys } = await stage()
   await limit({ concurrency: 1 })
   await addSeveral('a', 100)
-  await startAll()
-  await redis.del(keys.marker)
-  expect(await startAll()).toEqual([])
+  await start(1)
+  // The start of the only task that may start leaves no marker, and neither do tasks that are added later.
   expect(await redis.exists(keys.marker, keys.turns)).toBe(0)
+  await addSeveral('a', 2)
+  await addSeveral('a', 2, { priority: 3 })
+  expect(await redis.exists(keys.marker)).toBe(0)
+  expect(await startAll()).toEqual([])
   await complete()
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+})
+
+it('the start of a task wakes a worker if another task may start, or if a worker has to know a time', async () => {
+  const { add, addSeveral, limit, start, redis, keys } = await stage()
+  await limit({ concurrency: 1 })
+  await limit({ rate: { max: 1, perMs: 3_600_000, burst: 1 } }, 'slow')
+  const startsWithMarker = async (): Promise<boolean> => {
+    await redis.del(keys.marker)
+    await start(1)
+    return (await redis.zscore(keys.marker, '0')) !== null
+  }
+  await addSeveral('a', 2)
+  await addSeveral('b', 2)
+  expect([await startsWithMarker(), await startsWithMarker()]).toEqual([true, false])
+  await addSeveral(NO_KEY, 2)
+  expect([await startsWithMarker(), await startsWithMarker()]).toEqual([true, true])
+  await add('c', { delayMs: 3_600_000 })
+  await add('d')
+  expect(await startsWithMarker()).toBe(true)
+  await addSeveral('slow', 2)
+  expect(await startsWithMarker()).toBe(true)
+  await add('slow')
   expect(await redis.zscore(keys.marker, '0')).toBe('0')
 })
 

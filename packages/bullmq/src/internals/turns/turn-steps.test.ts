@@ -1,6 +1,7 @@
 // What the lanes rely on in the texts of BullMQ's scripts: the forms of the commands by which a job starts or stops waiting.
 import { expect, it } from 'vitest'
-import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
+import { withCandidates } from '../composition/candidate-steps.ts'
+import { bullmqScripts, COMPOSED, FETCHES } from '../composition/composed-scripts.ts'
 import { withReturns } from '../quarantine-steps.ts'
 import { withLeaves } from './key-concurrency.ts'
 import { withLaneTimes } from './key-rate.ts'
@@ -64,6 +65,23 @@ it('BullMQ cleans waiting jobs with these functions, and reports the number of j
     /rcall\("XADD", KEYS\[2\], "\*", "event", "cleaned", "count", result\[2\]\)\nreturn result\[1\]\s*$/,
   )
   expect(withLanes(content)).toContain("call('ZRANGE', base .. 'lanes', 0, -1)")
+})
+
+it('the scripts that add a job do so in functions that then add the marker, and do nothing else', () => {
+  const adds = scripts.filter(({ name }) => /^add\w*Job$/.test(name))
+  const forms = /rcall\((?:pushCmd, targetKey|"ZADD", prioritizedKey, score), jobId\)\n.*\n.*/g
+  expect(unique(adds.flatMap(({ content }) => content.match(forms) ?? []))).toEqual([
+    'rcall("ZADD", prioritizedKey, score, jobId)\n  addBaseMarkerIfNeeded(markerKey, isPausedOrMaxed)\nend',
+    'rcall(pushCmd, targetKey, jobId)\n  addBaseMarkerIfNeeded(markerKey, isPausedOrMaxed)\nend',
+  ])
+})
+
+it('BullMQ adds the marker when a job starts, in one place of each script that fetches', () => {
+  for (const name of FETCHES) {
+    const { content = '' } = scripts.find((each) => each.name === name) ?? {}
+    expect(content.match(/addBaseMarkerIfNeeded\(markerKey, false\)/g)).toHaveLength(1)
+    expect(withCandidates(content)).toContain('if is_last_start then rcall("ZREM", markerKey, "0")')
+  }
 })
 
 it('each of these commands is preceded by a look at the lane', () => {

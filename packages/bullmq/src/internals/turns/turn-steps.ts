@@ -44,7 +44,8 @@ const BEGIN_AGAIN = `
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
  * without a key, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
- * to be counted (./key-concurrency.ts). The lines need these two variables, `call` and `base`.
+ * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake. The
+ * lines need these three variables, `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
@@ -108,6 +109,8 @@ export const TAKE_TURN = `
         end
       end
     end
+    is_last_start = jobId and has_limits
+      and call('EXISTS', turns, base .. 'wait', base .. 'prioritized', base .. 'delayed', base .. 'lane-times') == 0
     if not jobId and not is_turn_of_others and call('EXISTS', turns, lanes) == 2 then call('ZADD', base .. 'marker', 0, '0') end
   end`
 
@@ -128,6 +131,14 @@ const REMOVE_FIRST = 'rcall("LREM", waitKey, -1, jobId) > 0'
 const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
+/**
+ * Lua lines that end the function which adds a task before it adds the marker, if the task's lane is blocked until another task ends. No worker
+ * could start it. If the lane is blocked until some time, an idle worker has to know that time.
+ */
+const WAKE_NOBODY = `
+    local key = ${keyIn('lane')}
+    if call('ZSCORE', base .. 'blocked-lanes', key) and not call('ZSCORE', base .. 'lane-times', key) then return end`
+
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
 const PRIORITY = 'math.floor(score / 0x100000000)'
 const IS_FIRST = 'score % 0x100000000 == 0'
@@ -141,12 +152,12 @@ export function withLaneOfAdded(text: string): string {
   return text
     .replaceAll(
       PUSH,
-      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}
+      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}${WAKE_NOBODY}
   else ${PUSH} end`,
     )
     .replaceAll(
       PRIORITIZE,
-      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}
+      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}${WAKE_NOBODY}
   else ${PRIORITIZE} end`,
     )
 }

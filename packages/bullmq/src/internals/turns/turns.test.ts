@@ -26,6 +26,15 @@ it('a key starts as many tasks for each task of another key as its weight says',
   expect([count('a'), count('b'), count('c')]).toEqual([30, 10, 5])
 })
 
+it('a task keeps the weight that it was enqueued with, also behind tasks with another weight', async () => {
+  const { addSeveral, start, keysOf } = await stage()
+  await addSeveral('a', 4)
+  await addSeveral('a', 12, { weight: 4 })
+  await addSeveral('b', 20)
+  expect(keysOf(await start(8))).toBe('a b a b a b a b')
+  expect(keysOf(await start(10))).toBe('a b a a a a b a a a')
+})
+
 it('the weights hold however many tasks have started', async () => {
   const { addSeveral, start, keysOf, redis, keys } = await stage()
   await addSeveral('a', 1)
