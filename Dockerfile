@@ -37,7 +37,12 @@ ENV BULLPEN_API_HOST=0.0.0.0 \
   BULLPEN_API_METRICS_HOST=0.0.0.0 \
   BULLPEN_API_METRICS_PORT=9464
 EXPOSE 8080 9464
+# What Node has compiled is part of the image, so that a container starts with about half the CPU time. Node uses only what the same user
+# has compiled.
+RUN install -d -o 1000 compile-cache
 USER 1000:1000
+ENV NODE_COMPILE_CACHE=/app/compile-cache
+RUN node apps/api/src/main.ts --help
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.BULLPEN_API_PORT}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "apps/api/src/main.ts"]
 
@@ -48,6 +53,9 @@ COPY --from=sources /app/apps/worker apps/worker
 ENV BULLPEN_WORKER_HOST=0.0.0.0 \
   BULLPEN_WORKER_PORT=9464
 EXPOSE 9464
+RUN install -d -o 1000 compile-cache
 USER 1000:1000
+ENV NODE_COMPILE_CACHE=/app/compile-cache
+RUN node apps/worker/src/main.ts --help
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.BULLPEN_WORKER_PORT}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "apps/worker/src/main.ts"]

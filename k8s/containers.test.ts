@@ -53,6 +53,15 @@ describe.each(['api', 'worker'])('the image of %s', (app) => {
     expect(settings.host).toBe('0.0.0.0')
   })
 
+  it('has what Node has compiled for the user who runs the program', () => {
+    expect(stage).toMatch(
+      new RegExp(
+        `^USER .*\\nENV NODE_COMPILE_CACHE=/app/compile-cache\\nRUN node apps/${app}/src/main.ts --help$`,
+        'm',
+      ),
+    )
+  })
+
   it('accepts the settings of the compose file', () => {
     expect(() => settingsOf(app, substituted(services[app as 'api' | 'worker'].environment))).not.toThrow()
   })

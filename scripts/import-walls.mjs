@@ -25,13 +25,22 @@ export const ROOMS = [
   },
   {
     room: 'packages/engine',
-    allow: [...CONTRACT, 'zod'],
+    allow: [...CONTRACT, '@bullpen/contract/isolate', 'zod'],
     except: ['packages/engine/src/node/**'],
     noNode: true,
     deniedGlobals: ['setTimeout', 'setInterval', 'setImmediate', 'performance', 'process', 'queueMicrotask'],
   },
   { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
-  { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
+  // Code inside isolates loads as little as possible.
+  {
+    room: 'packages/sandbox/src/inside',
+    allow: ['@bullpen/contract', '@bullpen/contract/isolate', '@bullpen/engine/isolate', 'zod', ...NODE],
+  },
+  {
+    room: 'packages/sandbox',
+    allow: [...ENGINE, '@bullpen/engine/isolate', 'zod', ...NODE],
+    except: ['packages/sandbox/src/inside/**'],
+  },
   { room: 'packages/telemetry/src/traces', allow: [...ENGINE, '@opentelemetry/api'] },
   // OpenTelemetry is an optional peer, so nothing else may load it.
   {

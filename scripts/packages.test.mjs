@@ -89,6 +89,8 @@ const README_PROGRAMS = {
 }
 
 const project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
+/** The programs of the project start several times. */
+const COMPILED = { NODE_COMPILE_CACHE: join(project, 'compile-cache') }
 const processes = []
 
 function filesIn(folder) {
@@ -104,7 +106,7 @@ async function must(command, args, options) {
 
 /** Starts a program of the project. `line` resolves with the first line on stdout that matches. */
 function start(file, variables = {}) {
-  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl'), ...SETTINGS, ...variables }
+  const env = { ...COMPILED, PATH: process.env.PATH, REDIS_URL: inject('redisUrl'), ...SETTINGS, ...variables }
   const child = spawn(process.execPath, [file], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] })
   processes.push(child)
   const exit = new Promise((resolve) => child.once('exit', resolve))

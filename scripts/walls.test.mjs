@@ -20,6 +20,7 @@ const FORBIDDEN = [
   ['packages/engine/src/timer.ts', 'const x = setTimeout'],
   ['packages/telemetry/src/telemetry.ts', "import { trace } from '@opentelemetry/api'"],
   ['packages/bullmq/src/telemetry.ts', "import { x } from '@bullpen/telemetry/internal'"],
+  ['packages/sandbox/src/inside/engine.ts', "import { x } from '@bullpen/engine/internal'"],
   ['packages/sandbox/src/telemetry.ts', "import { x } from '@bullpen/telemetry/internal'"],
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq/internal'"],
   ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine/internal'"],

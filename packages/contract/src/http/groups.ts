@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Duration } from '../definition/duration.ts'
 import { durationWithin } from '../definition/duration-text.ts'
 import type { FollowUps } from '../definition/follow-ups/follow-up.ts'
+import { groupedDigits } from '../definition/grouped-digits.ts'
 import { MAX_FOLLOW_UPS } from '../task/follow-up.ts'
 import { readGroupId } from '../task/group-id.ts'
 import {
@@ -23,8 +24,8 @@ import { limitSchema, waitSchema } from './queries.ts'
 import { requesterName } from './requester.ts'
 import { type CallOptions, type EnqueueRequest, type enqueueBodySchema, followUpSchema } from './tasks/enqueue.ts'
 
-const members = MAX_GROUP_MEMBERS.toLocaleString('en')
-const atOnce = MAX_MEMBERS_AT_ONCE.toLocaleString('en')
+const members = groupedDigits(MAX_GROUP_MEMBERS)
+const atOnce = groupedDigits(MAX_MEMBERS_AT_ONCE)
 
 const by = requesterName
   .optional()

@@ -10,7 +10,7 @@ import {
   type TaskDefinition,
   TaskError,
 } from '@bullpen/contract'
-import { declareFailure, RateLimited } from '@bullpen/contract/internal'
+import { declareFailure, RateLimited } from '@bullpen/contract/isolate'
 import type { CloseReason, Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 

@@ -8,7 +8,7 @@ import type {
   TaskContext,
   TaskDefinition,
 } from '@bullpen/contract'
-import { handlerLog } from '@bullpen/contract/internal'
+import { handlerLog } from '@bullpen/contract/isolate'
 import {
   type IsolatedTask,
   type RegisteredKind,
@@ -16,7 +16,7 @@ import {
   type StepLookup,
   type StepStore,
   Steps,
-} from '@bullpen/engine/internal'
+} from '@bullpen/engine/isolate'
 import type { AttemptRef } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'

@@ -1,7 +1,7 @@
 // Calls a handler in its isolate with raw input, and returns an outcome that can be sent back.
 import { type Handler, TaskError } from '@bullpen/contract'
-import { handlerIn } from '@bullpen/contract/internal'
-import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine/internal'
+import { handlerIn } from '@bullpen/contract/isolate'
+import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine/isolate'
 import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
 import { classifyRefusedMemory } from './refused-memory.ts'

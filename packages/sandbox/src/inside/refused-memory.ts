@@ -1,6 +1,6 @@
 // Recognises the errors that occur when the machine refuses memory immediately, for example for one very large buffer. To the
 // handler, they are errors like any other.
-import type { Outcome } from '@bullpen/engine/internal'
+import type { Outcome } from '@bullpen/engine/isolate'
 
 /** V8 does not give this error a code. */
 const V8_MESSAGE = 'Array buffer allocation failed'

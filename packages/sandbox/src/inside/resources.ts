@@ -1,6 +1,6 @@
 // Opens an isolate's resources, which come from the module that the worker specifies. They are opened before the isolate's first
 // task and closed when the isolate ends.
-import { type OpenResources, openResources, type ResourceOpener } from '@bullpen/engine/internal'
+import { type OpenResources, openResources, type ResourceOpener } from '@bullpen/engine/isolate'
 
 /** How one resource is opened and closed. The default export of a resources module is a record of these. */
 export type IsolateResourceOpener<T = unknown> = ResourceOpener<T>

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
-import type { IsolatedTask, OpenResources, Outcome } from '@bullpen/engine/internal'
+import type { IsolatedTask, OpenResources, Outcome } from '@bullpen/engine/isolate'
 import type { ToIsolate } from '../protocol/messages.ts'
 import { fromPortable, toPortable } from '../protocol/portable-error.ts'
 import { packFields } from '../protocol/portable-fields.ts'

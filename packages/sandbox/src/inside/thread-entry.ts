@@ -1,12 +1,18 @@
 // The entry point of a thread. It serves the worker over a port of its own, because handlers may use `parentPort`.
+import { enableCompileCache, flushCompileCache } from 'node:module'
 import { type MessagePort, workerData } from 'node:worker_threads'
-import { serve } from './serve.ts'
 
 const { port } = workerData as { readonly port: MessagePort }
 const end = process.exit
 
+// For the reasons, see process-entry.ts. A cache of the worker's own thread would not apply to this one.
+enableCompileCache()
+const { serve } = await import('./serve.ts')
+
 serve({
   send: (message) => port.postMessage(message),
   listen: (listener) => port.on('message', listener),
+  // A thread may be killed as well.
+  imported: flushCompileCache,
   end: () => end(0),
 })

@@ -1,7 +1,7 @@
 // Defines the messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt,
 // because messages from an earlier attempt may still arrive.
 import type { ChildOptions, Log, Progress, RegisteredOptions } from '@bullpen/contract'
-import type { IsolatedTask, RegisteredKind } from '@bullpen/engine/internal'
+import type { IsolatedTask, RegisteredKind } from '@bullpen/engine/isolate'
 import type { PortableError } from './portable-error.ts'
 import type { PortableFields } from './portable-fields.ts'
 import type { PortableOutcome } from './portable-outcome.ts'

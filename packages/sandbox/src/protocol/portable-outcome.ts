@@ -1,5 +1,5 @@
 // Converts an outcome to plain data and back. Its error is reduced to its name, message, stack, code and cause.
-import type { Outcome } from '@bullpen/engine/internal'
+import type { Outcome } from '@bullpen/engine/isolate'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
 type WithError = Extract<Outcome, { readonly error: Error }>

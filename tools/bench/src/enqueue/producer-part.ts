@@ -1,7 +1,5 @@
 // Runs one of the producers that the benchmark `enqueue` compares without HTTP: Bullpen's broker, or a BullMQ queue.
-import { openBroker } from '@bullpen/bullmq'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { newTask } from '@bullpen/engine/internal'
 import { createRandomPool } from '@bullpen/engine/node'
 import { Queue } from 'bullmq'
 import { createMeter } from '../meter.ts'
@@ -20,6 +18,11 @@ export interface ProducerOptions {
 /** The producers. Each one connects, and returns the function that enqueues a task. */
 const PRODUCERS = {
   async bullpen({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
+    // The peer doesn't load Bullpen's broker.
+    const [{ openBroker }, { newTask }] = await Promise.all([
+      import('@bullpen/bullmq'),
+      import('@bullpen/engine/internal'),
+    ])
     const log = { debug() {}, info() {}, warn() {}, error: console.error }
     const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log })
     await untilReachable(broker)

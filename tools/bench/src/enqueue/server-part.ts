@@ -1,7 +1,6 @@
 // Runs one of the servers that the benchmark `enqueue` compares: Bullpen's API, the server that a user would write with BullMQ, or
 // the same server without Redis.
 import type { AddressInfo } from 'node:net'
-import { createApi } from '@bullpen/api'
 import { Queue } from 'bullmq'
 import fastify from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -24,6 +23,8 @@ export interface Listening {
 /** The servers. Each one listens on a free port. */
 const SERVERS = {
   async bullpen({ redisUrl, namespace }: ServerOptions): Promise<Listening> {
+    // The peers don't load Bullpen's API.
+    const { createApi } = await import('@bullpen/api')
     const config = { redisUrl, namespace, keys: [API_KEY], port: 0, metricsPort: 0 }
     const api = await createApi({ catalogue, config })
     const { url, metricsUrl } = await api.listen()

@@ -1,5 +1,4 @@
 // Responds to requests that do not reach a handler, and to errors that handlers throw.
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -8,6 +7,9 @@ import type { Access } from '../../auth/access.ts'
 import { routeOf } from '../access-log.ts'
 import type { Route } from '../routes/route.ts'
 import { problemOf, sendProblem, toBullpenError } from './problem.ts'
+
+/** See `createServer` in ../metrics-server.ts. */
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((thrown, request, reply) => {

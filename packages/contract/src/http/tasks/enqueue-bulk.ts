@@ -1,5 +1,6 @@
 // Defines POST /v1/tasks/bulk: the request body, which contains the bodies of several enqueues, and the response.
 import { z } from 'zod'
+import { groupedDigits } from '../../definition/grouped-digits.ts'
 import { problemSchema } from '../problem.ts'
 import { acceptedSchema, droppedSchema, type EnqueueRequest, type enqueueBodySchema } from './enqueue.ts'
 
@@ -21,7 +22,7 @@ function bodySchema<T extends z.ZodType>(task: T) {
       .array(task)
       .min(1)
       .max(MAX_BULK_TASKS)
-      .describe(`From 1 to ${MAX_BULK_TASKS.toLocaleString('en')} tasks, each like the body of POST /v1/tasks.`),
+      .describe(`From 1 to ${groupedDigits(MAX_BULK_TASKS)} tasks, each like the body of POST /v1/tasks.`),
     atomic: z
       .boolean()
       .optional()
