@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
@@ -15,6 +15,8 @@ interface Place {
 const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 
 describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
+  const warm = keepWarm(isolation)
+
   it('runs outside the main thread with parsed input and checked output, and reuses its warm isolate', async () => {
     await using setup = openSetup(isolation)
     const first = await outputOf<Place & { n: number }>(setup.run(tasks.where, { n: '21' }))
@@ -36,7 +38,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('sees its whole context, and may destructure it', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const meta = { tenant: 'x' }
     const traceContext = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
     const run = setup.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1', traceContext })
@@ -58,14 +60,14 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('enqueues children, and receives the error of a refused one', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.children, { keys: ['a', 'a'] })
     expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^created q-/), 'Error: that key is taken'] })
     expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { childKey: 'a' }])
   })
 
   it('registers a compensation and follow-ups', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.compensated, {})
     await outputOf(run)
     expect(run.registered).toEqual([
@@ -77,7 +79,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('runs a step once with its key, and receives the error of a result that can’t be stored', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.steps, { steps: ['new', 'done', 'throws', 'cycle', '', 'lost', 'new'] })
     expect(await outputOf(run)).toEqual({
       order: [
@@ -97,18 +99,18 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('may snooze', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     expect(await setup.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
   })
 
   it('may throttle its concurrency key', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const outcome = { kind: 'rate_limited', delayMs: 30_000, of: 'concurrencyKey' }
     expect(await setup.run(tasks.limited).outcome).toEqual(outcome)
   })
 
   it('reports progress, and continues when the progress is stored', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.progress, { fractions: [0.1, 0.9, 2] })
     expect(await outputOf(run)).toEqual({
       order: [
@@ -124,7 +126,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('logs through its attempt with errors as errors, and never fails because of a log line', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.log)
     await outputOf(run)
     expect(run.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
@@ -142,7 +144,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('receives its signal: timers, fetch and checkpoints end with the given reason', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     await using server = await silentServer()
     for (const way of ['timer', 'fetch', 'checkpoint']) {
       const run = setup.run(tasks.wait, { for: way, url: server.url })
@@ -155,7 +157,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   })
 
   it('starts with an aborted signal when the signal came first', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const run = setup.run(tasks.wait, { for: 'timer' })
     run.signal(new DOMException('too late already', 'AbortError'))
     expect(await outputOf(run)).toEqual({ reason: expect.stringContaining('AbortError: too late already') })
@@ -170,8 +172,10 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
 })
 
 describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
+  const warm = keepWarm(isolation)
+
   it('ends as declared, with code, retry and cause', async () => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     expect(await setup.run(tasks.fail).outcome).toMatchObject({
       kind: 'declared',
       failure: { code: 'bank_away', retryable: true, retryAfterMs: 5_000 },
@@ -226,7 +230,7 @@ describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
     ['bigint', 'stored as JSON'],
     ['cycle', 'stored as JSON'],
   ])('ends as a panic when its output can’t be stored: %s', async (what, why) => {
-    await using setup = openSetup(isolation)
+    const setup = warm.setup()
     const outcome = await setup.run(tasks.output, { what }).outcome
     expect(outcome).toMatchObject({ kind: 'panicked', reason: 'invalid_output', error: { name: 'TypeError' } })
     expect(String('error' in outcome && outcome.error)).toContain(why)
@@ -320,7 +324,20 @@ describe.each(ISOLATIONS)('what an attempt leaves behind in a %s', (isolation) =
   })
 })
 
-/** A server that takes requests and never pendingCalls. */
+/** Keeps an isolate for all tests of a group that leave it as they found it, because starting one takes longer than such a test. */
+function keepWarm(isolation: IsolatedTask['isolation']) {
+  let shared: ReturnType<typeof openSetup>
+  beforeAll(() => {
+    shared = openSetup(isolation)
+    return async () => {
+      await shared[Symbol.asyncDispose]()
+      expect(shared.replaced).toEqual([])
+    }
+  })
+  return { setup: () => openSetup(isolation, {}, shared.isolator) }
+}
+
+/** A server that takes requests and never responds. */
 async function silentServer() {
   const server = createServer(() => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
