@@ -19,7 +19,7 @@ describe.each([
   { together: ['cancel', 'receipts', 'pipeline'] },
   { together: ['kill-cluster', 'leader'] },
   { together: ['idempotent', 'full'] },
-  { together: ['limit', 'outage'] },
+  { together: ['limit', 'outage', 'exactness'] },
   { together: ['schedule', 'poison', 'fairness'] },
   { together: ['retry-dead', 'group'] },
   { together: ['group-cluster', 'followup'] },
@@ -63,6 +63,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'followup-cluster',
     'pipeline',
     'fairness',
+    'exactness',
     'autoscale',
     'stuck',
   ])

@@ -10,6 +10,7 @@ import { compensation } from './drills/compensation.ts'
 import { containers } from './drills/deploys/containers.ts'
 import { receipts } from './drills/deploys/receipts.ts'
 import { deploy, long } from './drills/deploys/rolling.ts'
+import { exactness } from './drills/exactness.ts'
 import { fairness } from './drills/fairness.ts'
 import { block } from './drills/faults/block.ts'
 import { clocks } from './drills/faults/clocks.ts'
@@ -53,6 +54,7 @@ export const DRILLS = named([
   followupCluster,
   pipeline,
   fairness,
+  exactness,
   autoscale,
   stuck,
 ])

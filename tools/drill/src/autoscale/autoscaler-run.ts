@@ -1,7 +1,7 @@
 // Runs an autoscaler on Prometheus: at each sync period, it reads the metrics of its manifest and sets the number of replicas.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ScalingBehavior, ScalingRules } from '../../../../k8s/manifest.ts'
-import type { DrillPrometheus } from '../environment/prometheus.ts'
+import type { DrillPrometheus } from '../environment/prometheus/prometheus.ts'
 import type { AutoscalerManifest, ExternalTarget } from './autoscaler-manifest.ts'
 import { createReplicaAutoscaler } from './replica-autoscaler.ts'
 import type { Replicas } from './replicas.ts'

@@ -1,7 +1,7 @@
 // Draws the backlog, the workers and the waits of a drill over time, for docs/explanation/autoscaling.md.
 import { writeFileSync } from 'node:fs'
 import { drawTimeSeries } from '@bullpen/plot'
-import type { Sample } from '../environment/prometheus.ts'
+import type { Sample } from '../environment/prometheus/prometheus.ts'
 import type { ScalingSample } from './scaling-figures.ts'
 import { quantileOverTime, type Wait } from './waits.ts'
 

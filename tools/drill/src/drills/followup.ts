@@ -2,18 +2,15 @@
 // register a compensation, and each group has a follow-up, too. The queues of the follow-ups keep only their last task. Workers, the
 // leader and API processes are killed at random times. In `followup`, Redis is killed once and started again. In `followup-cluster`, the
 // same happens to the node with the bookings, and the queues are on different nodes of a Redis Cluster.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { GroupId } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
 import type { Drill } from '../drill.ts'
 import { type DrillApi, startApi } from '../environment/drill-api.ts'
-import { type DrillRedis, type DrillSetup, type Records, withDrillSetup } from '../environment/drill-setup.ts'
+import { type DrillSetup, type Records, withDrillSetup } from '../environment/drill-setup.ts'
 import { openCluster } from '../environment/redis-cluster.ts'
-import { startRestartableRedis } from '../environment/restartable-redis.ts'
+import { openRestartableRedis, type RestartableRedis } from '../environment/restartable-redis.ts'
 import { type Bookings, fails, type SubmittedGroup, submitSteadily } from '../followup/bookings.ts'
 import { runsOf } from '../followup/runs-of.ts'
 import { holdsWithin } from '../holds-within.ts'
@@ -51,12 +48,7 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 /** On a cluster, the first three are on different nodes. */
 const QUEUES = [booking.queue, after.queue, closing.queue, undo.queue]
 
-interface RestartableRedis extends DrillRedis {
-  /** Kills Redis, or the node with the bookings, and starts it again. */
-  restart(): Promise<void>
-}
-
-export const followup: Drill = followUpsOn('followup', openPersistent)
+export const followup: Drill = followUpsOn('followup', () => openRestartableRedis(QUEUES))
 export const followupCluster: Drill = followUpsOn('followup-cluster', async () => {
   const cluster = await openCluster(QUEUES.slice(0, 3), { isPersistent: true })
   return { ...cluster, queues: QUEUES, restart: () => cluster.restartNode(booking.queue) }
@@ -77,21 +69,6 @@ function followUpsOn(name: string, open: () => Promise<RestartableRedis>): Drill
       const pools = Object.fromEntries(QUEUES.map((queue) => [queue, plan.concurrency]))
       const act = (setup: DrillSetup) => disturb(plan, randomFrom(seed), setup, redis)
       return withDrillSetup(system, { pools }, act, async () => redis)
-    },
-  }
-}
-
-/** Starts a Redis that stores every command before it replies. */
-async function openPersistent(): Promise<RestartableRedis> {
-  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-followup-'))
-  const redis = await startRestartableRedis(dir)
-  return {
-    url: redis.url,
-    queues: QUEUES,
-    restart: redis.restart,
-    async end() {
-      await redis.stop()
-      rmSync(dir, { recursive: true, force: true })
     },
   }
 }

@@ -11,7 +11,7 @@ import type { Drill } from '../drill.ts'
 import { newNamespace } from '../environment/drill-setup.ts'
 import { type Fleet, openFleet, type WorkerProcess } from '../environment/fleet.ts'
 import { countOrphans } from '../environment/orphan-count.ts'
-import { startRestartableRedis } from '../environment/restartable-redis.ts'
+import { openRestartableRedis } from '../environment/restartable-redis.ts'
 import { holdsWithin } from '../holds-within.ts'
 import type { Figures } from '../ledger/figures.ts'
 import { catalogue, work } from '../programs/catalogue.ts'
@@ -70,7 +70,7 @@ async function tickThrough({ processes, calmMs, faults }: Plan): Promise<Figures
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-schedule-'))
   await using opened = new AsyncDisposableStack()
   opened.defer(() => rmSync(dir, { recursive: true, force: true }))
-  const redis = opened.adopt(await startRestartableRedis(join(dir, 'redis')), (each) => each.stop())
+  const redis = opened.adopt(await openRestartableRedis([work.queue]), (each) => each.end())
   const namespace = newNamespace()
   const broker = opened.adopt(
     openBroker({

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { provideImage } from './prometheus-image.ts'
+import { provideImage } from './prometheus/prometheus-image.ts'
 
 export interface Compose {
   /** Builds the images and starts everything except for Grafana, with the given number of workers. */

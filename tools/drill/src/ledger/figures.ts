@@ -70,7 +70,7 @@ export interface Figures {
   readonly cancelledDelivered?: number
   /** Attempts beyond each task's first attempt, not including retries of failed attempts. */
   readonly restarted: number
-  /** Counted attempts beyond each task's first attempt. */
+  /** Counted attempts beyond each task's first attempt. In `exactness`, requested retries are not counted. */
   readonly attemptsUsed: number
   readonly interrupted: number
   /**
@@ -125,7 +125,7 @@ export interface Figures {
   readonly unknownOutcomes?: number
   /**
    * Faults of an API process that had no pending request, or that stored no task while it got no replies, and faults of a worker that ran
-   * no task.
+   * no task or, in `exactness`, none that held a place of a limit without free places.
    */
   readonly faultsWithoutEffect?: number
   /** The highest number of tasks that were waiting or scheduled at the same time. */
@@ -251,6 +251,22 @@ export interface Figures {
    */
   readonly noisyStartsMost?: number | undefined
   readonly unopposed?: number | undefined
+  /** The most places of a limit that tasks held at once beyond those that the limit has. */
+  readonly aboveLimit?: number
+  /**
+   * The attempts that a frozen worker still ran after their locks had expired, when other tasks may have their places, and the most places beyond
+   * a limit if these attempts are counted as well.
+   */
+  readonly ranUnlocked?: number
+  readonly aboveLimitWithUnlocked?: number
+  /** Limits whose places were never all held at once. */
+  readonly limitsNotReached?: number
+  /** Attempts that started after the one that completed their task. */
+  readonly ranAfterEnd?: number
+  /** Places that are still held when all tasks have ended. */
+  readonly placesHeld?: number
+  /** What leaders have repaired of a queue's status index, totals and counts of active tasks. */
+  readonly repairs?: number
   /** Ways in which a queue was made stuck, those that the diagnosis or the alerts did not show, and those whose sign others show as well. */
   readonly causes?: number
   readonly causesUnseen?: number

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
-import { holdsWithin } from '../holds-within.ts'
+import { pauseWhen } from '../environment/paused-worker.ts'
 import { type Interruption, interruptedBy } from '../ledger/figures.ts'
 import { momentsIn, pick, type Random, shuffled } from '../ledger/random.ts'
 
@@ -52,19 +52,14 @@ export async function inflict(
 
   /** Pauses one of these workers while it runs a task, or any of them if none does so in time. */
   const pauseAtWork = async (choose: () => Promise<WorkerProcess | undefined>): Promise<WorkerProcess> => {
-    let paused: WorkerProcess | undefined
-    let running: readonly Interruption[] = []
-    await holdsWithin(WITHIN_MS, async () => {
-      paused?.resume()
-      paused = await choose()
-      paused?.pause()
-      running = paused === undefined ? [] : interruptedBy(effects(), paused.name, Date.now())
-      return running.length > 0 || (paused !== undefined && hasEnded())
-    })
-    if (paused === undefined) throw new Error(`there was no worker to kill within ${WITHIN_MS} ms`)
+    const look = ({ name }: WorkerProcess): readonly Interruption[] | undefined => {
+      const running = interruptedBy(effects(), name, Date.now())
+      return running.length > 0 || hasEnded() ? running : undefined
+    }
+    const { worker, found: running = [] } = await pauseWhen(choose, look, WITHIN_MS)
     if (running.length === 0) faultsWithoutEffect++
     interruptions.push(...running)
-    return paused
+    return worker
   }
   const anyOther = async (): Promise<WorkerProcess | undefined> =>
     others().length === 0 ? undefined : pick(others(), random)

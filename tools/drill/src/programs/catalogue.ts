@@ -8,6 +8,7 @@ import {
   defineTask,
 } from '@bullpen/contract'
 import { z } from 'zod'
+import { KEY_LIMITS } from '../exactness/key-limits.ts'
 
 const output = z.object({ fencingToken: z.int() })
 const queue = 'drill'
@@ -23,6 +24,8 @@ const workSchemas = {
     again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),
     /** The first attempt in this worker blocks the worker's event loop for `ms`. Every other attempt ends immediately. */
     blocks: z.object({ worker: z.string(), ms: z.int() }).optional(),
+    /** The number of the task, which the ledger names. */
+    of: z.int().optional(),
     /** Only takes memory. */
     padding: z.string().optional(),
   }),
@@ -37,6 +40,13 @@ export const thirdWork = defineTask({ name: 'drill.third-work', queue: 'drill-th
 export const tenantWork = defineTask({
   name: 'drill.tenant-work',
   queue: defineQueue({ name: 'drill-tenants', fairness: true }),
+  timeout,
+  ...workSchemas,
+})
+/** The same work in a queue that limits how many tasks of each concurrency key run at once. */
+export const limitedWork = defineTask({
+  name: 'drill.limited-work',
+  queue: defineQueue({ name: 'drill-limited', limits: { perConcurrencyKey: KEY_LIMITS } }),
   timeout,
   ...workSchemas,
 })
@@ -85,6 +95,7 @@ export type Work =
   | typeof secondWork
   | typeof thirdWork
   | typeof tenantWork
+  | typeof limitedWork
   | typeof mailWork
   | typeof filesWork
 
@@ -200,6 +211,7 @@ export const catalogue = defineCatalogue(
   secondWork,
   thirdWork,
   tenantWork,
+  limitedWork,
   mailWork,
   filesWork,
   booking,

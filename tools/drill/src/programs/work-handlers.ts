@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
 import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'
-import { filesWork, mailWork, secondWork, tenantWork, thirdWork, work } from './catalogue.ts'
+import { filesWork, limitedWork, mailWork, secondWork, tenantWork, thirdWork, work } from './catalogue.ts'
 import { isWorkerProcess, workerArguments } from './worker-arguments.ts'
 
 type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
@@ -14,23 +14,24 @@ let append: ((effect: Effect) => void) | undefined
 let hasBlocked = false
 
 async function doWork({ id, input, fencingToken, signal, snooze }: Context) {
+  const { ms, againMs = ms, again, blocks, listens, of } = input
   const { name, ledger } = workerArguments()
   append ??= appendTo(ledger)
   const write = append
   const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
-    write({ what, id, fencingToken, worker: name, at: wallMs(), ...more })
+    write({ what, id, fencingToken, worker: name, at: wallMs(), ...(of !== undefined && { of }), ...more })
   note('start')
   const signalled = (): void => note('signal', { machineMs: machineMs() })
   signal.addEventListener('abort', signalled, { once: true })
-  const { ms, againMs = ms, again, blocks, listens } = input
   if (blocks?.worker === name && isWorkerProcess() && !hasBlocked) {
     hasBlocked = true
     blockEventLoop(blocks.ms)
   } else if (blocks === undefined) {
     await sleep(fencingToken === 1 ? ms : againMs, undefined, listens ? { signal } : {})
   }
-  if (fencingToken === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
-  if (fencingToken === 1 && again?.by === 'retry') {
+  if (fencingToken === 1 && again !== undefined) {
+    note('failure')
+    if (again.by === 'snooze') snooze(`${again.afterMs}ms`)
     throw new TaskError('again', 'the input asks for a retry', { retryAfter: `${again.afterMs}ms` })
   }
   note('end')
@@ -42,5 +43,6 @@ export const workHandler = defineHandler(work, import.meta.url, doWork)
 export const secondHandler = defineHandler(secondWork, import.meta.url, doWork)
 export const thirdHandler = defineHandler(thirdWork, import.meta.url, doWork)
 export const tenantHandler = defineHandler(tenantWork, import.meta.url, doWork)
+export const limitedHandler = defineHandler(limitedWork, import.meta.url, doWork)
 export const mailHandler = defineHandler(mailWork, import.meta.url, doWork)
 export const filesHandler = defineHandler(filesWork, import.meta.url, doWork)

@@ -11,7 +11,15 @@ import { digestHandler, sortHandler, walkHandler } from './digest-handlers.ts'
 import { hogHandler } from './hog-handler.ts'
 import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
-import { filesHandler, mailHandler, secondHandler, tenantHandler, thirdHandler, workHandler } from './work-handlers.ts'
+import {
+  filesHandler,
+  limitedHandler,
+  mailHandler,
+  secondHandler,
+  tenantHandler,
+  thirdHandler,
+  workHandler,
+} from './work-handlers.ts'
 import { ARGUMENTS_VARIABLE, WORKER_PID_VARIABLE, type WorkerArguments } from './worker-arguments.ts'
 
 const given = process.argv[2] ?? ''
@@ -32,6 +40,7 @@ const worker = createWorker({
     'drill.second-work': secondHandler,
     'drill.third-work': thirdHandler,
     'drill.tenant-work': tenantHandler,
+    'drill.limited-work': limitedHandler,
     'drill.mail-work': mailHandler,
     'drill.files-work': filesHandler,
     'drill.booking': bookingHandler,

@@ -8,7 +8,7 @@ import { type FaultProxy, faultProxy } from '@bullpen/testkit'
 import { startApi } from '../environment/drill-api.ts'
 import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
-import { openPrometheus } from '../environment/prometheus.ts'
+import { openPrometheus } from '../environment/prometheus/prometheus.ts'
 import { work } from '../programs/catalogue.ts'
 
 export interface Platform extends Pick<DrillSetup, 'broker' | 'untilIdle' | 'records'> {

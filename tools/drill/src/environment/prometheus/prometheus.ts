@@ -38,7 +38,7 @@ type Pair = readonly [at: number, value: string]
 /** `intervalMs` is the time between two scrapes, and between two evaluations of the rules. */
 export async function openPrometheus(intervalMs: number): Promise<DrillPrometheus> {
   // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
-  const script = new URL('../../../../scripts/prometheus/server.mjs', import.meta.url).href
+  const script = new URL('../../../../../scripts/prometheus/server.mjs', import.meta.url).href
   const { startPrometheus } = (await import(script)) as { startPrometheus: Start }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-prometheus-'))
   const targetsFile = join(dir, 'targets.json')

@@ -1,5 +1,5 @@
 // Queries a Prometheus over HTTP.
-import type { RateSample } from '../ledger/observed-rates.ts'
+import type { RateSample } from '../../ledger/observed-rates.ts'
 
 export interface PrometheusQueries {
   /** Returns the sum of the values of all series at this moment, and NaN if there are none. */

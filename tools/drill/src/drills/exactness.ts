@@ -1,0 +1,116 @@
+// Drill `exactness`: many concurrency keys have limits of 1 to 5 tasks, and more tasks than they may run at once. Workers are killed while
+// keys are at their limits, some are frozen for longer than their locks last, and Redis is killed once and started again.
+import { blockingConnection } from '@bullpen/bullmq/internal'
+import type { Broker } from '@bullpen/engine'
+import type { Drill } from '../drill.ts'
+import { type DrillSetup, withDrillSetup } from '../environment/drill-setup.ts'
+import { openRestartableRedis, type RestartableRedis } from '../environment/restartable-redis.ts'
+import { exactnessFigures } from '../exactness/exactness-figures.ts'
+import { type Inflicted, inflictAll } from '../exactness/faults.ts'
+import { limitsOf, PLANS, type Plan, type PlannedTask, taskOf } from '../exactness/plan.ts'
+import { inBurst } from '../fairness/burst.ts'
+import { holdsWithin } from '../holds-within.ts'
+import { type Figures, figuresOf } from '../ledger/figures.ts'
+import { enqueueOne } from '../ledger/load.ts'
+import { type Random, randomFrom } from '../ledger/random.ts'
+import { limitedWork } from '../programs/catalogue.ts'
+
+const { queue } = limitedWork
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+/** How long a producer repeats an enqueue while Redis is started again. */
+const ACCEPTED_WITHIN_MS = 30_000
+const WAVE_WITHIN_MS = 120_000
+const HELD_WITHIN_MS = 30_000
+const IDLE_WITHIN_MS = 120_000
+
+export const exactness: Drill = {
+  name: 'exactness',
+  target(scale) {
+    const { keys, kills, freezes } = PLANS[scale]
+    return {
+      text: `${keys} concurrency keys with limits of 1 to 5; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks of a key started at once than its limit, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place held at the end, nothing repaired by the leader`,
+      atMost: {
+        ...{ aboveLimit: 0, ranAfterEnd: 0, attemptsUsed: 0, placesHeld: 0, repairs: 0, faultsWithoutEffect: 0 },
+        // At small scale on a busy machine, the few tasks of a key may not all run at once.
+        ...(scale === 'full' && { limitsNotReached: 0 }),
+      },
+    }
+  },
+  known: undefined,
+  comparable: false, // it has no limits for each key
+  async run(scale, seed, system) {
+    const plan = PLANS[scale]
+    const redis = await openRestartableRedis([queue])
+    const act = (setup: DrillSetup) => disturb(plan, randomFrom(seed), setup, redis)
+    return withDrillSetup(system, { pools: { [queue]: plan.slots } }, act, async () => redis)
+  },
+}
+
+async function disturb(plan: Plan, random: Random, setup: DrillSetup, redis: RestartableRedis): Promise<Figures> {
+  const { broker, fleet, untilIdle, records } = setup
+  const limits = limitsOf(plan)
+  await Promise.all(Array.from({ length: plan.processes }, () => fleet.start()))
+  let isOver = false
+  const disturbed = async (): Promise<Inflicted> => {
+    try {
+      const inflicted = await inflictAll({ plan, queue, limits, random, setup, redis })
+      // Otherwise, the figure would be 0 even if the places were stored under another name.
+      const areHeld = await holdsWithin(HELD_WITHIN_MS, async () => (await placesHeld(setup)) > 0)
+      if (!areHeld) throw new Error('no place is held while tasks run')
+      return inflicted
+    } finally {
+      isOver = true
+    }
+  }
+  const enqueued = enqueueInWaves(broker, plan, () => !isOver)
+  const [accepted, { faultsWithoutEffect, interruptions, ...disturbance }] = await Promise.all([enqueued, disturbed()])
+  await untilIdle(IDLE_WITHIN_MS)
+  const { drift: repairs } = await broker.totals(queue)
+  const { effects, ends, ...rest } = await records(accepted)
+  const asksForRetry = (of: number): boolean => taskOf(of, plan).input.again?.by === 'retry'
+  return {
+    ...figuresOf({ accepted, effects, ends, ...rest, interruptions, exits: [] }),
+    ...exactnessFigures({ effects, ends, limits, disturbance, asksForRetry }),
+    faultsWithoutEffect,
+    placesHeld: await placesHeld(setup),
+    repairs,
+  }
+}
+
+/** Enqueues the tasks of all keys, and further ones as long as `more` returns true. The keys always have tasks that wait. */
+async function enqueueInWaves(broker: Broker, plan: Plan, more: () => boolean): Promise<readonly string[]> {
+  const { keys, keysTogether, tasksPerKey } = plan
+  const wave = keysTogether * tasksPerKey
+  const fewWait = async (): Promise<boolean> => {
+    const counts = await broker.counts(queue).catch(() => undefined)
+    return counts !== undefined && counts.waiting < wave / 2
+  }
+  const accepted: string[] = []
+  for (let first = 0; first < keys * tasksPerKey || more(); first += wave) {
+    if (!(await holdsWithin(WAVE_WITHIN_MS, fewWait))) throw new Error('the workers do not run the waiting tasks')
+    accepted.push(...(await inBurst(wave, (n) => enqueueUntilAccepted(broker, taskOf(first + n, plan)))))
+  }
+  return accepted
+}
+
+/** Enqueues the task again and again until it is accepted. A task whose producer got no reply may have been stored as well. */
+async function enqueueUntilAccepted(broker: Broker, { input, call }: PlannedTask): Promise<string> {
+  let id: string | undefined
+  await holdsWithin(ACCEPTED_WITHIN_MS, async () => {
+    id = await enqueueOne(broker, limitedWork, input, call).catch(() => undefined)
+    return id !== undefined
+  })
+  if (id === undefined) throw new Error('Redis has not accepted a task')
+  return id
+}
+
+/** Returns how many places of the queue's limits are held. */
+async function placesHeld({ redisUrl, namespace }: DrillSetup): Promise<number> {
+  const redis = blockingConnection(redisUrl, SILENT)
+  try {
+    const counts = await redis.zrange(`{${namespace}.${queue}}:${queue}:active-by-key`, '0', '-1', 'WITHSCORES')
+    return counts.reduce((sum, count, n) => (n % 2 === 0 ? sum : sum + Number(count)), 0)
+  } finally {
+    redis.disconnect()
+  }
+}

@@ -1,0 +1,130 @@
+// Inflicts the faults of the drill `exactness`: kills workers while keys are at their limits, freezes some for longer than their locks last,
+// and kills Redis once.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { blockingConnection } from '@bullpen/bullmq/internal'
+import type { DrillSetup } from '../environment/drill-setup.ts'
+import type { WorkerProcess } from '../environment/fleet.ts'
+import { pauseWhen } from '../environment/paused-worker.ts'
+import type { RestartableRedis } from '../environment/restartable-redis.ts'
+import { type Interruption, interruptedBy } from '../ledger/figures.ts'
+import { pick, type Random, shuffled } from '../ledger/random.ts'
+import { attemptKey, type Death, type Freeze, type Limits, replay } from './occupancy.ts'
+import type { Plan } from './plan.ts'
+
+export interface Inflicted {
+  readonly deaths: readonly Death[]
+  readonly freezes: readonly Freeze[]
+  readonly interruptions: readonly Interruption[]
+  /** Kills and freezes of a worker that held no place of a limit without free places. */
+  readonly faultsWithoutEffect: number
+}
+
+export interface InflictOptions {
+  readonly plan: Plan
+  readonly queue: string
+  readonly limits: Limits
+  readonly random: Random
+  readonly setup: DrillSetup
+  readonly redis: RestartableRedis
+}
+
+type Fault = 'kill' | 'kill leader' | 'freeze' | 'restart'
+
+/** How long a fault waits for a worker that runs a task of a key at its limit. */
+const WITHIN_MS = 30_000
+/** How long Redis has to carry out what a worker has sent before it was frozen. */
+const SENT_MS = 100
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Every second worker that is killed is the leader. Resolves when all killed workers are replaced, and the frozen ones go on. */
+export async function inflictAll(options: InflictOptions): Promise<Inflicted> {
+  const { plan, queue, limits, random, setup, redis } = options
+  const { fleet, leader, effects, redisUrl, namespace } = setup
+  const deaths: Death[] = []
+  const freezes: Freeze[] = []
+  const interruptions: Interruption[] = []
+  let faultsWithoutEffect = 0
+  const rest: Promise<unknown>[] = []
+  const frozen = new Set<WorkerProcess>()
+
+  const anyOther = async (): Promise<WorkerProcess | undefined> => {
+    const others = fleet.workers.filter((worker) => !frozen.has(worker))
+    return others.length === 0 ? undefined : pick(others, random)
+  }
+  const leading = async (): Promise<WorkerProcess | undefined> => {
+    const found = await leader().catch(() => undefined)
+    return found === undefined || frozen.has(found) ? anyOther() : found
+  }
+  const pauseAtLimit = async (choose: () => Promise<WorkerProcess | undefined>): Promise<WorkerProcess> => {
+    const look = ({ name }: WorkerProcess): true | undefined =>
+      replay(effects(), limits, { deaths, freezes }).fullLimitsOf(name).length > 0 || undefined
+    const { worker, found } = await pauseWhen(choose, look, WITHIN_MS)
+    if (found === undefined) faultsWithoutEffect++
+    return worker
+  }
+  const kill = async (choose: () => Promise<WorkerProcess | undefined>): Promise<void> => {
+    const victim = await pauseAtLimit(choose)
+    const at = await victim.kill()
+    const known = effects()
+    deaths.push({ worker: victim.name, effects: known.length })
+    interruptions.push(...interruptedBy(known, victim.name, at))
+    rest.push(fleet.start())
+  }
+  const freeze = async (): Promise<void> => {
+    const victim = await pauseAtLimit(anyOther)
+    const at = Date.now()
+    frozen.add(victim)
+    await sleep(SENT_MS)
+    freezes.push({ worker: victim.name, locks: await activeLocks(redisUrl, `{${namespace}.${queue}}:${queue}:`) })
+    interruptions.push(...interruptedBy(effects(), victim.name, at))
+    const thaw = async (): Promise<void> => {
+      await sleep(plan.freezeMs)
+      frozen.delete(victim)
+      victim.resume()
+    }
+    rest.push(thaw())
+  }
+  const inflict: Readonly<Record<Fault, () => Promise<void>>> = {
+    kill: () => kill(anyOther),
+    'kill leader': () => kill(leading),
+    freeze,
+    restart: () => redis.restart(),
+  }
+
+  const kills = Array.from({ length: plan.kills }, (_, n): Fault => (n % 2 === 0 ? 'kill leader' : 'kill'))
+  const faults = shuffled<Fault>([...kills, ...Array<Fault>(plan.freezes).fill('freeze'), 'restart'], random)
+  for (const fault of faults) {
+    await sleep(2 * plan.faultEveryMs * random())
+    await inflict[fault]()
+  }
+  await Promise.all(rest)
+  return { deaths, freezes, interruptions, faultsWithoutEffect }
+}
+
+/** Lua: for each active task, its id, the number of its last start, and when its lock expires, as unix time in ms. */
+const ACTIVE_LOCKS = `
+local found = {}
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do
+  table.insert(found, id)
+  table.insert(found, redis.call('HGET', KEYS[1] .. id, 'ats'))
+  table.insert(found, now + math.max(0, redis.call('PTTL', KEYS[1] .. id .. ':lock')))
+end
+return found`
+
+/** Returns when the lock of each active attempt of a queue expires. */
+async function activeLocks(redisUrl: string, base: string): Promise<Freeze['locks']> {
+  const redis = blockingConnection(redisUrl, SILENT)
+  try {
+    const found = (await redis.eval(ACTIVE_LOCKS, 1, base)) as (string | number)[]
+    const locks = new Map<string, number>()
+    for (let i = 0; i < found.length; i += 3) {
+      const [id = '', fencingToken, expiresAt] = found.slice(i, i + 3)
+      locks.set(attemptKey({ id: String(id), fencingToken: Number(fencingToken) }), Number(expiresAt))
+    }
+    return locks
+  } finally {
+    redis.disconnect()
+  }
+}
