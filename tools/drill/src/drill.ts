@@ -5,7 +5,7 @@
 
 import type { System } from './environment/fleet.ts'
 import { countingOrphans } from './environment/orphan-count.ts'
-import type { Figures } from './ledger/figures.ts'
+import type { Figures } from './figures/figures.ts'
 import { type Baseline, type Report, reportOf, type Scale, type Target } from './report.ts'
 
 export interface Drill {

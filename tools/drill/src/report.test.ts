@@ -1,6 +1,6 @@
 // Tests that a report names every figure that missed its limit.
 import { describe, expect, it } from 'vitest'
-import type { Figures } from './ledger/figures.ts'
+import type { Figures } from './figures/figures.ts'
 import { asJson, asText, reportOf } from './report.ts'
 
 const run = {

@@ -1,5 +1,5 @@
 // Reports a drill's figures together with its target, as one line of JSON for programs or as text for people.
-import type { FigureName, Figures } from './ledger/figures.ts'
+import type { FigureName, Figures } from './figures/figures.ts'
 
 export type Scale = 'small' | 'full'
 

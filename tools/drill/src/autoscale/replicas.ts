@@ -1,7 +1,7 @@
 // Runs as many workers as an autoscaler asks for, as a Deployment of Kubernetes does: it starts them at once, and ends the newest first, each
 // with SIGTERM.
 import type { WorkerProcess } from '../environment/fleet.ts'
-import type { Exit } from '../ledger/figures.ts'
+import type { Exit } from '../ledger/ledger.ts'
 
 export interface Replicas {
   /** The number of workers that were asked for. Draining workers do not count. */

@@ -1,5 +1,5 @@
 // Computes the figures of autoscaling from what the autoscaler decided at each sync.
-import type { Figures } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
 import type { ScalingLimits } from './replica-autoscaler.ts'
 
 export interface ScalingSample {

@@ -1,6 +1,9 @@
 // Computes how long tasks have waited for their first start, from the ledger.
+
+import type { Figures } from '../figures/figures.ts'
 import type { Effect } from '../ledger/effects.ts'
-import { type End, type Figures, rank } from '../ledger/figures.ts'
+import type { End } from '../ledger/ledger.ts'
+import { rank } from '../ledger/ranks.ts'
 
 export interface Wait {
   /** When the task was enqueued, as Unix time in ms. */

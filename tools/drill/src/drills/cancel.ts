@@ -4,9 +4,11 @@ import type { TaskId } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
 import { withDrillSetup } from '../environment/drill-setup.ts'
 import type { System } from '../environment/fleet.ts'
+import type { Figures } from '../figures/figures.ts'
+import { figuresOf } from '../figures/tasks.ts'
 import { machineMs } from '../ledger/effects.ts'
-import { type Figures, figuresOf, rank } from '../ledger/figures.ts'
 import { enqueueSteadily } from '../ledger/load.ts'
+import { rank } from '../ledger/ranks.ts'
 import type { Scale } from '../report.ts'
 
 /** Cancellations are spread out at this rate, because in a burst they would wait for each other. */

@@ -21,10 +21,11 @@ import {
   withDrillSetup,
 } from '../environment/drill-setup.ts'
 import { openCluster } from '../environment/redis-cluster.ts'
+import type { Figures } from '../figures/figures.ts'
+import { figuresOf } from '../figures/tasks.ts'
 import { eventFigures, readEvents } from '../group/event-reader.ts'
 import { holdsWithin } from '../holds-within.ts'
 import type { Effect } from '../ledger/effects.ts'
-import { type Figures, figuresOf } from '../ledger/figures.ts'
 import { randomFrom } from '../ledger/random.ts'
 import { booking, secondWork, thirdWork, work } from '../programs/catalogue.ts'
 import type { Scale } from '../report.ts'

@@ -6,8 +6,9 @@
 import type { DiagnosisCheck } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
 import { withDrillSetup } from '../environment/drill-setup.ts'
+import type { Figures } from '../figures/figures.ts'
+import { figuresOf } from '../figures/tasks.ts'
 import { holdsWithin } from '../holds-within.ts'
-import { type Figures, figuresOf } from '../ledger/figures.ts'
 import { CAUSES, type Cause } from '../stuck/causes.ts'
 import { openPlatform, type Platform } from '../stuck/platform.ts'
 

@@ -1,6 +1,6 @@
 // Manages the programs that a drill forks: kills a program or tells it to shut down, and ends all of them when the drill is over.
 import type { ChildProcess } from 'node:child_process'
-import type { Exit } from '../ledger/figures.ts'
+import type { Exit } from '../ledger/ledger.ts'
 
 export interface RunningProgram {
   readonly name: string

@@ -1,6 +1,8 @@
 // Computes whether a limit was ever exceeded, and whether a task has run again after it had completed.
+
+import type { Figures } from '../figures/figures.ts'
 import type { Effect } from '../ledger/effects.ts'
-import type { End, Figures } from '../ledger/figures.ts'
+import type { End } from '../ledger/ledger.ts'
 import { type Disturbance, type Limits, replay } from './occupancy.ts'
 
 export interface ExactnessLedger {

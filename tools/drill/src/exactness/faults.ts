@@ -6,9 +6,10 @@ import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
 import { pauseWhen } from '../environment/paused-worker.ts'
 import type { RestartableRedis } from '../environment/restartable-redis.ts'
-import { type Interruption, interruptedBy } from '../ledger/figures.ts'
+import { attemptKey, interruptedBy } from '../ledger/attempts.ts'
+import type { Interruption } from '../ledger/ledger.ts'
 import { pick, type Random, shuffled } from '../ledger/random.ts'
-import { attemptKey, type Death, type Freeze, type Limits, replay } from './occupancy.ts'
+import { type Death, type Freeze, type Limits, replay } from './occupancy.ts'
 import type { Plan } from './plan.ts'
 
 export interface Inflicted {

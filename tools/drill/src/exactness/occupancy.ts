@@ -3,6 +3,7 @@
 // The order of the lines is the order in which things happened, because all workers append to one file, a handler writes its end before the
 // worker reports it to Redis, and its start after Redis has made the task active. Times of different processes are compared only where a
 // lock has expired.
+import { attemptKey } from '../ledger/attempts.ts'
 import type { Effect } from '../ledger/effects.ts'
 
 /** What a task takes of a limit while it runs, such as one place of its concurrency key. */
@@ -55,10 +56,6 @@ interface Running {
 
 /** By how much the clocks of Redis and of a worker may differ, in ms. */
 const CLOCKS_MS = 10
-
-export function attemptKey({ id, fencingToken }: Pick<Effect, 'id' | 'fencingToken'>): string {
-  return `${id} ${fencingToken}`
-}
 
 export function replay(
   effects: readonly Effect[],

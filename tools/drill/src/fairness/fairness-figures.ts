@@ -1,8 +1,9 @@
 // Computes whether the backlog of a noisy concurrency key has made the tasks of other keys wait: in Redis's order of events, and in time.
 import { waitFigures, waitsOf } from '../autoscale/waits.ts'
 import type { Move } from '../environment/queue-events.ts'
+import type { Figures } from '../figures/figures.ts'
 import type { Effect } from '../ledger/effects.ts'
-import type { End, Figures } from '../ledger/figures.ts'
+import type { End } from '../ledger/ledger.ts'
 
 /** The tasks that arrive while the noisy key has a backlog. */
 export interface Arrival {

@@ -1,8 +1,8 @@
 // Reads the events of a group's members over the API, and compares them with the ledger.
 import type { GroupHandle, GroupStreamEvent } from '@bullpen/client'
 import type { StreamedEvent } from '@bullpen/contract'
+import type { Figures } from '../figures/figures.ts'
 import type { Effect } from '../ledger/effects.ts'
-import type { Figures } from '../ledger/figures.ts'
 
 /** What this file needs of an event in the stream of a group. */
 type Received = StreamedEvent | { readonly type: Exclude<GroupStreamEvent['type'], StreamedEvent['type']> }

@@ -1,6 +1,7 @@
 // Computes the figures of the drill `idempotent` from the responses that its callers got.
 import { isFinal, type TaskRecord } from '@bullpen/contract'
-import { type Figures, figuresOf } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
+import { figuresOf } from '../figures/tasks.ts'
 import type { AcceptedResponse } from './callers.ts'
 
 /** What the callers of one key saw. */

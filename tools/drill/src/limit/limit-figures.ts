@@ -1,5 +1,7 @@
 // Computes the figures of the drill `limit` from what its callers learned and from the tasks that are stored.
-import { type Figures, figuresOf, p99, rank } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
+import { figuresOf } from '../figures/tasks.ts'
+import { p99, rank } from '../ledger/ranks.ts'
 import type { Call } from './caller.ts'
 import type { LostReplies } from './flood.ts'
 import type { RoomResult } from './room.ts'

@@ -1,8 +1,8 @@
 // Computes the figures of the drill `pipeline` from the output of each run, the run's own counts and the ledger.
 import type { RunView } from '@bullpen/contract'
+import type { Figures } from '../figures/figures.ts'
 import { runsOf } from '../followup/runs-of.ts'
 import type { Effect } from '../ledger/effects.ts'
-import type { Figures } from '../ledger/figures.ts'
 import { digestFile } from '../programs/catalogue.ts'
 import type { DigestList } from './digest-stages.ts'
 

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
 import { pauseWhen } from '../environment/paused-worker.ts'
-import { type Interruption, interruptedBy } from '../ledger/figures.ts'
+import { interruptedBy } from '../ledger/attempts.ts'
+import type { Interruption } from '../ledger/ledger.ts'
 import { momentsIn, pick, type Random, shuffled } from '../ledger/random.ts'
 
 export interface Faults {

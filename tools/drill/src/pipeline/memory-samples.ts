@@ -4,7 +4,8 @@ import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { RunHandle } from '@bullpen/client'
 import type { Log } from '@bullpen/contract'
 import type { DrillSetup } from '../environment/drill-setup.ts'
-import { type Figures, rank } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
+import { rank } from '../ledger/ranks.ts'
 
 export interface MemorySample {
   /**

@@ -1,7 +1,7 @@
 // Starts the receipts drill's workers, and restarts them while they deliver.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Program, Programs } from '../environment/shipped-programs.ts'
-import type { Exit } from '../ledger/figures.ts'
+import type { Exit } from '../ledger/ledger.ts'
 import { momentsIn, pick, type Random } from '../ledger/random.ts'
 import type { ReceiptEndpoint } from './receipt-endpoint.ts'
 import type { ReceiptPlan } from './receipt-plans.ts'

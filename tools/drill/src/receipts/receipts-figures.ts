@@ -2,7 +2,9 @@
 
 import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
 import { backoffMs } from '@bullpen/engine/internal'
-import { type Exit, type Figures, p99 } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
+import type { Exit } from '../ledger/ledger.ts'
+import { p99 } from '../ledger/ranks.ts'
 import type { Delivery } from './receipt-endpoint.ts'
 
 /** How workers were restarted while these receipts were delivered. */

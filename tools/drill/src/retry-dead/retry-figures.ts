@@ -1,7 +1,8 @@
 // Computes the figures of the drill `retry-dead` from the tasks' records, the audit lines and the counts by kind of error.
 
 import type { AuditLine } from '../environment/drill-api.ts'
-import type { End, Figures } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
+import type { End } from '../ledger/ledger.ts'
 
 export interface RetryLedger {
   /** The tasks that the request selects, and the other dead tasks. */

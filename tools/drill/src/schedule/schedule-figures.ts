@@ -1,5 +1,5 @@
 // Computes the figures of the drill `schedule` from the tasks that the schedule has enqueued.
-import type { Figures } from '../ledger/figures.ts'
+import type { Figures } from '../figures/figures.ts'
 import type { StoredTick } from './stored-ticks.ts'
 
 export interface ScheduleLedger {

@@ -8,10 +8,10 @@ import { mathFactorial } from '@bullpen/tasks'
 import type { Drill } from '../../drill.ts'
 import { type ApiProcess, startApis } from '../../environment/api-processes.ts'
 import { withPrograms } from '../../environment/programs-setup.ts'
+import type { Figures } from '../../figures/figures.ts'
 import { holdsWithin } from '../../holds-within.ts'
 import { type Calls, startCallers } from '../../idempotent/callers.ts'
 import { idempotentFigures, type KeyResult } from '../../idempotent/idempotent-figures.ts'
-import type { Figures } from '../../ledger/figures.ts'
 import { type Random, randomFrom, shuffled } from '../../ledger/random.ts'
 
 /** Every key is used by all callers, first while the task is scheduled or running, and again after it has completed. */

@@ -4,15 +4,10 @@ import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../../drill.ts'
 import { withDrillSetup } from '../../environment/drill-setup.ts'
 import type { System } from '../../environment/fleet.ts'
+import type { Figures } from '../../figures/figures.ts'
+import { figuresOf } from '../../figures/tasks.ts'
+import { interruptedBy, restartsOf, runningWithin, signalsAfter } from '../../ledger/attempts.ts'
 import { type Effect, wallMs } from '../../ledger/effects.ts'
-import {
-  type Figures,
-  figuresOf,
-  interruptedBy,
-  restartsOf,
-  runningWithin,
-  signalsAfter,
-} from '../../ledger/figures.ts'
 import { enqueueSteadily, type Load } from '../../ledger/load.ts'
 import { momentsIn, randomFrom } from '../../ledger/random.ts'
 import type { Scale } from '../../report.ts'
