@@ -2,7 +2,7 @@
 // response to the previous one. The requests are written to the socket as text, because an HTTP client would need as much CPU time
 // as the server.
 import { connect } from 'node:net'
-import { createMeter, type Meter } from '../meter.ts'
+import { createMeter, type Meter } from '../measuring/meter.ts'
 import type { LoadRequest } from './workload.ts'
 
 export interface HttpLoadOptions {

@@ -1,6 +1,6 @@
 // Runs the HTTP load of the benchmark `enqueue` in a process of its own.
 
-import { partOptions, reportReady } from '../part.ts'
+import { partOptions, reportReady } from '../measuring/part.ts'
 import { openHttpLoad } from './http-load.ts'
 import { REQUESTS, type RequestName } from './workload.ts'
 

@@ -1,7 +1,7 @@
 // Measures what one side needs for each task: time, CPU time, and Redis's CPU time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { Part } from '../part.ts'
+import type { Part } from '../measuring/part.ts'
 
 export interface Figures {
   /** Tasks per second. */

@@ -2,9 +2,9 @@
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { createRandomPool } from '@bullpen/engine/node'
 import { Queue } from 'bullmq'
-import { createMeter } from '../meter.ts'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
-import { untilReachable } from '../reachable.ts'
+import { createMeter } from '../measuring/meter.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { catalogue, INPUT, SIZE_LIMIT, welcome } from './workload.ts'
 
 export interface ProducerOptions {

@@ -5,7 +5,7 @@ import { Queue } from 'bullmq'
 import fastify from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { API_KEY, BODY_LIMIT, catalogue, SIZE_LIMIT, welcome } from './workload.ts'
 
 export interface ServerOptions {

@@ -15,7 +15,7 @@ import type { TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { Redis } from 'ioredis'
-import { untilReachable } from '../reachable.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { brief, catalogue, type EventProcess, type Usage } from './event-process.ts'
 
 export interface EventsOptions {

@@ -1,8 +1,7 @@
 // Compares the CPU time of a task with one follow-up with that of a task whose handler enqueues the next task.
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../controlled-pairs.ts'
+import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 
 /**
  * How the next task is enqueued:
@@ -14,10 +13,6 @@ import { type Comparison, compareRounds, describeRatios, measureRounds } from '.
 export const SIDES = ['caller', 'handler', 'enqueue'] as const
 export type FollowUpSide = (typeof SIDES)[number]
 
-/** For enqueueing the first task, and for running it, enqueueing the next one and running that. */
-export const COSTS = ['process, enqueue', 'process, run', 'process', 'redis, enqueue', 'redis, run', 'redis'] as const
-export type FollowUpCosts = Readonly<Record<(typeof COSTS)[number], number>>
-
 export interface FollowUpsOptions {
   readonly redisUrl: string
   readonly pairs: number
@@ -26,8 +21,11 @@ export interface FollowUpsOptions {
 
 export interface FollowUpsResult extends Comparison {
   readonly side: Exclude<FollowUpSide, 'enqueue'>
-  /** In µs per first task, so that a ratio below 1 means that the follow-up is cheaper than `ctx.enqueue`. */
-  readonly cost: (typeof COSTS)[number]
+  /**
+   * In µs per first task: for enqueueing it, and for running it, enqueueing the next one and running that. A ratio below 1 means that the
+   * follow-up is cheaper than `ctx.enqueue`.
+   */
+  readonly cost: Cost
 }
 
 /** Runs the benchmark, with each measurement in a separate process. Both sides enqueue and run the same tasks. */
@@ -39,10 +37,8 @@ export async function* benchFollowUps({ redisUrl, pairs, tasks }: FollowUpsOptio
   }
 }
 
-async function measureSide(redisUrl: string, side: FollowUpSide, tasks: number): Promise<FollowUpCosts> {
-  const program = join(import.meta.dirname, 'follow-up-side.ts')
-  const { stdout } = await promisify(execFile)(process.execPath, [program, redisUrl, side, `${tasks}`])
-  return JSON.parse(stdout) as FollowUpCosts
+function measureSide(redisUrl: string, side: FollowUpSide, tasks: number): Promise<TaskCosts> {
+  return readTaskCosts(join(import.meta.dirname, 'follow-up-side.ts'), redisUrl, side, `${tasks}`)
 }
 
 const NAMES = { caller: 'onSuccess of the call', handler: 'ctx.onSuccess' } as const

@@ -1,6 +1,6 @@
 // Runs the API of the benchmark `http` in a process of its own, and reports its address.
 import { createApi } from '@bullpen/api'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { API_KEY, catalogue, type PlatformOptions } from './workload.ts'
 
 const config = { ...partOptions<PlatformOptions>(), keys: [API_KEY], port: 0, metricsPort: 0 }

@@ -1,7 +1,7 @@
 // Runs the callers of the benchmark `http` in a process of their own. Each enqueues a task, waits for its result, and checks it.
 import { createClient, http } from '@bullpen/client'
-import { createMeter } from '../meter.ts'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { createMeter } from '../measuring/meter.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { API_KEY, type CallersOptions, square } from './workload.ts'
 
 /** A task that takes longer ends the benchmark with an error. */

@@ -1,7 +1,7 @@
 // Runs one worker of the benchmark `http` in a process of its own.
 import { defineHandler } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { catalogue, type PlatformOptions, SLOTS, square } from './workload.ts'
 
 const handle = defineHandler(square, import.meta.url, ({ input: { n } }) => ({ square: n * n }))

@@ -7,7 +7,7 @@ import { createRandomPool, idempotencyOf } from '@bullpen/engine/node'
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { untilReachable } from '../reachable.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { measureBytes, type Producer } from './bytes-per-task.ts'
 import { atListpackValues, LISTPACK_SETTING } from './listpack-values.ts'
 

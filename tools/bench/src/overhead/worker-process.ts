@@ -12,8 +12,8 @@ import { context } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace'
 import { Redis } from 'ioredis'
-import { startCpuTime } from '../cpu-time.ts'
-import { untilReachable } from '../reachable.ts'
+import { startCpuTime } from '../measuring/cpu-time.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { type Costs, catalogue, TASKS, type WorkerMessage, type WorkerOptions } from './workload.ts'
 
 const IN_FLIGHT = 64

@@ -7,7 +7,7 @@ import { openBroker } from '@bullpen/bullmq'
 import type { Log } from '@bullpen/contract'
 import { createRunId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { planRun } from '@bullpen/engine/internal'
-import { untilReachable } from '../reachable.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { catalogue, type Load, tasks } from './work.ts'
 
 export interface Fleet {

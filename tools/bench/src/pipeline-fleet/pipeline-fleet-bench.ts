@@ -1,8 +1,8 @@
 // Measures from which size of an item on a pipeline is faster across the fleet than within one process.
 import { performance } from 'node:perf_hooks'
 import { runPipeline } from '@bullpen/pipeline'
-import { median } from '../pairs.ts'
-import { roundsPerMicrosecond } from '../spin.ts'
+import { median } from '../measuring/pairs.ts'
+import { roundsPerMicrosecond } from '../measuring/spin.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 import { CONCURRENCY, functions, handlers, type Load, tasks } from './work.ts'
 

@@ -8,7 +8,7 @@ import {
   defineTask,
 } from '@bullpen/contract'
 import { z } from 'zod'
-import { spin } from '../spin.ts'
+import { spin } from '../measuring/spin.ts'
 
 /** How many items the stage works on at a time, in one process and across the fleet. */
 export const CONCURRENCY = 20

@@ -5,7 +5,7 @@ import { defineCatalogue, defineHandler, definePipeline, defineSourceHandler } f
 import { createRunId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { planRun } from '@bullpen/engine/internal'
 import { createWorker } from '@bullpen/worker'
-import { untilReachable } from '../reachable.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 import { reportDone } from './report-done.ts'
 import { addOne, batch, QUEUES, type RunLoad, SLOTS, single, source, sumOf } from './workload.ts'
 

@@ -4,8 +4,8 @@
 // from then. If the producer or Redis is late, the figures show it.
 import { redis } from '@bullpen/bullmq'
 import { createClient, ProblemError, ResultTimeoutError } from '@bullpen/client'
-import { createLatencyHistogram } from '../latency-histogram.ts'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { createLatencyHistogram } from '../measuring/latency-histogram.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { catalogue, FLOWING, nowMs, type ProducerOptions, QUEUES, TASKS, TEXT } from './workload.ts'
 
 /** How often the producer enqueues what is due, in ms. */

@@ -19,9 +19,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { redis as overRedis } from '@bullpen/bullmq'
 import { createClient } from '@bullpen/client'
 import { Redis } from 'ioredis'
-import { readRedisCpu } from '../cpu-time.ts'
-import { type Buckets, mergeBuckets, percentileMs } from '../latency-histogram.ts'
-import { type Part, startPart } from '../part.ts'
+import { readRedisCpu } from '../measuring/cpu-time.ts'
+import { type Buckets, mergeBuckets, percentileMs } from '../measuring/latency-histogram.ts'
+import { type Part, startPart } from '../measuring/part.ts'
 import { type SustainResult, type SustainRow, type Time, trendsOf } from './rows.ts'
 import {
   catalogue,

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, type TaskContext } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
-import { createLatencyHistogram } from '../latency-histogram.ts'
-import { ownCpu, partOptions, reportReady } from '../part.ts'
+import { createLatencyHistogram } from '../measuring/latency-histogram.ts'
+import { ownCpu, partOptions, reportReady } from '../measuring/part.ts'
 import { catalogue, FLOWING, nowMs, TASKS, type WorkerOptions } from './workload.ts'
 
 /** How many tasks of a flowing queue may run at once, and how many of a queue with a backlog. */

@@ -1,7 +1,7 @@
 // The queues and the task of the benchmark `sustain`, and what its processes tell each other.
 import { type Catalogue, defineCatalogue, defineQueue, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
-import type { Buckets } from '../latency-histogram.ts'
+import type { Buckets } from '../measuring/latency-histogram.ts'
 
 export const QUEUES = 50
 /** The queues whose tasks start as soon as they are enqueued. The others have the backlog. */

@@ -1,9 +1,9 @@
 // Measures how much of Redis's memory a waiting task takes if its concurrency key takes turns, compared with one without a key.
 import { openBroker } from '@bullpen/bullmq'
 import { Redis } from 'ioredis'
+import { untilReachable } from '../measuring/reachable.ts'
 import { measureBytes } from '../memory/bytes-per-task.ts'
 import { atListpackValues, LISTPACK_SETTING } from '../memory/listpack-values.ts'
-import { untilReachable } from '../reachable.ts'
 import { benchTask, catalogue, plainTask, turnTask } from './workload.ts'
 
 export interface LaneMemoryOptions {

@@ -1,8 +1,9 @@
 // Runs the benchmark of turns at small scale.
 import { privateRedis } from '@bullpen/testing'
 import { expect, inject, it } from 'vitest'
+import { COSTS } from '../measuring/task-costs.ts'
 import { benchLaneMemory, type LaneMemory } from './lane-memory.ts'
-import { COSTS, measureSide } from './turns-bench.ts'
+import { measureSide } from './turns-bench.ts'
 
 it('a side measures every cost of its tasks', async () => {
   const costs = await measureSide(inject('redisUrl'), 8, 40)

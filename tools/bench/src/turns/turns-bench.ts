@@ -1,15 +1,7 @@
 // Compares the CPU time of tasks whose concurrency keys take turns with that of tasks without a concurrency key, in the same queue.
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../controlled-pairs.ts'
-
-/** For enqueueing the tasks, for running them, and for both. */
-export const COSTS = ['process, enqueue', 'process, run', 'process', 'redis, enqueue', 'redis, run', 'redis'] as const
-type Cost = (typeof COSTS)[number]
-
-/** CPU time per task, in µs. */
-export type TurnCosts = Readonly<Record<Cost, number>>
+import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 
 export interface TurnsOptions {
   readonly redisUrl: string
@@ -34,10 +26,8 @@ export async function* benchTurns({ redisUrl, pairs, tasks, keys }: TurnsOptions
 }
 
 /** Measures tasks that share `keys` concurrency keys. If `keys` is 0, the tasks have no key. */
-export async function measureSide(redisUrl: string, keys: number, tasks: number): Promise<TurnCosts> {
-  const program = join(import.meta.dirname, 'turns-process.ts')
-  const { stdout } = await promisify(execFile)(process.execPath, [program, redisUrl, `${keys}`, `${tasks}`])
-  return JSON.parse(stdout) as TurnCosts
+export function measureSide(redisUrl: string, keys: number, tasks: number): Promise<TaskCosts> {
+  return readTaskCosts(join(import.meta.dirname, 'turns-process.ts'), redisUrl, `${keys}`, `${tasks}`)
 }
 
 export function describeTurns({ keys, cost, ...compared }: TurnsComparison): string {

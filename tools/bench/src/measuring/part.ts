@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
+import type { Done } from '../sustain/workload.ts'
 import type { Load } from './meter.ts'
-import type { Done } from './sustain/workload.ts'
 
 /** The questions that a part may be asked, with the type of each response. */
 export interface Responses {

@@ -10,8 +10,8 @@ import { createWorker } from '@bullpen/worker'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { measurePairs, type Side } from './pairs.ts'
-import { type Result, resultOf } from './report.ts'
+import { measurePairs, type Side } from '../measuring/pairs.ts'
+import { type Result, resultOf } from '../measuring/report.ts'
 
 const CONCURRENCY = 50
 const PAIRS = 5

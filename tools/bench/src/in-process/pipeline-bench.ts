@@ -2,9 +2,9 @@
 import { performance } from 'node:perf_hooks'
 import { definePipeline, runPipeline, streamPipeline } from '@bullpen/pipeline'
 import pMap, { pMapIterable } from 'p-map'
-import { measurePairs } from './pairs.ts'
-import { type Result, resultOf } from './report.ts'
-import { roundsPerMicrosecond, spin } from './spin.ts'
+import { measurePairs } from '../measuring/pairs.ts'
+import { type Result, resultOf } from '../measuring/report.ts'
+import { roundsPerMicrosecond, spin } from '../measuring/spin.ts'
 
 const PAIRS = 7
 const CONCURRENCY = 10

@@ -28,7 +28,7 @@ export interface IdleLoad {
   readonly commands: Readonly<Record<string, number>>
 }
 
-const HERE = join(import.meta.dirname, '../../..')
+const HERE = join(import.meta.dirname, '../../../..')
 const WORKERS_PER_PROCESS = 5
 /** How long to wait for every worker to connect, register and find its queues empty, in ms. */
 const SETTLE_MS = 15_000

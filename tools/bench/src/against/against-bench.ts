@@ -1,14 +1,9 @@
 // Compares this checkout's CPU time per task with another checkout's, using the same tasks and the same Redis.
-import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from './controlled-pairs.ts'
+import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 
-/** CPU time per task, in µs. */
-export type SideCosts = Readonly<Record<Cost, number>>
-
-const COSTS = ['process, enqueue', 'process, run', 'redis, enqueue', 'redis, run'] as const
-type Cost = (typeof COSTS)[number]
+const COSTS = ['process, enqueue', 'process, run', 'redis, enqueue', 'redis, run'] as const satisfies readonly Cost[]
 
 export interface AgainstOptions {
   /** The other checkout, with its dependencies installed. */
@@ -21,10 +16,10 @@ export interface AgainstOptions {
 export interface CostComparison extends Comparison {
   readonly kind: 'short' | 'long'
   /** In µs per task, so that a ratio below 1 means that this checkout is cheaper. */
-  readonly cost: Cost
+  readonly cost: (typeof COSTS)[number]
 }
 
-const HERE = join(import.meta.dirname, '../../..')
+const HERE = join(import.meta.dirname, '../../../..')
 
 /** Runs the benchmark, with each measurement in a separate process. Yields the costs of short tasks, and then those of long tasks. */
 export async function* benchAgainst({
@@ -43,10 +38,8 @@ export async function* benchAgainst({
   }
 }
 
-async function measureSide(checkout: string, redisUrl: string, kind: string, tasks: number): Promise<SideCosts> {
-  const program = join(import.meta.dirname, 'against-side.ts')
-  const { stdout } = await promisify(execFile)(process.execPath, [program, checkout, redisUrl, kind, `${tasks}`])
-  return JSON.parse(stdout) as SideCosts
+function measureSide(checkout: string, redisUrl: string, kind: string, tasks: number): Promise<TaskCosts> {
+  return readTaskCosts(join(import.meta.dirname, 'against-side.ts'), checkout, redisUrl, kind, `${tasks}`)
 }
 
 export function describeCosts({ kind, cost, ...compared }: CostComparison): string {

@@ -7,8 +7,8 @@ import { newTask } from '@bullpen/engine/internal'
 import { createRandomPool } from '@bullpen/engine/node'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { startCpuTime } from './cpu-time.ts'
-import { untilReachable } from './reachable.ts'
+import { startCpuTime } from '../measuring/cpu-time.ts'
+import { untilReachable } from '../measuring/reachable.ts'
 
 export interface ScrapeOptions {
   readonly redisUrl: string

@@ -21,8 +21,8 @@ import {
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { createTelemetry } from '@bullpen/telemetry/internal'
 import { z } from 'zod'
-import { measurePairs } from './pairs.ts'
-import { type Result, resultOf } from './report.ts'
+import { measurePairs } from '../measuring/pairs.ts'
+import { type Result, resultOf } from '../measuring/report.ts'
 
 const BATCH = 1_024
 const TASKS = 200 * BATCH
