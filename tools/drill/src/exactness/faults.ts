@@ -6,7 +6,8 @@ import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
 import { pauseWhen } from '../environment/paused-worker.ts'
 import type { RestartableRedis } from '../environment/restartable-redis.ts'
-import { attemptKey, interruptedBy } from '../ledger/attempts.ts'
+import { attemptKey, interruptedBy, openAttempts } from '../ledger/attempts.ts'
+import type { Effect } from '../ledger/effects.ts'
 import type { Interruption } from '../ledger/ledger.ts'
 import { pick, type Random, shuffled } from '../ledger/random.ts'
 import { type Death, type Freeze, type Limits, replay } from './occupancy.ts'
@@ -56,32 +57,40 @@ export async function inflictAll(options: InflictOptions): Promise<Inflicted> {
     const found = await leader().catch(() => undefined)
     return found === undefined || frozen.has(found) ? anyOther() : found
   }
-  const pauseAtLimit = async (choose: () => Promise<WorkerProcess | undefined>): Promise<WorkerProcess> => {
-    const look = ({ name }: WorkerProcess): true | undefined =>
-      replay(effects(), limits, { deaths, freezes }).fullLimitsOf(name).length > 0 || undefined
+  /** Returns a paused worker, and the ledger since which it has been paused. */
+  const pauseAtLimit = async (choose: () => Promise<WorkerProcess | undefined>) => {
+    const look = ({ name }: WorkerProcess): readonly Effect[] | undefined => {
+      const known = effects()
+      const full = replay(known, limits, { deaths, freezes }).fullLimitsOf(name, Date.now())
+      return full.length > 0 ? known : undefined
+    }
     const { worker, found } = await pauseWhen(choose, look, WITHIN_MS)
     if (found === undefined) faultsWithoutEffect++
-    return worker
+    return { worker, known: found ?? effects() }
   }
   const kill = async (choose: () => Promise<WorkerProcess | undefined>): Promise<void> => {
-    const victim = await pauseAtLimit(choose)
-    const at = await victim.kill()
-    const known = effects()
-    deaths.push({ worker: victim.name, effects: known.length })
-    interruptions.push(...interruptedBy(known, victim.name, at))
+    const { worker, known } = await pauseAtLimit(choose)
+    const at = await worker.kill()
+    // The worker may have written a line before the signal stopped it.
+    const last = effects().findLastIndex((effect) => effect.worker === worker.name)
+    deaths.push({ worker: worker.name, effects: Math.max(known.length, last + 1) })
+    interruptions.push(...interruptedBy(effects(), worker.name, at))
     rest.push(fleet.start())
   }
   const freeze = async (): Promise<void> => {
-    const victim = await pauseAtLimit(anyOther)
+    const { worker, known } = await pauseAtLimit(anyOther)
     const at = Date.now()
-    frozen.add(victim)
+    frozen.add(worker)
     await sleep(SENT_MS)
-    freezes.push({ worker: victim.name, locks: await activeLocks(redisUrl, `{${namespace}.${queue}}:${queue}:`) })
-    interruptions.push(...interruptedBy(effects(), victim.name, at))
+    const active = await activeLocks(redisUrl, `{${namespace}.${queue}}:${queue}:`)
+    // An attempt that is not active any more has lost its lock before.
+    const lost = openAttempts(known, worker.name).map((attempt) => [attemptKey(attempt), at] as const)
+    freezes.push({ worker: worker.name, locks: new Map([...lost, ...active]) })
+    interruptions.push(...interruptedBy(effects(), worker.name, at))
     const thaw = async (): Promise<void> => {
       await sleep(plan.freezeMs)
-      frozen.delete(victim)
-      victim.resume()
+      frozen.delete(worker)
+      worker.resume()
     }
     rest.push(thaw())
   }

@@ -19,7 +19,7 @@ export interface Limits {
   needsOf(task: number): readonly Need[]
 }
 
-/** The death of a worker, and how many effects the ledger then had. */
+/** The death of a worker, and after how many effects of the ledger it ran nothing any more. */
 export interface Death {
   readonly worker: string
   readonly effects: number
@@ -44,8 +44,8 @@ export interface Occupancy {
   readonly mostOfAll: ReadonlyMap<string, number>
   /** How many attempts a frozen worker still ran after their locks had expired. */
   readonly ranUnlocked: number
-  /** Returns the limits that have no free place at the end of the ledger, and of which this worker holds places. */
-  fullLimitsOf(worker: string): readonly string[]
+  /** Returns the limits that have no free place at the end of the ledger, and of which this worker holds places at this time. */
+  fullLimitsOf(worker: string, now: number): readonly string[]
 }
 
 interface Running {
@@ -112,8 +112,9 @@ export function replay(
     most,
     mostOfAll,
     ranUnlocked,
-    fullLimitsOf(worker) {
-      const needs = [...running.values()].filter((each) => each.worker === worker).flatMap((each) => each.needs)
+    fullLimitsOf(worker, now) {
+      const own = [...running.values()].filter((each) => each.worker === worker && each.lockedUntil > now)
+      const needs = own.flatMap((each) => each.needs)
       const full = needs.filter(({ limit }) => (held.get(limit) ?? 0) >= (capacities.get(limit) ?? 0))
       return [...new Set(full.map(({ limit }) => limit))]
     },

@@ -58,7 +58,8 @@ export function runningWithin(
   return new Set([...open, ...within].map(({ id }) => id))
 }
 
-function openAttempts(effects: readonly Effect[], worker: string): readonly Effect[] {
+/** Returns the starts of a worker's attempts that have neither ended nor been signalled. */
+export function openAttempts(effects: readonly Effect[], worker: string): readonly Effect[] {
   const open = new Map<string, Effect>()
   for (const effect of effects) {
     if (effect.worker !== worker) continue
