@@ -1,15 +1,26 @@
 // Tests the digests by which processes notice that their catalogues differ.
-import { defineTask } from '@bullpen/contract'
+import {
+  defineCatalogue,
+  defineQueue,
+  defineTask,
+  type PerConcurrencyKeyOptions,
+  type QueueDefinition,
+  type QueueOptions,
+} from '@bullpen/contract'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { sha256 } from '../node/index.ts'
 import { catalogueDigests } from './catalogue-digest.ts'
 
 const input = z.object({})
-const define = (name: `${string}.${string}`, queue: string, more: { version?: number; kind?: 'short' } = {}) =>
-  defineTask({ name, queue, input, output: input, ...more })
-const digestOf = (...definitions: readonly ReturnType<typeof define>[]) =>
-  catalogueDigests({ definitions }, ['cpu'], sha256)['cpu']
+const define = (
+  name: `${string}.${string}`,
+  queue: string | QueueDefinition,
+  more: { version?: number; kind?: 'short' } = {},
+) => defineTask({ name, queue, input, output: input, ...more })
+type Task = ReturnType<typeof define>
+const digestOf = (first: Task, ...others: readonly Task[]) =>
+  catalogueDigests(defineCatalogue(first, ...others), ['cpu'], sha256)['cpu']
 
 const a = define('cpu.a', 'cpu')
 const b = define('cpu.b', 'cpu')
@@ -24,6 +35,27 @@ it.each([
   ['number of definitions', [a]],
   ['version', [a, define('cpu.b', 'cpu', { version: 2 })]],
   ['kind', [a, define('cpu.b', 'cpu', { kind: 'short' })]],
-] as const)('another %s makes another digest', (_what, definitions) => {
-  expect(digestOf(...definitions)).not.toBe(digestOf(a, b))
+] as const)('another %s makes another digest', (_what, [first, ...others]) => {
+  expect(digestOf(first, ...others)).not.toBe(digestOf(a, b))
+})
+
+const queueDigest = (options: Omit<QueueOptions, 'name'>) =>
+  digestOf(define('cpu.a', defineQueue({ name: 'cpu', ...options })))
+
+it('the turns, the weights and the limits of concurrency keys make another digest, in whatever order they are listed', () => {
+  const limited = (perConcurrencyKey: PerConcurrencyKeyOptions) => queueDigest({ limits: { perConcurrencyKey } })
+  const digests = [
+    queueDigest({}),
+    queueDigest({ fairness: true }),
+    queueDigest({ fairness: { weights: { x: 2, y: 3 } } }),
+    queueDigest({ fairness: { weights: { x: 3, y: 2 } } }),
+    limited({ concurrency: 2 }),
+    limited({ concurrency: 2, rate: '1/1s' }),
+    limited({ concurrency: 2, keys: { x: { concurrency: 1 }, y: { concurrency: 3 } } }),
+  ]
+  expect(new Set(digests).size).toBe(digests.length)
+  expect(queueDigest({ fairness: { weights: { y: 3, x: 2 } } })).toBe(digests[2])
+  expect(limited({ keys: { y: { concurrency: 3 }, x: { concurrency: 1 } }, concurrency: 2 })).toBe(digests.at(-1))
+  // Other settings of a queue need not be the same in all processes.
+  expect(queueDigest({ whenFull: 'drop' })).toBe(digests[0])
 })

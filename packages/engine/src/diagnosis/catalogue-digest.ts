@@ -1,25 +1,38 @@
 // Makes a short text from the definitions of a queue, by which processes notice that their catalogues differ.
-import type { Catalogue } from '@bullpen/contract'
+import type { Catalogue, QueueDefinition } from '@bullpen/contract'
 import type { Sha256 } from '../task/child-task.ts'
 
 /** In bytes. */
 const LENGTH = 6
 
 /**
- * Returns a digest of the names, versions and kinds of each queue's definitions, by queue. It is the same in every process whose
- * definitions of the queue are the same, whatever other queues its catalogue has.
+ * Returns a digest of each queue's definitions, by queue: of the names, versions and kinds of the tasks, and of how the queue's concurrency
+ * keys take turns and are limited. It is the same in every process whose definitions of the queue are the same, whatever other queues its
+ * catalogue has.
  */
 export function catalogueDigests(
-  { definitions }: Pick<Catalogue, 'definitions'>,
+  { definitions, queue: definitionOf }: Pick<Catalogue, 'definitions' | 'queue'>,
   queues: readonly string[],
   sha256: Sha256,
 ): Readonly<Record<string, string>> {
   const digestOf = (queue: string): string => {
-    const lines = definitions
+    const tasks = definitions
       .filter((definition) => definition.queue === queue)
       .map(({ name, version, kind }) => `${name} ${version} ${kind}`)
-    const digest = sha256(lines.sort().join('\n')).subarray(0, LENGTH)
+    const lines = [...tasks.sort(), ...keyLines(definitionOf(queue))]
+    const digest = sha256(lines.join('\n')).subarray(0, LENGTH)
     return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
   }
   return Object.fromEntries(queues.map((queue) => [queue, digestOf(queue)]))
+}
+
+/** There are no lines if the keys take no turns, so that the digest is then the same as that of a version without turns. */
+function keyLines({ fairness, perConcurrencyKey }: QueueDefinition): readonly string[] {
+  return fairness === undefined ? [] : [`keys ${JSON.stringify([fairness, perConcurrencyKey], sorted)}`]
+}
+
+/** Sorts the fields of an object, whose order a catalogue may choose freely. */
+function sorted(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -143,7 +143,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [
       withWorkers({}, { catalogue: { cpu: 'd2' } }, { catalogue: { mail: 'd3' } }),
       'warning',
-      'the definitions of the tasks of cpu differ between the API and 1 of 2 workers',
+      'the definitions of cpu or its tasks differ between the API and 1 of 2 workers',
     ],
     [onQueue({ unknownTasks: 2 }), 'error', 'cpu has 2 dead tasks with the code unknown_task'],
   ],

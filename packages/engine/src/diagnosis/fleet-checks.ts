@@ -110,7 +110,7 @@ export const catalogues: Examine = (facts) => {
       const reported = live.flatMap((worker) => worker.catalogue?.[queue] ?? [])
       const others = reported.filter((digest) => digest !== catalogue[queue])
       if (others.length === 0) return []
-      const problem = `the definitions of the tasks of ${queue} differ between the API and ${others.length} of ${reported.length} workers`
+      const problem = `the definitions of ${queue} or its tasks differ between the API and ${others.length} of ${reported.length} workers`
       return [{ severity: 'warning', queue, problem }]
     }),
     ...facts.queues
