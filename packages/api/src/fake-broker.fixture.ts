@@ -20,6 +20,8 @@ import {
   type DeadQuery,
   type DeadTaskAnswer,
   type FingerprintCount,
+  type KeyPage,
+  type KeyQuery,
   queueOfAll,
   type ReleasedFollowUp,
   type RetryOptions,
@@ -50,6 +52,9 @@ export interface FakeBroker extends Broker {
   readonly searches: DeadQuery[]
   /** The counts of dead tasks, by queue. */
   readonly fingerprints: Map<string, readonly FingerprintCount[]>
+  /** The queries for concurrency keys, and what each of them returns. */
+  readonly keyQueries: KeyQuery[]
+  keyPage: KeyPage
   /** The options of each retry. */
   readonly retries: RetryOptions[]
   /** What a search for orphans finds, one on each page. */
@@ -146,6 +151,8 @@ export function fakeBroker(): FakeBroker {
     searches: [],
     fingerprints: new Map(),
     orphaned: [],
+    keyQueries: [],
+    keyPage: { now: 0, keys: [], waitingKeys: 0, waitingTasks: 0, exact: true, next: undefined },
     retries: [],
     trouble: 'none',
     reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
@@ -297,6 +304,11 @@ export function fakeBroker(): FakeBroker {
           unaccounted: 0,
           outbox: { entries: 0, oldestAt: undefined },
         }
+      }),
+    concurrencyKeys: (query) =>
+      answer(() => {
+        broker.keyQueries.push(query)
+        return broker.keyPage
       }),
     heldRetries: (_queue, tasks) => answer(() => tasks.map(() => 0)),
     schedules,

@@ -6,6 +6,7 @@ import {
   type CommandRecord,
   type CommandResponse,
   type Fleet,
+  type LimitSettings,
   type LogLevelOverride,
   outcomeOf,
   type QueueSettings,
@@ -21,6 +22,8 @@ export interface FakeFleet extends Fleet {
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
   set(queue: string, settings: Partial<QueueSettings>): void
+  /** The limits of API keys and of concurrency keys. */
+  keyLimits: Omit<LimitSettings, 'settings'>
 }
 
 const OPEN: QueueSettings = {
@@ -63,6 +66,11 @@ export function fakeFleet(now: () => number): FakeFleet {
       workers.set(worker.worker, worker)
       return worker
     },
+    keyLimits: {
+      perApiKey: new Map(),
+      perConcurrencyKey: { concurrency: undefined, rate: undefined },
+      singleKeys: [],
+    },
     set: (queue, some) => void settingsOf.set(queue, { ...OPEN, ...some }),
     heartbeat: () => Promise.reject(new Error('no worker of these tests sends heartbeats')),
     leave: async (worker) => void workers.delete(worker),
@@ -70,6 +78,7 @@ export function fakeFleet(now: () => number): FakeFleet {
     listen: () => () => {},
     workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
     queueSettings: (queue) => up(() => settingsOf.get(queue) ?? OPEN),
+    limitSettings: (queue) => up(() => ({ settings: settingsOf.get(queue) ?? OPEN, ...fleet.keyLimits })),
     logLevel: () => up(() => fleet.level),
     remaining: () => up(() => 0),
     send: (command) =>

@@ -1,5 +1,5 @@
 // An example fleet in the form that the API returns.
-import type { CommandView, FleetView, QueuePage, QueueView, SlotView, WorkerView } from '@bullpen/contract'
+import type { CommandView, FleetView, LimitsView, QueuePage, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 
 export const P1 = 'worker-7d9f:12:a3f84945'
 export const P2 = 'worker-8e0a:1:0badcafe'
@@ -87,4 +87,37 @@ export function idle(slot: number): SlotView {
 
 export function commandView(spec: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {
   return { id: 'c1', spec, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', responses: [], ...more }
+}
+
+const definition = { source: 'definition' } as const
+const command = { source: 'command' } as const
+
+export const LIMITS: LimitsView = {
+  ...{ queue: 'reports', now: '2026-01-01T00:00:00.000Z', paused: true, takesTurns: true },
+  limits: {
+    concurrency: { max: 10, ...command },
+    maxBytes: { max: 67_108_864, ...definition },
+    perApiKey: {
+      enqueueRate: { max: 100, perMs: 1_000, ...definition },
+      apiKeys: [{ name: 'shop', maxUnfinishedTasks: { max: 8, ...command } }],
+    },
+    perConcurrencyKey: {
+      concurrency: { max: 2, ...definition },
+      rate: { max: 100, perMs: 60_000, burst: 1, ...command },
+      ofSingleKeys: 4,
+      singleKeys: [{ key: 'gold', concurrency: { max: 4, ...command } }],
+    },
+    weights: { ofSingleKeys: 1, singleKeys: [{ key: 'gold', weight: 3 }] },
+  },
+  keys: {
+    ...{ waitingKeys: 2, waitingTasks: 98_001, exact: true },
+    items: [
+      {
+        ...{ key: 'gold', weight: 3, waiting: 98_000, active: 4, blockedBy: ['concurrency', 'rate'] },
+        ...{ concurrency: { max: 4, ...command, isOwn: true }, nextStartAt: '2026-01-01T00:00:03.000Z' },
+        rate: { max: 100, perMs: 60_000, burst: 10, ...definition, isOwn: true },
+      },
+      { key: 'a\u001b[2J b', weight: 1, waiting: 1, active: 0, blockedBy: [] },
+    ],
+  },
 }

@@ -19,7 +19,7 @@ import {
   view,
   WRONG_KEY,
 } from './fake-api.fixture.ts'
-import { commandView, fleetOf, P1, QUEUES, workerOf } from './fleet.fixture.ts'
+import { commandView, fleetOf, LIMITS, P1, QUEUES, workerOf } from './fleet.fixture.ts'
 
 const ENQUEUE = 'POST /v1/tasks'
 const SHOW = `GET /v1/tasks/${ID}`
@@ -408,6 +408,9 @@ const FLEET = {
   'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
   'GET /v1/queues': [200, QUEUES],
   'GET /v1/queues?queue=cpu': [200, QUEUES],
+  'GET /v1/queues/mail/limits': [200, LIMITS],
+  'GET /v1/queues/mail/limits?sort=held&limit=10': [200, LIMITS],
+  'GET /v1/queues/mail/limits?concurrencyKey=acme': [200, LIMITS],
   'GET /v1/slots': [200, { slots: [] }],
   'GET /v1/slots?queue=cpu': [200, { slots: [] }],
   [`GET /v1/slots?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],

@@ -12,6 +12,7 @@ import { audit } from './commands/fleet/audit.ts'
 import { drain } from './commands/fleet/drain.ts'
 import { fleet } from './commands/fleet/fleet.ts'
 import { limit, logLevel, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
+import { limits } from './commands/fleet/limits.ts'
 import { groups } from './commands/groups/groups.ts'
 import { list } from './commands/list.ts'
 import { queues } from './commands/queues.ts'
@@ -61,6 +62,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   stop,
   resize,
   limit,
+  limits,
   'log-level': logLevel,
   audit,
   doctor,

@@ -225,6 +225,7 @@ export type {
 
 export type { CommandOutcome, CommandPage, CommandRequest, CommandView, DrainMode, StopMode } from './fleet/commands.ts'
 export type { FleetView, PoolPage, PoolView, QueueView, SlotPage, SlotView, WorkerView } from './fleet/fleet.ts'
+export type { KeyBlock, KeyOrder, LimitSource, LimitsView } from './fleet/limits.ts'
 export type { QueuePage, QueueStats } from './fleet/queues.ts'
 export { POOL_STATE_LABELS, type PoolState, SLOT_STATE_LABELS, type SlotState } from './task/states.ts'
 

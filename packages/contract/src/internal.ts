@@ -75,6 +75,7 @@ export {
   slotPageSchema,
   slotQuerySchema,
 } from './fleet/fleet.ts'
+export { KEY_ORDERS, limitsQuerySchema, limitsViewSchema, MAX_SINGLE_KEYS } from './fleet/limits.ts'
 export { queuePageSchema, queuesQuerySchema } from './fleet/queues.ts'
 export { API_KEY_NAME, API_KEY_NAME_FORM, MIN_API_KEY_LENGTH } from './http/api-key-name.ts'
 export {

@@ -116,6 +116,14 @@ export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
 export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker/cancelling.ts'
 export type {
+  KeyLimit,
+  KeyListQuery,
+  KeyPage,
+  KeyQuery,
+  KeyState,
+  LimitInForce,
+} from './ports/broker/concurrency-keys.ts'
+export type {
   DeadChange,
   DeadFilter,
   DeadMatches,
@@ -198,6 +206,7 @@ export type {
   WorkerStatus,
 } from './ports/fleet.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
+export type { LimitSettings } from './ports/limit-settings.ts'
 export type { RegisteredKind, Registration, StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export type { Survival } from './quarantine/decision.ts'
 export {

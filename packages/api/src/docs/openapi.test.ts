@@ -75,6 +75,7 @@ describe('the document', () => {
       'runSchedule',
       'showFleet',
       'listQueues',
+      'showLimits',
       'listPools',
       'listSlots',
       'sendCommand',

@@ -31,6 +31,7 @@ import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
 import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
+import { readKeys } from '../queries/concurrency-keys.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { pingPrimary } from '../redis/outages/primary.ts'
@@ -94,6 +95,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
     ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
 
+    concurrencyKeys: async (query) => readKeys(redis, queues.of(query.queue).keys, query, call),
     forward(queue) {
       if (schema.check() === undefined) forwarder.wake(queueOutbox(redis, queueKeys(namespace, queue)))
     },

@@ -22,6 +22,7 @@ import { announceCommand } from '../scripts/fleet/announce-command.ts'
 import { decodeLogLevel } from '../scripts/fleet/worker-heartbeat.ts'
 import { runScript } from '../scripts/script.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
+import { readLimitSettings } from './limit-settings.ts'
 import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from './notifications.ts'
 import {
   addSettingsReads,
@@ -159,6 +160,8 @@ export function openFleet(options: FleetOptions): Fleet {
         const settings = await readSettings([queue])
         return settings.get(queue) as QueueSettings
       }),
+
+    limitSettings: (queue, apiKeyNames) => call(async () => readLimitSettings(redis, keysOf(queue), apiKeyNames)),
 
     logLevel: () => call(async () => decodeLogLevel(await redis.get(keys.logLevel))),
 

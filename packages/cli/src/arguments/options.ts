@@ -201,6 +201,11 @@ export const OPTIONS = {
   from: { type: 'string', value: 'N', help: 'the number of the first member to show (default: 0)' },
   limit: { type: 'string', value: 'N', help: 'show at most N tasks (default: 50)' },
   all: { type: 'boolean', help: 'show all tasks, page by page' },
+  sort: {
+    type: 'string',
+    value: 'ORDER',
+    help: 'which keys come first: those with the largest backlog (default), or with the most active tasks (held)',
+  },
   cron: {
     type: 'string',
     value: 'EXPRESSION',

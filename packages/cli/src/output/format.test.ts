@@ -1,6 +1,6 @@
 // Tests the formatting of counts, times and text from other sources.
 import { expect, test } from 'vitest'
-import { count, formatLength, plain, relativeTime } from './format.ts'
+import { count, formatLength, literal, plain, relativeTime } from './format.ts'
 
 test.each([
   [0, '0ms'],
@@ -30,4 +30,21 @@ test('foreign text loses its line breaks and control characters, and is cut to t
 
 test('a noun is in the plural unless there is one', () => {
   expect([0, 1, 2].map((number) => count(number, 'pool'))).toEqual(['0 pools', '1 pool', '2 pools'])
+})
+
+test('a name with unusual characters is quoted, with escapes for those that cannot be seen', () => {
+  for (const name of ['acme', 'tenant:7/a@b.example+x', 'Zoë', '顧客']) expect(literal(name)).toBe(name)
+  const names = ['a b', 'a\tb', 'a\u00a0b', 'a\u001b[2Jb', 'a\u202eb', 'a"b', '"a b"', 'a\u{e0061}b', '', '-']
+  expect(names.map(literal)).toEqual([
+    '"a b"',
+    String.raw`"a\tb"`,
+    String.raw`"a\u00a0b"`,
+    String.raw`"a\u001b[2Jb"`,
+    String.raw`"a\u202eb"`,
+    String.raw`"a\"b"`,
+    String.raw`"\"a b\""`,
+    String.raw`"a\udb40\udc61b"`,
+    '""',
+    '-',
+  ])
 })

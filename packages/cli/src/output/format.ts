@@ -34,3 +34,13 @@ export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): strin
   // An emoji may consist of two code units, and half of one is not a character.
   return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
+
+/**
+ * Returns a name that a caller has chosen, such as a concurrency key, so that it can be told from others. A name with other characters than
+ * letters, digits and a few signs is quoted like a string of JavaScript, with escapes for characters that cannot be seen.
+ */
+export function literal(name: string): string {
+  if (/^[\p{L}\p{N}._:@/+-]+$/u.test(name)) return name
+  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(name).replaceAll(/(?! )[\p{C}\p{Z}]/gu, (char) => char.split('').map(escaped).join(''))
+}

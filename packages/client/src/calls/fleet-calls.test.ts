@@ -45,6 +45,28 @@ describe('the fleet', () => {
   })
 })
 
+describe('the limits of a queue', () => {
+  test('are requested for a page of keys or for a single one, and returned unchanged', async () => {
+    const limits = {
+      ...{ queue: 'cpu', now: '2026-01-01T00:00:00.000Z', paused: false, takesTurns: true, limits: {} },
+      keys: { waitingKeys: 0, waitingTasks: 0, items: [], exact: true },
+    }
+    const { client, seen } = await api([
+      [200, limits],
+      [200, limits],
+      [200, limits],
+    ])
+    expect(await client.limits('cpu')).toEqual(limits)
+    await client.limits('cpu', { sort: 'held', limit: 10, cursor: 'c' })
+    await client.limits('cpu', { concurrencyKey: 'a &"b"' })
+    expect(seen.map(({ url }) => url)).toEqual([
+      '/v1/queues/cpu/limits',
+      '/v1/queues/cpu/limits?sort=held&cursor=c&limit=10',
+      '/v1/queues/cpu/limits?concurrencyKey=a+%26%22b%22',
+    ])
+  })
+})
+
 describe('a command', () => {
   test('is sent with an id, an author and a wait', async () => {
     const { client, seen } = await api([[200, DONE]])

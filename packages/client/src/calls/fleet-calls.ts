@@ -4,6 +4,8 @@ import {
   type CommandView,
   type Duration,
   type FleetView,
+  type KeyOrder,
+  type LimitsView,
   milliseconds,
   type PoolView,
   type QueuePage,
@@ -11,7 +13,7 @@ import {
   type SlotView,
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
-import { isCommand, isCommandPage, isFleet, isPoolPage, isQueuePage, isSlotPage } from '../http/responses.ts'
+import { isCommand, isCommandPage, isFleet, isLimits, isPoolPage, isQueuePage, isSlotPage } from '../http/responses.ts'
 import type { Check } from '../http/shape.ts'
 import { randomId } from '../random-id.ts'
 import type { SendRequest } from '../repetition.ts'
@@ -38,6 +40,17 @@ interface PoolFilter extends Abortable {
   readonly worker?: string
 }
 
+interface LimitsOptions extends Abortable {
+  /** Shows only this concurrency key, without `sort` and `cursor`. */
+  readonly concurrencyKey?: string
+  /** `backlog` lists the keys with the most waiting tasks first, and `held` those with the most active ones. Defaults to `backlog`. */
+  readonly sort?: KeyOrder
+  /** How many keys to return, from 1 to 200. Defaults to 50. */
+  readonly limit?: number
+  /** `keys.next` of the previous page. */
+  readonly cursor?: string
+}
+
 /** How long the API may take to measure the rates of the queues, in ms. */
 const RATES_MS = 1_000
 
@@ -51,6 +64,11 @@ export interface FleetCalls {
    * oldest waiting task, its rates, limits and slots. The call takes 1 s if the API process has not measured the rates before.
    */
   queues(options?: Abortable & { readonly queue?: string }): Promise<QueuePage>
+  /**
+   * Returns the limits of a queue that are in force, and its concurrency keys with what keeps each from starting tasks. A page by backlog
+   * examines all keys that have waiting tasks, at most 200,000, which takes Redis two commands for each of them.
+   */
+  limits(queue: string, options?: LimitsOptions): Promise<LimitsView>
   /** Returns the pools of live workers. */
   pools(options?: PoolFilter): Promise<readonly PoolView[]>
   /** Returns the slots of live workers, each with the task that it is running. */
@@ -79,6 +97,10 @@ export function fleetCalls(send: SendRequest): FleetCalls {
     },
     async queues({ signal, ...query } = {}) {
       return get(`v1/queues${queryText(query)}`, isQueuePage, signal, RATES_MS)
+    },
+    async limits(queue, { signal, limit, ...options } = {}) {
+      const query = queryText({ ...options, limit: limit === undefined ? undefined : String(limit) })
+      return get(`v1/queues/${encodeURIComponent(queue)}/limits${query}`, isLimits, signal)
     },
     async pools({ signal, ...query } = {}) {
       return (await get(`v1/pools${queryText(query)}`, isPoolPage, signal)).pools

@@ -19,6 +19,7 @@ import type {
   Finding,
   FingerprintCounts,
   FleetView,
+  LimitsView,
   Orphan,
   OrphanPage,
   OrphansDeleted,
@@ -252,6 +253,28 @@ export const isDiagnosis = shape<Diagnosis>({
 export const isQueuePage = shape<QueuePage>({
   now: time,
   queues: listOf(someOf<QueueStats>({ queue: text, paused: bool, bytes: whole })),
+})
+
+export const isLimits = shape<LimitsView>({
+  queue: text,
+  now: time,
+  paused: bool,
+  takesTurns: bool,
+  limits: someOf<LimitsView['limits']>({}),
+  keys: shape<LimitsView['keys']>({
+    waitingKeys: whole,
+    waitingTasks: whole,
+    items: listOf(
+      someOf<LimitsView['keys']['items'][number]>({
+        key: text,
+        waiting: whole,
+        active: whole,
+        blockedBy: listOf(word()),
+      }),
+    ),
+    exact: bool,
+    next: optional(text),
+  }),
 })
 
 export const isPoolPage = shape<PoolPage>({

@@ -1,6 +1,7 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
 import type { DrainMode, LogLevel, StartRate } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
+import type { LimitSettings } from './limit-settings.ts'
 import type { PoolStatus } from './pool-status.ts'
 
 /** What a worker reports with each heartbeat. Times are in milliseconds since 1970 on the store's clock. */
@@ -127,6 +128,11 @@ export interface Fleet {
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
   queueSettings(queue: string): Promise<QueueSettings>
+  /**
+   * Returns the limits of a queue that commands have set, including those of the given API keys, and the limits of its concurrency keys
+   * that apply. Takes two round trips. If more than about 1,000 limits of single concurrency keys are stored, only some of them are read.
+   */
+  limitSettings(queue: string, apiKeyNames: readonly string[]): Promise<LimitSettings>
   /** Returns the log level of all processes, if a command has set one. Takes one round trip. */
   logLevel(): Promise<LogLevelOverride | undefined>
   /**

@@ -15,6 +15,7 @@ import type { MemoryBroker, MemoryBrokerOptions } from './memory-broker-options.
 import { memoryCancels } from './memory-cancels.ts'
 import { memoryExpirer } from './memory-expirer.ts'
 import { memoryGroups } from './memory-groups.ts'
+import { concurrencyKeys } from './memory-keys.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryOutbox } from './memory-outbox.ts'
 import { memoryRuns } from './memory-runs.ts'
@@ -200,6 +201,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       return tasks.map((task) => store.heldRetries(task))
+    },
+
+    async concurrencyKeys(query) {
+      outage.check()
+      return concurrencyKeys(storeOf(query.queue), query, clock.now())
     },
 
     events(queue) {

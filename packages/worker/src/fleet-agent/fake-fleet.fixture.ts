@@ -81,6 +81,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     },
     workers: unused,
     queueSettings: unused,
+    limitSettings: unused,
     logLevel: unused,
     send: unused,
     command: unused,

@@ -2,6 +2,7 @@
 // against the Redis broker and the in-memory broker.
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
+import { concurrencyKeys } from './concurrency-keys.ts'
 import { deadTasks } from './dead-tasks/dead-tasks.ts'
 import { deadTaskRequests } from './dead-tasks/requests-by-filter.ts'
 import { deadTaskSearches } from './dead-tasks/searches.ts'
@@ -73,6 +74,7 @@ const SUITES: readonly Suite[] = [
   { title: 'priorities', define: priorities, within: 'one queue' },
   { title: 'turns of concurrency keys', define: turns, within: 'several slots' },
   { title: 'limits of concurrency keys', define: keyLimits, within: 'one queue' },
+  { title: 'concurrency keys', define: concurrencyKeys, within: 'several slots' },
   { title: 'the verdict on an attempt', define: verdicts, within: 'one queue' },
   { title: 'retries', define: retryPolicies, within: 'one queue' },
   { title: 'random retry policies', define: randomPolicies, within: 'one queue' },

@@ -8,6 +8,8 @@ import {
   commandWaitSchema,
   fleetQuerySchema,
   fleetViewSchema,
+  limitsQuerySchema,
+  limitsViewSchema,
   poolPageSchema,
   poolQuerySchema,
   queuePageSchema,
@@ -23,6 +25,7 @@ import { listSlots } from '../../handlers/list-slots.ts'
 import { sendCommand } from '../../handlers/send-command.ts'
 import { showCommand } from '../../handlers/show-command.ts'
 import { showFleet } from '../../handlers/show-fleet.ts'
+import { showLimits } from '../../handlers/show-limits.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
@@ -61,6 +64,25 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'All matching queues.', schema: queuePageSchema } },
       problems: LOOKED_UP,
       handle: listQueues(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/queues/:queue/limits',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'showLimits',
+      summary: 'Show the limits of a queue, and which concurrency keys wait',
+      description:
+        'Returns the limits that are in force with what has set each of them, and the concurrency keys with the most waiting tasks or, with ' +
+        '`sort=held`, with the most active ones. Each key shows its limits, and which of them allow no start at the moment. With ' +
+        '`concurrencyKey`, returns only this key. The numbers of different keys may be from different moments. A page that is sorted by ' +
+        'backlog examines up to 200,000 keys that have waiting tasks, 1,000 in each round trip to Redis. To change limits, send the command ' +
+        '`limit` to POST /v1/commands.',
+      params: z.object({ queue: z.string().describe('The name of the queue.') }),
+      query: limitsQuerySchema,
+      responses: { 200: { description: 'The limits, and one page of the keys.', schema: limitsViewSchema } },
+      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      handle: showLimits(context),
     }),
     route({
       method: 'GET',

@@ -71,12 +71,13 @@ export function decodeKeyLimits([all, count]: readonly unknown[]): QueueSettings
   const found = [concurrency, rate].filter((limit) => limit != null)
   return {
     concurrency: concurrency == null ? undefined : Number(concurrency),
-    rate: rate == null ? undefined : decodeRate(rate),
+    rate: rate == null ? undefined : decodeStartRate(rate),
     ofSingleKeys: Number(count) - found.length,
   }
 }
 
-function decodeRate(stored: string): StartRate {
+/** Decodes a stored rate (./key-rate.ts). */
+export function decodeStartRate(stored: string): StartRate {
   const [max = 0, perMs = 0, burst = 0] = stored.split('/').map(Number)
   return { max, perMs, burst }
 }

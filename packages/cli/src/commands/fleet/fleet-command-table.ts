@@ -194,6 +194,31 @@ export const FLEET_COMMANDS = {
       'bullpen limit --api-key-name shop --enqueue-rate 500/1s',
     ],
   },
+  limits: {
+    usage: '--queue QUEUE',
+    summary: 'Show the limits of a queue, and which concurrency keys wait',
+    description: [
+      "Show the limits of a queue that are in force, and what has set each of them: the queue's definition, or a command ('bullpen limit').",
+      'A second table shows the concurrency keys with the most waiting tasks or, with --sort held, with the most active ones: how many tasks of',
+      'the key wait and are active, and of how many that may run at once (2/4), its rate and its weight, why it may start no task at the',
+      'moment (its concurrency, its rate, or a throttle of a handler), and when the rate and the throttle allow the next start. With',
+      '--concurrency-key, show only that key. A key with unusual characters is quoted.',
+      '',
+      'The numbers of different keys may be from different moments. --sort backlog examines all keys that have waiting tasks, at most 200,000,',
+      'which takes Redis two commands for each key, 1,000 keys in each script.',
+    ],
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'sort', 'limit', 'concurrency-key'],
+    optionHelp: {
+      limit: { value: 'N', help: 'show at most N keys, up to 200 (default: 50)' },
+      'concurrency-key': { value: 'KEY', help: 'show only this concurrency key' },
+    },
+    examples: [
+      'bullpen limits --queue mail',
+      'bullpen limits --queue mail --sort held --limit 10',
+      'bullpen limits --queue mail --concurrency-key acme --json',
+    ],
+  },
   'log-level': {
     usage: '[LEVEL]',
     summary: 'Show or change which log lines the workers and the API write',

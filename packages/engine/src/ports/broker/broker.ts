@@ -3,6 +3,7 @@ import type { Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { EventStream } from '../events.ts'
 import type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './cancelling.ts'
+import type { KeyPage, KeyQuery } from './concurrency-keys.ts'
 import type {
   DeadChange,
   DeadFilter,
@@ -213,6 +214,18 @@ export interface Broker {
    * @throws BullpenError `queue_not_found`.
    */
   heldRetries(queue: string, tasks: readonly string[]): Promise<readonly number[]>
+  /**
+   * Returns a page of a queue's concurrency keys, or a single one. Keys with the same number of tasks are in the descending order of their
+   * names. The numbers are not all of the same moment, so a key whose number changes may be listed twice, or not at all.
+   *
+   * In the order of the backlog, every page examines all keys that have waiting tasks, at most 200,000: there is one round trip for each
+   * 1,000 keys, and two commands of Redis for each key. Any other page takes a few round trips. If the queue has no limits of its keys, every
+   * call also examines its active tasks, at most 10,000: one round trip for each 1,000 tasks, and one command for each. If there are more than
+   * 1,000, tasks that start or end meanwhile may be missed.
+   *
+   * @throws BullpenError `queue_not_found`, or `invalid_cursor` if the cursor comes from another listing.
+   */
+  concurrencyKeys(query: KeyQuery): Promise<KeyPage>
   /** Returns the stream of a queue's events. @throws BullpenError `queue_not_found`. */
   events(queue: string): EventStream
   /** Enqueues tasks at regular times. */

@@ -1,5 +1,6 @@
 // Keeps the limits of a queue's concurrency keys: those of the workers' catalogue, and those that were set at run time.
 import type { ConcurrencyKeyLimits, PerConcurrencyKey } from '@bullpen/contract'
+import type { KeyState } from '@bullpen/engine/internal'
 
 /** Limits that are set at run time. A limit that is omitted stays as it is, and `none` removes one that was set before. */
 export type ConcurrencyKeyLimitChange = {
@@ -29,10 +30,25 @@ export class KeyLimits {
 
   /** Returns the limits of a key. Those of a single key replace those of every key. */
   of(key: string): ConcurrencyKeyLimits {
-    const all = [this.#set.get(key), this.#defined?.keys[key], this.#set.get(EVERY_KEY), this.#defined]
-    return {
-      concurrency: all.find((limits) => limits?.concurrency !== undefined)?.concurrency,
-      rate: all.find((limits) => limits?.rate !== undefined)?.rate,
+    const { concurrency, rate } = this.inForce(key)
+    return { concurrency: concurrency?.value, rate: rate?.value }
+  }
+
+  /** Returns the limits of a key with what has set each of them. */
+  inForce(key: string): Pick<KeyState, 'concurrency' | 'rate'> {
+    const all = [
+      { limits: this.#set.get(key), source: 'command', isOwn: true },
+      { limits: this.#defined?.keys[key], source: 'definition', isOwn: true },
+      { limits: this.#set.get(EVERY_KEY), source: 'command', isOwn: false },
+      { limits: this.#defined, source: 'definition', isOwn: false },
+    ] as const
+    const first = <Name extends keyof ConcurrencyKeyLimits>(name: Name) => {
+      for (const { limits, ...from } of all) {
+        const value = limits?.[name]
+        if (value !== undefined) return { value, ...from }
+      }
+      return undefined
     }
+    return { concurrency: first('concurrency'), rate: first('rate') }
   }
 }

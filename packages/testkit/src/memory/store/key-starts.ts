@@ -1,7 +1,7 @@
 // Decides whether a concurrency key of a memory store may start a task: by how many of its tasks are active, by its rate, and by whether a
 // handler has throttled it.
-import type { TaskRecord } from '@bullpen/contract'
-import { afterStart, type Clock, nextStart } from '@bullpen/engine/internal'
+import type { StartRate, TaskRecord } from '@bullpen/contract'
+import { afterStart, type Clock, type KeyState, nextStart } from '@bullpen/engine/internal'
 import { KeyLimits } from './key-limits.ts'
 
 /** What keeps a key from starting a task, and until when if only time does. */
@@ -25,11 +25,27 @@ export class KeyStarts {
   blockOf(key: string): KeyBlock | undefined {
     const now = this.#clock.now()
     const { concurrency, rate } = this.limits.of(key)
-    const ofRate = rate && nextStart(rate, this.#dueAt.get(key), now).startsAt
-    const until = Math.max(ofRate ?? now, this.#throttledUntil.get(key) ?? now)
+    const until = Math.max(...this.#untilOf(key, rate, now))
     if (until > now) return { kind: 'rate', until }
     if (concurrency !== undefined && this.#activeOf(key) >= concurrency) return { kind: 'concurrency' }
     return undefined
+  }
+
+  /** Returns the limits of a key, and all that keeps it from starting a task. */
+  stateOf(key: string): Omit<KeyState, 'key' | 'waiting'> {
+    const [now, active] = [this.#clock.now(), this.#activeOf(key)]
+    const { concurrency, rate } = this.limits.inForce(key)
+    const [ofRate, ofThrottle] = this.#untilOf(key, rate?.value, now)
+    const blocks = {
+      concurrency: concurrency !== undefined && active >= concurrency.value,
+      rate: ofRate > now,
+      throttle: ofThrottle > now,
+    }
+    return {
+      ...{ active, concurrency, rate },
+      blockedBy: (['concurrency', 'rate', 'throttle'] as const).filter((block) => blocks[block]),
+      nextStartAt: blocks.rate || blocks.throttle ? Math.max(ofRate, ofThrottle) : undefined,
+    }
   }
 
   /** Counts a start. It is not given back if the task is requeued. */
@@ -41,5 +57,11 @@ export class KeyStarts {
   /** Throttles a key. A throttle that would end before the current one has no effect. */
   throttle(key: string, ms: number): void {
     this.#throttledUntil.set(key, Math.max(this.#throttledUntil.get(key) ?? 0, this.#clock.now() + ms))
+  }
+
+  /** Returns until when the rate and the throttle of a key keep it from starting a task: `now` if they do not. */
+  #untilOf(key: string, rate: StartRate | undefined, now: number): readonly [ofRate: number, ofThrottle: number] {
+    const ofRate = rate && nextStart(rate, this.#dueAt.get(key), now).startsAt
+    return [ofRate ?? now, this.#throttledUntil.get(key) ?? now]
   }
 }

@@ -154,6 +154,11 @@ export class TaskPlaces {
     return this.#waiting.waitsFor(task)
   }
 
+  /** Returns the active tasks of a concurrency key, its limits, and what keeps it from starting a task. */
+  stateOf(key: string): ReturnType<KeyStarts['stateOf']> {
+    return this.#starts.stateOf(key)
+  }
+
   /** Replaces the limits of concurrency keys in the catalogue. */
   defineKeyLimits(limits: PerConcurrencyKey | undefined): void {
     this.#starts.limits.define(limits)

@@ -1,0 +1,35 @@
+// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, and its concurrency keys with what keeps each from starting
+// tasks.
+import type { LimitsView } from '@bullpen/contract'
+import { type limitsQuerySchema, timeText } from '@bullpen/contract/internal'
+import type { z } from 'zod'
+import type { ApiContext } from '../http/context.ts'
+import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import type { Call } from '../http/routes/route.ts'
+import { keyView, limitsInForce } from '../views/limits-view.ts'
+
+export function showLimits({ catalogue, broker, fleet, apiKeyNames }: ApiContext) {
+  return async ({
+    params: { queue },
+    query,
+  }: Call<{ queue: string }, z.output<typeof limitsQuerySchema>>): Promise<LimitsView> => {
+    if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    const { concurrencyKey, sort: order = 'backlog', limit, cursor } = query
+    const definition = catalogue.queue(queue)
+    const [stored, page] = await Promise.all([
+      fleet.limitSettings(queue, apiKeyNames),
+      broker.concurrencyKeys(
+        concurrencyKey === undefined ? { queue, order, limit, cursor } : { queue, concurrencyKey },
+      ),
+    ])
+    const { now, keys, ...counts } = page
+    return {
+      queue,
+      now: timeText(now),
+      paused: stored.settings.paused,
+      takesTurns: definition.fairness !== undefined,
+      limits: limitsInForce(stored, definition),
+      keys: { ...counts, items: keys.map((key) => keyView(key, definition.fairness)) },
+    }
+  }
+}

@@ -1,0 +1,168 @@
+// Reads the concurrency keys of a queue: a single one, or those with the most waiting or active tasks, page by page.
+import { BullpenError } from '@bullpen/contract'
+import { KEY_ORDERS } from '@bullpen/contract/internal'
+import type { KeyListQuery, KeyPage, KeyQuery } from '@bullpen/engine/internal'
+import { z } from 'zod'
+import { parseJson } from '../codec.ts'
+import type { QueueKeys } from '../keys.ts'
+import { countActiveLanes } from '../scripts/queue/count-active-lanes.ts'
+import { describeKeys } from '../scripts/queue/describe-keys.ts'
+import { type RankedKey, type RankedLanes, rankLanes } from '../scripts/queue/rank-lanes.ts'
+import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+
+/** How many lanes or tasks one script examines. A lane takes two commands, and a task one. */
+const SCAN = 1_000
+/** How many scripts one page may take. */
+const MAX_LANE_SCANS = 200
+const MAX_ACTIVE_SCANS = 10
+
+/** After which key a page begins. */
+const cursorSchema = z.object({
+  queue: z.string(),
+  order: z.enum(KEY_ORDERS),
+  key: z.string(),
+  count: z.int().nonnegative(),
+})
+
+/** The keys in the order of a listing, and whether all keys have been examined. */
+interface Ranking {
+  readonly keys: readonly RankedKey[]
+  readonly exact: boolean
+}
+
+type Call = <T>(run: () => Promise<T>) => Promise<T>
+
+interface Source {
+  readonly redis: Commander
+  readonly keys: QueueKeys
+  readonly call: Call
+}
+
+/**
+ * Reads a page. See `Broker.concurrencyKeys` for what it costs. `call` limits how long each round trip may take.
+ *
+ * @throws BullpenError `invalid_cursor`.
+ */
+export async function readKeys(redis: Commander, keys: QueueKeys, query: KeyQuery, call: Call): Promise<KeyPage> {
+  const source = { redis, keys, call }
+  const from = 'order' in query && query.cursor !== undefined ? decodeCursor(query, query.cursor) : undefined
+  // A queue that limits its keys counts their active tasks.
+  const isLimited = (await call(() => redis.exists(keys.keyLimits))) === 1
+  const active = isLimited ? undefined : await activeByKey(source)
+  const exact = active?.exact ?? true
+  if (!('order' in query))
+    return { ...(await describe(source, [query.concurrencyKey], active)), exact, next: undefined }
+  const ranked = await rank(source, query, from, active)
+  // One key more than the page shows whether another page follows.
+  const shown = ranked.keys.slice(0, query.limit)
+  const page = await describe(
+    source,
+    shown.map(({ key }) => key),
+    active,
+  )
+  const last = ranked.keys.length > shown.length ? shown.at(-1) : undefined
+  const next = last === undefined ? undefined : encodeCursor(query, last)
+  return { ...page, exact: exact && ranked.exact, next }
+}
+
+/** Reads the state of these keys. */
+async function describe(
+  { redis, keys, call }: Source,
+  names: readonly string[],
+  active: ActiveByKey | undefined,
+): Promise<Omit<KeyPage, 'next' | 'exact'>> {
+  const { keys: states, ...page } = await call(() => runScript(redis, describeKeys, keys, { base: keys.base }, names))
+  const countOf = (key: string, counted: number): number =>
+    active === undefined ? counted : (active.counts.get(key) ?? 0)
+  return {
+    ...page,
+    keys: names.flatMap((key, i) => {
+      const state = states[i]
+      return state === undefined ? [] : [{ ...state, key, active: countOf(key, state.active) }]
+    }),
+  }
+}
+
+async function rank(
+  source: Source,
+  { order, limit }: KeyListQuery,
+  from: RankedKey | undefined,
+  active: ActiveByKey | undefined,
+): Promise<Ranking> {
+  const { redis, keys, call } = source
+  const most = limit + 1
+  if (order === 'backlog') return longestLanes(source, from, most)
+  if (active === undefined) {
+    const args = { score: from?.count ?? '', last: from?.key ?? '', limit: most, descends: 1 }
+    const page = await call(() => runScript(redis, sortedSetPage, { set: keys.activeByKey }, args))
+    return { keys: page.map(({ id, score }) => ({ key: id, count: score })), exact: true }
+  }
+  const all = [...active.counts].map(([key, count]) => ({ key, count }))
+  const left = from === undefined ? all : all.filter((each) => compare(from, each) < 0)
+  return { keys: left.sort(compare).slice(0, most), exact: active.exact }
+}
+
+/** Finds the keys with the most waiting tasks, one part of the lanes after the other. */
+async function longestLanes(
+  { redis, keys, call }: Source,
+  from: RankedKey | undefined,
+  limit: number,
+): Promise<Ranking> {
+  let longest: readonly RankedKey[] = []
+  let after: string | undefined = ''
+  for (let scans = 0; scans < MAX_LANE_SCANS; scans++) {
+    // A shorter lane has no place on the page.
+    const last = longest[limit - 1]
+    const bounds = {
+      ...{ fromCount: from?.count ?? '', fromKey: from?.key ?? '' },
+      ...{ lastCount: last?.count ?? '', lastKey: last?.key ?? '' },
+    }
+    const args = { base: keys.base, after, scan: SCAN, ...bounds }
+    const page: RankedLanes = await call(() => runScript(redis, rankLanes, keys, args))
+    // A lane that was empty for a moment meanwhile is examined twice.
+    const all = new Map([...longest, ...page.keys].map(({ key, count }) => [key, count]))
+    longest = [...all]
+      .map(([key, count]) => ({ key, count }))
+      .sort(compare)
+      .slice(0, limit)
+    if (page.last === undefined) return { keys: longest, exact: true }
+    after = page.last
+  }
+  return { keys: longest, exact: false }
+}
+
+interface ActiveByKey {
+  readonly counts: ReadonlyMap<string, number>
+  readonly exact: boolean
+}
+
+/** Counts the active tasks of each key, for a queue that does not limit its keys. */
+async function activeByKey({ redis, keys, call }: Source): Promise<ActiveByKey> {
+  const counts = new Map<string, number>()
+  const length = await call(() => redis.llen(keys.active))
+  const examined = Math.min(length, MAX_ACTIVE_SCANS * SCAN)
+  for (let passed = 0; passed < examined; passed += SCAN) {
+    const found = await call(() => runScript(redis, countActiveLanes, keys, { base: keys.base, passed, scan: SCAN }))
+    for (const { key, count } of found) counts.set(key, (counts.get(key) ?? 0) + count)
+  }
+  return { counts, exact: examined === length }
+}
+
+/** Sorts keys as Redis sorts a sorted set from its highest score. */
+function compare(a: RankedKey, b: RankedKey): number {
+  return b.count - a.count || Buffer.compare(Buffer.from(b.key), Buffer.from(a.key))
+}
+
+function encodeCursor({ queue, order }: KeyListQuery, last: RankedKey): string {
+  return Buffer.from(JSON.stringify({ queue, order, ...last })).toString('base64url')
+}
+
+function decodeCursor({ queue, order }: KeyListQuery, cursor: string): RankedKey {
+  const parsed = cursorSchema.safeParse(parseJson(Buffer.from(cursor, 'base64url').toString()))
+  if (parsed.success && parsed.data.queue === queue && parsed.data.order === order) return parsed.data
+  throw new BullpenError(
+    'invalid_cursor',
+    `the cursor does not belong to a listing of the concurrency keys of queue '${queue}' by ${order}; send the \`next\` of the previous page, or no cursor to start again`,
+  )
+}

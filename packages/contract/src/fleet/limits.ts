@@ -1,0 +1,147 @@
+// Defines over HTTP which limits of a queue are in force, and which of its concurrency keys have the longest backlogs or hold the most.
+import { z } from 'zod'
+import { cursorSchema, limitSchema } from '../http/queries.ts'
+import { concurrencyKeyText } from './fleet-names.ts'
+
+/** How concurrency keys are sorted: by their waiting tasks, or by those that run. The largest number comes first. */
+export const KEY_ORDERS = ['backlog', 'held'] as const
+
+export type KeyOrder = (typeof KEY_ORDERS)[number]
+
+/** What has set a limit that is in force. A limit of a command replaces that of the queue's definition. */
+const LIMIT_SOURCES = ['definition', 'command'] as const
+
+export type LimitSource = (typeof LIMIT_SOURCES)[number]
+
+/** What may keep a concurrency key from starting a task. A handler throttles its key by throwing `rateLimited` for it. */
+const KEY_BLOCKS = ['concurrency', 'rate', 'throttle'] as const
+
+export type KeyBlock = (typeof KEY_BLOCKS)[number]
+
+/** How many weights and limits of single keys are shown. */
+export const MAX_SINGLE_KEYS = 100
+
+const time = z.iso.datetime()
+
+const source = z
+  .enum(LIMIT_SOURCES)
+  .describe("`definition`: the queue's definition has set the limit. `command`: a command has set it.")
+const max = z.object({ max: z.int(), source })
+const rate = z.object({ max: z.int(), perMs: z.int(), source })
+const startRate = rate.extend({ burst: z.int().describe('How many of these tasks may start at once.') })
+const isOwn = z.boolean().describe('True if the limit is that of this key, and false if it is that of every key.')
+
+const apiKeyLimits = {
+  enqueueRate: rate.optional(),
+  maxUnfinishedTasks: max.optional(),
+}
+
+const limits = z.object({
+  concurrency: max.optional().describe('How many tasks may run at once across all workers.'),
+  rate: rate.optional().describe('How many tasks may start per period across all workers.'),
+  maxTasks: max.optional().describe('How many tasks may be waiting, scheduled or retrying.'),
+  maxBytes: max
+    .optional()
+    .describe(
+      "How many bytes the tasks that have not ended may take. If absent, the API's `queueMemoryShare` applies.",
+    ),
+  maxAgeMs: max.optional().describe('How long the task that starts next may have been waiting.'),
+  perApiKey: z
+    .object({
+      ...apiKeyLimits,
+      apiKeys: z
+        .array(z.object({ name: z.string(), ...apiKeyLimits }))
+        .describe('The API keys for which a command has set other limits.'),
+    })
+    .optional()
+    .describe(
+      'How many tasks each API key may enqueue into the queue per period, and have in it until they end. The limits of API keys in all queues together are not included.',
+    ),
+  perConcurrencyKey: z
+    .object({
+      concurrency: max.optional(),
+      rate: startRate.optional(),
+      ofSingleKeys: z.int().describe('How many limits apply to a single key.'),
+      singleKeys: z
+        .array(z.object({ key: z.string(), concurrency: max.optional(), rate: startRate.optional() }))
+        .describe(`The keys with limits of their own. If there are more than ${MAX_SINGLE_KEYS}, only some of them.`),
+    })
+    .optional()
+    .describe('How many tasks of each concurrency key may run at once, and start per period.'),
+  weights: z
+    .object({
+      ofSingleKeys: z.int().describe('How many keys have another weight than 1.'),
+      singleKeys: z
+        .array(z.object({ key: z.string(), weight: z.number() }))
+        .describe(`These keys, those with the largest weights first, at most ${MAX_SINGLE_KEYS}.`),
+    })
+    .optional()
+    .describe("The weights of the concurrency keys in the queue's definition. Absent if its keys take no turns."),
+})
+
+const keyView = z
+  .object({
+    key: z.string(),
+    weight: z.number().optional().describe('How many tasks the key starts for each task of a key with the weight 1.'),
+    waiting: z.int().describe('How many tasks of the key wait for their turn.'),
+    active: z.int().describe('How many tasks of the key are active.'),
+    concurrency: max
+      .extend({ isOwn })
+      .optional()
+      .describe('How many tasks of the key may run at once. Absent if unlimited.'),
+    rate: startRate.extend({ isOwn }).optional().describe('How many tasks of the key may start per period.'),
+    blockedBy: z
+      .array(z.enum(KEY_BLOCKS))
+      .describe(
+        'Why the key may start no task at the moment: because of its limits, or because a handler has throttled it. If empty, the key only waits for its turn and a slot.',
+      ),
+    nextStartAt: time
+      .optional()
+      .describe('When the rate and the throttle of the key allow its next start. Absent if they allow one now.'),
+  })
+  .describe('A concurrency key of a queue.')
+
+export const limitsViewSchema = z
+  .object({
+    queue: z.string(),
+    now: time.describe("The current time on Redis's clock."),
+    paused: z.boolean().describe('True if the queue is paused, so that no key starts a task.'),
+    takesTurns: z
+      .boolean()
+      .describe(
+        "Whether the queue's definition lets its concurrency keys take turns. If not, its keys are not limited, and `keys` has only those of tasks that were enqueued when they took turns.",
+      ),
+    limits,
+    keys: z.object({
+      waitingKeys: z.int().describe('How many concurrency keys have waiting tasks.'),
+      waitingTasks: z.int().describe('How many tasks these keys have waiting.'),
+      items: z.array(keyView),
+      exact: z
+        .boolean()
+        .describe(
+          'False if the queue has so many keys with waiting tasks, or so many active tasks, that not all of them were examined.',
+        ),
+      next: z.string().optional().describe('The `cursor` of the next page. Absent if this is the last page.'),
+    }),
+  })
+  .meta({ id: 'Limits' })
+
+export type LimitsView = z.infer<typeof limitsViewSchema>
+
+/** The query parameters of GET /v1/queues/{queue}/limits. */
+export const limitsQuerySchema = z
+  .strictObject({
+    concurrencyKey: concurrencyKeyText.optional().describe('Show only this concurrency key.'),
+    sort: z
+      .enum(KEY_ORDERS)
+      .optional()
+      .describe(
+        '`backlog`: the keys with the most waiting tasks first (default). `held`: those with the most active tasks.',
+      ),
+    limit: limitSchema,
+    cursor: cursorSchema.optional(),
+  })
+  .refine(({ concurrencyKey, sort, cursor }) => concurrencyKey === undefined || (sort ?? cursor) === undefined, {
+    path: ['concurrencyKey'],
+    error: 'selects a single key; omit sort and cursor',
+  })
