@@ -179,7 +179,11 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
 /** So tight that some retries are held, and released when others have ended. */
 const TIGHT_BUDGET = { ratio: 0.1, minRetriesPerSecond: 0.1 }
 
-function resultOf(job: Job, verdict: Verdict): AttemptResult {
+/** Returns the result of an attempt with this verdict. */
+export function resultOf(
+  job: Pick<Job, 'id' | 'name' | 'attemptsStarted' | 'attemptsMade'>,
+  verdict: Verdict,
+): AttemptResult {
   const now = Date.now()
   const reason = {
     completed: undefined,

@@ -28,6 +28,15 @@ export class KeyLimits {
     })
   }
 
+  /** Returns whether any key has a limit. */
+  get exist(): boolean {
+    const set = [...this.#set.values()]
+    return (
+      this.#defined !== undefined ||
+      set.some(({ concurrency, rate }) => concurrency !== undefined || rate !== undefined)
+    )
+  }
+
   /** Returns the limits of a key. Those of a single key replace those of every key. */
   of(key: string): ConcurrencyKeyLimits {
     const { concurrency, rate } = this.inForce(key)

@@ -5,11 +5,11 @@ import { afterStart, type Clock, type KeyState, nextStart } from '@bullpen/engin
 import { KeyLimits } from './key-limits.ts'
 
 /** What keeps a key from starting a task, and until when if only time does. */
-type KeyBlock = Omit<NonNullable<TaskRecord['waitsFor']>, 'ahead'>
+export type KeyBlock = Omit<NonNullable<TaskRecord['waitsFor']>, 'ahead'>
 
 export class KeyStarts {
   readonly limits = new KeyLimits()
-  readonly #clock: Clock
+  readonly now: () => number
   readonly #activeOf: (key: string) => number
   /** When the next start of each key would be due if its starts were spread evenly. */
   readonly #dueAt = new Map<string, number>()
@@ -17,13 +17,13 @@ export class KeyStarts {
 
   /** `activeOf` returns how many active tasks a key has. */
   constructor(clock: Clock, activeOf: (key: string) => number) {
-    this.#clock = clock
+    this.now = () => clock.now()
     this.#activeOf = activeOf
   }
 
   /** Returns what keeps a key from starting a task, or undefined if it may start one. */
   blockOf(key: string): KeyBlock | undefined {
-    const now = this.#clock.now()
+    const now = this.now()
     const { concurrency, rate } = this.limits.of(key)
     const until = Math.max(...this.#untilOf(key, rate, now))
     if (until > now) return { kind: 'rate', until }
@@ -33,7 +33,7 @@ export class KeyStarts {
 
   /** Returns the limits of a key, and all that keeps it from starting a task. */
   stateOf(key: string): Omit<KeyState, 'key' | 'waiting'> {
-    const [now, active] = [this.#clock.now(), this.#activeOf(key)]
+    const [now, active] = [this.now(), this.#activeOf(key)]
     const { concurrency, rate } = this.limits.inForce(key)
     const [ofRate, ofThrottle] = this.#untilOf(key, rate?.value, now)
     const blocks = {
@@ -51,12 +51,12 @@ export class KeyStarts {
   /** Counts a start. It is not given back if the task is requeued. */
   started(key: string): void {
     const { rate } = this.limits.of(key)
-    if (rate !== undefined) this.#dueAt.set(key, afterStart(rate, this.#dueAt.get(key), this.#clock.now()).dueAt)
+    if (rate !== undefined) this.#dueAt.set(key, afterStart(rate, this.#dueAt.get(key), this.now()).dueAt)
   }
 
   /** Throttles a key. A throttle that would end before the current one has no effect. */
   throttle(key: string, ms: number): void {
-    this.#throttledUntil.set(key, Math.max(this.#throttledUntil.get(key) ?? 0, this.#clock.now() + ms))
+    this.#throttledUntil.set(key, Math.max(this.#throttledUntil.get(key) ?? 0, this.now() + ms))
   }
 
   /** Returns until when the rate and the throttle of a key keep it from starting a task: `now` if they do not. */

@@ -162,12 +162,14 @@ export class TaskPlaces {
   /** Replaces the limits of concurrency keys in the catalogue. */
   defineKeyLimits(limits: PerConcurrencyKey | undefined): void {
     this.#starts.limits.define(limits)
+    this.#waiting.limitsChanged()
     this.wake()
   }
 
   /** Sets limits of a concurrency key or, without `key`, of every key. */
   setKeyLimits(change: ConcurrencyKeyLimitChange, key?: string): void {
     this.#starts.limits.set(change, key)
+    this.#waiting.limitsChanged()
     this.wake()
   }
 
@@ -203,9 +205,11 @@ export class TaskPlaces {
       this.endCancelled(task, task.cancelRequested)
       return
     }
+    const wasActive = task.place === 'active'
     task.place = 'waiting'
     task.owner = undefined
     task.dueAt = undefined
+    if (wasActive) this.#waiting.left(task)
     this.#waiting.add(task, where)
     if (wake) this.wake()
   }
@@ -231,7 +235,7 @@ export class TaskPlaces {
       if (task.place === 'delayed' && task.dueAt === dueAt) this.#due(task)
       else if (task.place === 'waiting') this.wake()
     })
-    if (wasActive) this.#wakeKey(task)
+    if (wasActive) this.#left(task)
   }
 
   scheduled(id: string): StoredTask | undefined {
@@ -264,12 +268,13 @@ export class TaskPlaces {
     const isUnkept = status === 'completed' || (status === 'cancelled' && task.isCancelledWithRun)
     if (isUnkept && task.envelope.run !== undefined) this.remove(task)
     this.#removeOld(status)
-    if (wasActive) this.#wakeKey(task)
+    if (wasActive) this.#left(task)
   }
 
-  /** Wakes the consumers after a task has stopped being active, because its concurrency key may start another one. */
-  #wakeKey({ turn }: StoredTask): void {
-    if (turn !== undefined && this.#starts.limits.of(turn.key).concurrency !== undefined) this.wake()
+  /** Lets the concurrency key of a task that has stopped being active start another one. */
+  #left(task: StoredTask): void {
+    this.#waiting.left(task)
+    if (task.turn !== undefined && this.#starts.limits.of(task.turn.key).concurrency !== undefined) this.wake()
   }
 
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */

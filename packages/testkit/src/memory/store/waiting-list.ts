@@ -14,8 +14,9 @@ export class WaitingList {
   constructor(starts: KeyStarts) {
     this.#starts = starts
     this.#turns = new Turns({
+      now: starts.now,
       waits: (key) => this.#firstOf(key) !== undefined,
-      mayStart: (key) => starts.blockOf(key) === undefined,
+      blockOf: (key) => starts.blockOf(key),
     })
   }
 
@@ -67,6 +68,16 @@ export class WaitingList {
     this.remove(task)
     if (task.turn !== undefined) this.#starts.started(task.turn.key)
     this.#turns.started(task.turn)
+  }
+
+  /** Notes that a task has stopped being active. */
+  left({ turn }: StoredTask): void {
+    if (turn !== undefined) this.#turns.left(turn.key)
+  }
+
+  /** Notes that limits of concurrency keys have changed. */
+  limitsChanged(): void {
+    this.#turns.recheck(this.#starts.limits.exist)
   }
 
   #firstOf(key: string | undefined): StoredTask | undefined {

@@ -1,0 +1,143 @@
+// Does the same in Redis and in the broker in memory, one step after the other, and compares which tasks start.
+import { randomBytes } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { type AttemptResult, type ConsumerHost, newTask, type Verdict } from '@bullpen/engine/internal'
+import { type ConcurrencyKeyLimitChange, fakeClock, memoryBroker } from '@bullpen/testkit'
+import type { Job } from 'bullmq'
+import { expect } from 'vitest'
+import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
+import { runScript } from '../../scripts/script.ts'
+import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { openWorld, resultOf } from '../index-model/world.fixture.ts'
+import { DELAYED_SCORE_STEP } from '../status/places.ts'
+import { THROTTLE_MARK } from '../throttle.ts'
+import { keyLimitSettings } from './key-limits.ts'
+
+/** How long rates and throttles last, in ms: longer than any test. */
+export const HOUR = 3_600_000
+
+/** A task that runs in both. `end` ends its attempt in memory. */
+interface Running {
+  readonly id: TaskId
+  readonly end: (result: AttemptResult) => void
+}
+
+export async function lockstep(redisUrl: string, namespace: string) {
+  const world = await openWorld(redisUrl, namespace, { leads: false })
+  const { redis, keys, broker } = world
+  const clock = fakeClock()
+  const memory = memoryBroker({ clock })
+  const added = new Map<TaskId, NewTask>()
+  /** In the order of their starts, as in the world. */
+  const running: Running[] = []
+  const startedInMemory: Running[] = []
+  /** The keys that have had limits of their own. */
+  const limited = new Set<string>()
+  let commands = 0
+
+  const host: Partial<ConsumerHost> = { settled() {}, released() {} }
+  const consumer = memory.consumer({ queue: QUEUE, concurrency: 0 })(async ({ id }, commit) => {
+    const { promise, resolve } = Promise.withResolvers<AttemptResult>()
+    startedInMemory.push({ id, end: resolve })
+    return commit(await promise)
+  }, host as ConsumerHost)
+  await consumer.open()
+  void consumer.run()
+
+  /** Expects the same tasks to have started in both since the last call, and returns how many. */
+  const started = async (): Promise<number> => {
+    await new Promise((resolve) => setImmediate(resolve))
+    const known = new Set<string>(running.map(({ id }) => id))
+    const inRedis = (await redis.lrange(keys.active, 0, -1)).filter((id) => !known.has(id))
+    const inMemory = startedInMemory.splice(0)
+    running.push(...inMemory)
+    // Nothing more starts in memory until the next step.
+    consumer.resize(running.length)
+    expect(inRedis, 'what has started in Redis, and in memory').toEqual(inMemory.map(({ id }) => id))
+    return inMemory.length
+  }
+
+  /** Takes the running task at `pick`, as the world does. In memory, its slot starts the next task only if `continues` is true. */
+  const take = (pick: number, continues: boolean): Running => {
+    const [taken] = running.splice(pick % running.length, 1)
+    if (taken === undefined) throw new Error('no task is running')
+    consumer.resize(running.length + (continues ? 1 : 0))
+    return taken
+  }
+
+  const limit = async (limits: ConcurrencyKeyLimitChange, key?: string): Promise<void> => {
+    if (key !== undefined) limited.add(key)
+    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+    await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
+    memory.limitKeys(QUEUE, limits, key)
+  }
+
+  return {
+    running: (): number => running.length,
+    /** Returns the running task that `end` and `lose` take. */
+    runningAt: (pick: number): NewTask | undefined => {
+      const id = running[pick % Math.max(1, running.length)]?.id
+      return id && added.get(id)
+    },
+    addedAt: (pick: number): TaskId | undefined => [...added.keys()][pick % Math.max(1, added.size)],
+    async add(given: Partial<NewTask>): Promise<void> {
+      const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+      const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+      const fresh = { ...newTask(task, { n: 0 }, {}, origin), ...given }
+      added.set(id, fresh)
+      await broker.enqueue(fresh)
+      await memory.enqueue(fresh)
+    },
+    /** Starts a task, if one may start. */
+    async fetch(): Promise<number> {
+      await world.fetch('bullpen')
+      consumer.resize(running.length + 1)
+      return started()
+    },
+    /** Ends an attempt with this verdict. If `pick` is even, both fetch the next task with it. */
+    async end(pick: number, verdict: Verdict): Promise<number> {
+      const { id, end } = take(pick, pick % 2 === 0)
+      let result: AttemptResult | undefined
+      const decide = (job: Job): Verdict => {
+        result = resultOf(job, verdict)
+        return verdict
+      }
+      await world.end(pick, decide, async () => undefined)
+      if (result?.event.id !== id) throw new Error(`${result?.event.id} has ended instead of ${id}`)
+      end(result)
+      return started()
+    },
+    /** Loses the worker of a task, which returns to the head of its lane. */
+    async lose(pick: number): Promise<number> {
+      const { id, end } = take(pick, false)
+      await world.lose(pick)
+      const job = { id, name: task.name, attemptsStarted: 1, attemptsMade: 0 }
+      end(resultOf(job, { kind: 'requeued', throttleMs: undefined }))
+      return started()
+    },
+    limit,
+    /** Removes all limits and throttles. */
+    async unlimit(): Promise<void> {
+      await redis.del(keys.keyThrottles)
+      await clock.advance(2 * HOUR)
+      for (const key of [undefined, ...limited]) await limit({ concurrency: 'none', rate: 'none' }, key)
+    },
+    /** Cancels a task if it waits. Expects both to do so. */
+    async cancel(id: TaskId): Promise<void> {
+      const options = { stoppable: false }
+      const [inRedis, inMemory] = [await broker.cancel(id, options), await memory.cancel(id, options)]
+      // The world keeps ended tasks for a short time only.
+      expect(inRedis === 'cancelled').toBe(inMemory === 'cancelled')
+    },
+    counts: () => Promise.all([broker.counts(QUEUE), memory.counts(QUEUE)]),
+    async close(): Promise<void> {
+      consumer.close()
+      await memory.close()
+      await world.close()
+    },
+  }
+}
+
+export type Lockstep = Awaited<ReturnType<typeof lockstep>>

@@ -1,0 +1,131 @@
+// The broker in memory as a model of the lanes in Redis: both do the same random operations, and start the same tasks in the same order.
+//
+// The tasks have random keys, weights and priorities. Limits change while tasks wait and run. Rates and throttles last for an hour, so that no
+// result depends on the time that an operation takes. In the end, nothing limits the tasks, and all of them start in the same order.
+import { randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import type { Verdict } from '@bullpen/engine/internal'
+import { amount } from '@bullpen/testing'
+import fc from 'fast-check'
+import { expect, inject, it } from 'vitest'
+import { HOUR, type Lockstep, lockstep } from './lockstep.fixture.ts'
+
+const PROGRAMS = { small: 3, full: 200 }
+const STEPS = { small: 80, full: 300 }
+
+interface World extends Lockstep {
+  /** The tasks that have lost a worker. BullMQ does not start a task again that has lost several. */
+  readonly lost: Set<TaskId>
+}
+
+type Operation = (world: World, pick: number, n: number) => Promise<unknown>
+
+const KEYS = [undefined, 'a', 'b', 'c', 'd']
+const WEIGHTS = [1, 3, 0.5]
+const REQUEUED: Verdict = { kind: 'requeued', throttleMs: undefined }
+
+const add: Operation = (world, pick, n) => {
+  const key = KEYS[n % KEYS.length]
+  const turn = key === undefined ? undefined : { key, weight: WEIGHTS[pick % 3] ?? 1 }
+  return world.add({ turn, priority: pick % 4 === 0 ? 1 + (n % 2) : 0 })
+}
+
+const end =
+  (verdict: Verdict): Operation =>
+  async (world, pick) =>
+    world.running() > 0 && world.end(pick, verdict)
+
+/** Returns the running task if it may return to the head of its lane. BullMQ orders the tasks with a priority there by their ids. */
+const returning = (world: World, pick: number): NewTask | undefined => {
+  const found = world.runningAt(pick)
+  return found?.priority === 0 ? found : undefined
+}
+
+const requeue: Operation = async (world, pick) => returning(world, pick) && world.end(pick, REQUEUED)
+
+const throttle: Operation = async (world, pick) => {
+  // Without a key, the whole queue would be throttled.
+  if (returning(world, pick)?.turn === undefined) return
+  await world.end(pick, { kind: 'requeued', throttleMs: HOUR, throttled: 'concurrencyKey' })
+}
+
+const lose: Operation = async (world, pick) => {
+  const found = returning(world, pick)
+  if (found === undefined || world.lost.has(found.id)) return
+  world.lost.add(found.id)
+  await world.lose(pick)
+}
+
+/** Sets or removes a limit of all keys or of one key. The next fetch looks at the lanes that wait for a time. */
+const limit: Operation = async (world, pick, n) => {
+  const key = pick % 3 === 0 ? undefined : KEYS[1 + (n % 4)]
+  const concurrency = n % 3 === 0 ? 'none' : key === undefined ? 1 + (n % 3) : n % 4
+  const rate = n % 3 === 0 ? ('none' as const) : { max: 1, perMs: HOUR, burst: 1 + (n % 4) }
+  await world.limit(pick % 2 === 0 ? { concurrency } : { rate }, key)
+  await world.fetch()
+}
+
+const cancel: Operation = async (world, pick) => {
+  const id = world.addedAt(pick)
+  if (id !== undefined) await world.cancel(id)
+}
+
+const OPERATIONS: Readonly<Record<string, readonly [weight: number, Operation]>> = {
+  add: [12, add],
+  fetch: [10, (world) => world.fetch()],
+  complete: [6, end({ kind: 'completed', output: {} })],
+  requeue: [2, requeue],
+  snooze: [1, end({ kind: 'snoozed', delayMs: 24 * HOUR })],
+  kill: [1, end({ kind: 'dead' })],
+  throttle: [1, throttle],
+  'lose a worker': [1, lose],
+  cancel: [1, cancel],
+  limit: [2, limit],
+}
+
+interface Step {
+  readonly name: string
+  readonly pick: number
+  readonly n: number
+}
+
+const number = fc.nat({ max: 9_999 })
+const step: fc.Arbitrary<Step> = fc.record({
+  name: fc.oneof(...Object.entries(OPERATIONS).map(([name, [weight]]) => ({ weight, arbitrary: fc.constant(name) }))),
+  pick: number,
+  n: number,
+})
+
+async function run(world: World, steps: readonly Step[]): Promise<void> {
+  for (const [i, { name, pick, n }] of steps.entries()) {
+    try {
+      await OPERATIONS[name]?.[1](world, pick, n)
+    } catch (cause) {
+      throw new Error(`step ${i} (${name}) has failed`, { cause })
+    }
+  }
+  await world.unlimit()
+  for (;;) {
+    if ((await world.fetch()) > 0) continue
+    if (world.running() === 0) break
+    await world.end(1, { kind: 'completed', output: {} })
+  }
+  const [inRedis, inMemory] = await world.counts()
+  expect(inRedis).toMatchObject({ waiting: 0, active: 0, scheduled: inMemory.scheduled })
+  expect(inMemory).toMatchObject({ waiting: 0, active: 0 })
+}
+
+it('the broker in memory starts the same tasks in the same order as Redis', { timeout: 1_200_000 }, async () => {
+  const length = amount(STEPS)
+  const programs = fc.array(step, { minLength: length, maxLength: length, size: 'max' })
+  const property = async (steps: readonly Step[]): Promise<void> => {
+    const world = await lockstep(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`)
+    try {
+      await run({ ...world, lost: new Set() }, steps)
+    } finally {
+      await world.close()
+    }
+  }
+  await fc.assert(fc.asyncProperty(programs, property), { numRuns: amount(PROGRAMS), endOnFailure: true })
+})
