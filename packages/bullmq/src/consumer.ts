@@ -46,7 +46,7 @@ import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
 import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
-import { defineKeyLimits } from './internals/turns/key-limits.ts'
+import { defineLimits as storeLimits } from './internals/turns/key-limits.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
@@ -95,6 +95,8 @@ export interface ConsumerOptions {
   readonly eventsAgeMs?: number | undefined
   /** The limits of the queue's concurrency keys in the catalogue. By default, it has none. */
   readonly keyLimits?: PerConcurrencyKey | undefined
+  /** The capacities of the queue's limiters in the catalogue, by the name of the limiter. By default, it has none. */
+  readonly capacities?: Readonly<Record<string, number>> | undefined
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
@@ -169,7 +171,12 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   }
 
   const defineLimits = (redis: Commander, { replaces }: { readonly replaces: boolean }): Promise<void> =>
-    defineKeyLimits(redis, queueKeys(namespace, queue), options.keyLimits, { replaces })
+    storeLimits(
+      redis,
+      queueKeys(namespace, queue),
+      { keyLimits: options.keyLimits, capacities: options.capacities ?? {} },
+      { replaces },
+    )
 
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log, options.watch)

@@ -165,13 +165,13 @@ export function queueKeys(namespace: string, queue: string) {
     deadProgress: (id: string) => `${base}:dead-progress:${id}`,
     /** List: the ids of the newest 1,000 requests for dead tasks by filter, newest first. */
     deadRequestIds: `${base}:dead-request-ids`,
-    /** List: the waiting tasks with this concurrency key that have no priority, if the queue takes turns (internals/turns/lanes.ts). */
-    lane: (key: string) => `${base}:lane:${key}`,
-    /** Sorted set: the waiting tasks with this concurrency key that have a priority. */
-    lanePriorities: (key: string) => `${base}:lane-priorities:${key}`,
-    /** Sorted set: the concurrency keys that have waiting tasks, in the order in which they received the first of them. */
+    /** List: the waiting tasks of this lane that have no priority (internals/turns/lanes.ts). */
+    lane: (name: string) => `${base}:lane:${name}`,
+    /** Sorted set: the waiting tasks of this lane that have a priority. */
+    lanePriorities: (name: string) => `${base}:lane-priorities:${name}`,
+    /** Sorted set: the lanes that have waiting tasks, in the order in which they received the first of them. */
     lanes: `${base}:lanes`,
-    /** Sorted set: concurrency keys by their pass. The smallest one starts the next task (internals/turns/turn-steps.ts). */
+    /** Sorted set: the lanes by their pass. The smallest one starts the next task (internals/turns/turn-steps.ts). */
     turns: `${base}:turns`,
     /**
      * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of tasks without a key (`pass`), and that of the last
@@ -180,6 +180,16 @@ export function queueKeys(namespace: string, queue: string) {
     turnState: `${base}:turn-state`,
     /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (internals/turns/key-concurrency.ts). */
     keyLimits: `${base}:key-limits`,
+    /** Hash: the capacities of the queue's limiters, by their names (internals/turns/limiters/limiter-steps.ts). */
+    capacities: `${base}:capacities`,
+    /** Sorted set: how much of each limiter the active tasks hold. */
+    inUse: `${base}:in-use`,
+    /** Sorted set: the blocked lanes that wait with this need, by the pass of the turn in which they met the limit. */
+    needWaiters: (need: string) => `${base}:need-waiters:${need}`,
+    /** Sorted set: the needs for which lanes wait, all with the score 0. */
+    waitedNeeds: `${base}:waited-needs`,
+    /** Sorted set: the concurrency keys that have several lanes, by the pass that the last start of the key has reached. */
+    keyPasses: `${base}:key-passes`,
     /** Sorted set: the number of active tasks of each concurrency key, if the queue has such limits. */
     activeByKey: `${base}:active-by-key`,
     /** Sorted set: the lanes whose limits allow no start, by the pass with which they take turns again. */

@@ -49,6 +49,7 @@ export interface SetupOptions {
   readonly retention?: Retention
   /** The limits of concurrency keys in the workers' catalogue. */
   readonly keyLimits?: PerConcurrencyKey
+  readonly capacities?: Readonly<Record<string, number>>
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
   /** Whether the broker may lead. Defaults to true. */
@@ -71,6 +72,7 @@ export async function setup({
   locks,
   retention = { completed: { ageMs: 60_000 } },
   keyLimits,
+  capacities,
   roundMs = LEADER_TIMES.roundMs,
   leads = true,
   now = Date.now,
@@ -128,6 +130,7 @@ export async function setup({
               concurrency,
               retention,
               keyLimits,
+              capacities,
               log,
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),

@@ -161,6 +161,14 @@ describe('a fleet command', () => {
         rate: { max: 5, per: '1s', burst: 2 },
       },
     ],
+    [
+      ['limit', '--queue', 'cpu', '--permits', 'db=5', '--permits', 'gpu=none'],
+      { action: 'limit', queue: 'cpu', permits: { db: 5, gpu: 'none' } },
+    ],
+    [
+      ['limit', '--queue', 'cpu', '--task', 'cpu.hash', '--concurrency', '0'],
+      { action: 'limit', queue: 'cpu', task: 'cpu.hash', concurrency: 0 },
+    ],
     [['limit', '--queue', 'cpu', '--max-tasks', '500'], { action: 'limit', queue: 'cpu', maxTasks: 500 }],
     [['limit', '--queue', 'cpu', '--max-tasks', 'none'], { action: 'limit', queue: 'cpu', maxTasks: 'none' }],
     [
@@ -258,7 +266,7 @@ describe('a fleet command', () => {
     [['log-level', '--for', '1m'], '--for requires LEVEL: debug, info, warn, error, silent, configured'],
     [
       ['limit', '--queue', 'cpu'],
-      'specify a limit: --concurrency, --rate, --concurrency-per-key, --rate-per-key, --max-tasks, --max-bytes or --max-age',
+      'specify a limit: --concurrency, --rate, --concurrency-per-key, --rate-per-key, --permits, --max-tasks, --max-bytes or --max-age',
     ],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
@@ -283,6 +291,12 @@ describe('a fleet command', () => {
     [
       ['limit', '--queue', 'cpu', '--concurrency-key', 'acme', '--rate', 'none', '--burst', '3'],
       '--burst requires a rate; --rate is none',
+    ],
+    [['limit', '--queue', 'cpu', '--permits', 'db'], "--permits is 'db'; expected NAME=N or NAME=none, such as db=5"],
+    [['limit', '--queue', 'cpu', '--task', 'a.b'], 'missing option --concurrency N'],
+    [
+      ['limit', '--queue', 'cpu', '--task', 'a.b', '--concurrency', '3', '--permits', 'db=1'],
+      '--permits is not a limit of a task definition; remove --task',
     ],
     [['limit', '--queue', 'cpu', '--enqueue-rate', '1/1s'], '--enqueue-rate requires --api-key-name'],
     [['limit', '--api-key-name', 'shop'], 'specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks'],

@@ -26,6 +26,7 @@ export type {
   StartRate,
 } from './definition/limits/concurrency-key-limits.ts'
 export type { EnqueueRate, EnqueueRateText } from './definition/limits/enqueue-rate.ts'
+export type { Permits, SharedPermits } from './definition/limits/permits.ts'
 export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/limits/queue-limits.ts'
 export type { WhenFull } from './definition/limits/when-full.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
@@ -97,6 +98,7 @@ export { TaskError } from './errors/task-error.ts'
 
 // Tasks and attempts: states, records and events:
 
+export type { LimiterKind } from './fleet/limiter-kinds.ts'
 export type {
   RunErrors,
   RunErrorView,

@@ -199,6 +199,7 @@ export type {
   CommandResponse,
   Fleet,
   HeartbeatReply,
+  LimiterStatus,
   LogLevelOverride,
   QueueSettings,
   RecentStalls,
@@ -243,6 +244,7 @@ export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkInput, checkProduced } from './task/check-call.ts'
 export { editedEnvelope, envelopeText, retriedEnvelope } from './task/envelope.ts'
 export { keyReused } from './task/key-reused-error.ts'
+export { capacitiesOf, definitionLimiter, permitsLimiter } from './task/needs.ts'
 export { newTask } from './task/new-task.ts'
 export { inputJson } from './task/payload/input-json.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payload/payloads.ts'

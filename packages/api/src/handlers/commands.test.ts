@@ -110,6 +110,17 @@ describe('a command', () => {
     expect(problemIn(refused)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('fairness') })
   })
 
+  test('that limits permits or a task definition is refused if the queue has none of this name', async () => {
+    const { send } = await commandApi()
+    const permits = await send({ action: 'limit', queue: 'cpu', permits: { db: 3 } })
+    expect(problemIn(permits)).toMatchObject({
+      code: 'invalid_request',
+      detail: "/permits: the definition of queue 'cpu' has no permits 'db'; it has no limits.permits",
+    })
+    const task = await send({ action: 'limit', queue: 'cpu', task: 'no.task', concurrency: 3 })
+    expect(problemIn(task)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('/task: ') })
+  })
+
   test('with a repeated id is idempotent, but is rejected if it contains a different request', async () => {
     const { send, fleet } = await commandApi()
     const first = await send({ ...PAUSE, id: 'once-1' })

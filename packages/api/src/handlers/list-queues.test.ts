@@ -70,6 +70,13 @@ describe('the queues', () => {
     ])
   })
 
+  test('have their permits and the caps of their definitions', async () => {
+    const { get, fleet } = await testApi()
+    const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 }]
+    fleet.set('mail', { limiters })
+    expect((await get('/v1/queues?queue=mail')).json<QueuePage>().queues).toMatchObject([{ queue: 'mail', limiters }])
+  })
+
   test('have rates, which the first request measures for a second', async () => {
     const { get, broker } = await testApi()
     const first = get('/v1/queues?queue=cpu')

@@ -25,7 +25,10 @@ export function sendCommand(context: ApiContext) {
     const { queue } = spec
     if (spec.action === 'limit') assertKnown(spec.apiKeyName, apiKeyNames)
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
-    if (spec.action === 'limit') assertTakesTurns(spec, catalogue)
+    if (spec.action === 'limit') {
+      assertTakesTurns(spec, catalogue)
+      assertDefined(spec, catalogue)
+    }
     const command = { id, spec, by: requesterOf(request, by) }
     let record = await fleet.send(command)
     try {
@@ -68,6 +71,25 @@ function assertTakesTurns(spec: Extract<CommandSpec, { action: 'limit' }>, catal
   if (queue === undefined || !isOfKeys || catalogue.queue(queue).fairness !== undefined) return
   const message = `the concurrency keys of queue '${queue}' take no turns, so they cannot be limited; define the queue with fairness: true`
   throw new BullpenError('invalid_request', `/queue: ${message}`, { errors: [{ pointer: '/queue', message }] })
+}
+
+/** A queue has the permits of its definition. @throws BullpenError `invalid_request`. */
+function assertDefined(
+  { queue = '', task, permits = {} }: Extract<CommandSpec, { action: 'limit' }>,
+  catalogue: Catalogue,
+): void {
+  const refuse = (pointer: string, message: string): never => {
+    throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
+  }
+  const tasks = catalogue.definitions.flatMap((definition) => (definition.queue === queue ? [definition.name] : []))
+  if (task !== undefined && !tasks.some((name) => name === task)) {
+    refuse('/task', `no task definition of queue '${queue}' has this name; expected one of ${tasks.join(', ')}`)
+  }
+  const defined = Object.keys(catalogue.queue(queue).permits ?? {})
+  const unknown = Object.keys(permits).find((name) => !defined.includes(name))
+  if (unknown === undefined) return
+  const expected = defined.length === 0 ? 'it has no limits.permits' : `expected one of ${defined.join(', ')}`
+  refuse('/permits', `the definition of queue '${queue}' has no permits '${unknown}'; ${expected}`)
 }
 
 /**

@@ -85,7 +85,8 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, maxTasks, maxBytes, maxAgeMs } = settings
+  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, limiters, maxTasks, maxBytes, maxAgeMs } =
+    settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
@@ -98,6 +99,7 @@ export function queueView(queue: string, settings: QueueSettings, live: readonly
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
     ...(perConcurrencyKey === undefined ? {} : { perConcurrencyKey: keyLimitsView(perConcurrencyKey) }),
+    ...(limiters === undefined ? {} : { limiters: limiters.map((limiter) => ({ ...limiter })) }),
     ...(maxTasks === undefined ? {} : { maxTasks }),
     ...(maxBytes === undefined ? {} : { maxBytes }),
     ...(maxAgeMs === undefined ? {} : { maxAgeMs }),

@@ -49,6 +49,19 @@ it('a task with a turn is refused with the names of the workers that are too old
   expect((await broker.counts('rig')).waiting).toBe(1)
 })
 
+it('a task that needs permits is refused while a worker knows turns, but not limiters', async () => {
+  const { fleet, redis, keys, enqueue, broker } = await stage()
+  const worker = { ...status('old:1', [pool('rig')]), features: ['turns'] }
+  await fleet.heartbeat(worker)
+  await redis.hset(keys.worker('old:1'), 'status', encodeStatus(worker).status)
+  await enqueue(short, { turn: TURN })
+  await expect(enqueue(short, { needs: [{ limiter: 'permits:db', amount: 1 }] })).rejects.toMatchObject({
+    code: 'fleet_too_old',
+    message: expect.stringContaining('old:1 (Bullpen 1.2.3)'),
+  })
+  expect((await broker.counts('rig')).waiting).toBe(1)
+})
+
 it('a worker counts only while it is alive and has a pool on the queue, and if it does not report the feature', async () => {
   const { addOld, fleet, silence, features } = await stage()
   const admitted = () => features().admit({ queue: 'rig', turn: TURN })

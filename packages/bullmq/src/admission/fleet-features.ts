@@ -1,5 +1,5 @@
 // Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this
-// keeps tasks with a concurrency key out of a queue of which only the new workers would run them.
+// keeps tasks with a concurrency key, and tasks that need permits, out of a queue of which only the new workers would run them correctly.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { isAlive, type RegisteredWorker } from '@bullpen/engine/internal'
@@ -11,11 +11,11 @@ import type { Commander } from '../scripts/script.ts'
 export interface FleetFeatures {
   /**
    * Returns undefined if each live worker of the task's queue can start the task. If the workers must be read first, which takes a round
-   * trip for every hundred of them, returns a promise. A task without a turn is not checked.
+   * trip for every hundred of them, returns a promise. A task without a lane is not checked.
    *
    * @throws BullpenError `fleet_too_old`. The promise rejects with the same error.
    */
-  admit(task: Pick<NewTask, 'queue' | 'turn'>): Promise<void> | undefined
+  admit(task: Pick<NewTask, 'queue' | 'turn' | 'needs'>): Promise<void> | undefined
 }
 
 /** How long the workers are known after they were read, in ms. */
@@ -42,18 +42,30 @@ export function createFleetFeatures(options: {
   }
 
   return {
-    admit({ queue, turn }) {
-      if (turn === undefined) return undefined
+    admit({ queue, turn, needs }) {
+      if (turn === undefined && needs === undefined) return undefined
+      const feature = needs === undefined ? 'turns' : 'limiters'
       if (performance.now() - readAt < KNOWN_MS) {
-        assertAll(known, queue, 'turns')
+        assertAll(known, queue, feature)
         return undefined
       }
       reading ??= read().finally(() => {
         reading = undefined
       })
-      return reading.then(() => assertAll(known, queue, 'turns'))
+      return reading.then(() => assertAll(known, queue, feature))
     },
   }
+}
+
+const REASONS: Readonly<Record<Feature, (queue: string) => string>> = {
+  turns: (queue) => `the concurrency keys of queue '${queue}' take turns, but`,
+  limiters: (queue) =>
+    `the task's definition has permits or concurrency, and tasks of queue '${queue}' wait for that, but`,
+}
+
+const REMEDIES: Readonly<Record<Feature, string>> = {
+  turns: 'upgrade them, or enqueue the task without a concurrency key',
+  limiters: 'upgrade them',
 }
 
 function assertAll(workers: readonly RegisteredWorker[], queue: string, feature: Feature): void {
@@ -65,6 +77,6 @@ function assertAll(workers: readonly RegisteredWorker[], queue: string, feature:
   const others = old.length > NAMED ? ` and ${old.length - NAMED} more` : ''
   throw new BullpenError(
     'fleet_too_old',
-    `the concurrency keys of queue '${queue}' take turns, but these of its workers are too old for that: ${named.join(', ')}${others}; upgrade them, or enqueue the task without a concurrency key`,
+    `${REASONS[feature](queue)} these of its workers are too old for that: ${named.join(', ')}${others}; ${REMEDIES[feature]}`,
   )
 }

@@ -73,13 +73,15 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
    */
   function admit(queue: string, bytes: number, tasks: readonly NewTask[]): Promise<void> | undefined {
     // A check is awaited only if it returns a promise, so that an enqueue takes a single tick.
-    const checking = schema.check() ?? admission.admit(queue) ?? admitTurns(tasks)
+    const checking = schema.check() ?? admission.admit(queue) ?? admitLanes(tasks)
     if (checking !== undefined) return checking.then(() => admit(queue, bytes, tasks))
     return memory?.admit(queue, bytes, tasks.length)
   }
 
-  function admitTurns(tasks: readonly NewTask[]): Promise<void> | undefined {
-    const task = features && tasks.find(({ turn }) => turn !== undefined)
+  function admitLanes(tasks: readonly NewTask[]): Promise<void> | undefined {
+    // A worker that knows limiters knows turns, too.
+    const task =
+      features && (tasks.find(({ needs }) => needs !== undefined) ?? tasks.find(({ turn }) => turn !== undefined))
     return task && features?.admit(task)
   }
 

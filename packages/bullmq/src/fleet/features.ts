@@ -1,7 +1,10 @@
 // Names what workers of this version can do that older ones cannot. A worker reports these features with each heartbeat, so that
 // producers know whether all workers of a queue understand what they store (../admission/fleet-features.ts).
 
-/** `turns`: fetches tasks that wait in lanes (../internals/turns/lanes.ts). */
-export const FEATURES = ['turns'] as const
+/**
+ * - `turns`: fetches tasks that wait in lanes (../internals/turns/lanes.ts).
+ * - `limiters`: counts what tasks hold of limiters (../internals/turns/limiters/limiter-steps.ts).
+ */
+export const FEATURES = ['turns', 'limiters'] as const
 
 export type Feature = (typeof FEATURES)[number]

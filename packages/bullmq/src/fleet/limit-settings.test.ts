@@ -1,7 +1,7 @@
 // The limits of a queue that commands and a definition have set, as the fleet reads them.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
-import { defineKeyLimits } from '../internals/turns/key-limits.ts'
+import { defineLimits } from '../internals/turns/key-limits.ts'
 import { queueKeys } from '../keys.ts'
 import { fleetRig } from './fleet.fixture.ts'
 
@@ -15,12 +15,8 @@ it('the limits of API keys and concurrency keys are read with what has set them'
     singleKeys: [],
   })
   const rate = { max: 10, perMs: 1_000, burst: 1 }
-  await defineKeyLimits(
-    redis,
-    keys,
-    { concurrency: 2, rate, keys: { b: { concurrency: 5, rate } } },
-    { replaces: true },
-  )
+  const keyLimits = { concurrency: 2, rate, keys: { b: { concurrency: 5, rate } } }
+  await defineLimits(redis, keys, { keyLimits, capacities: {} }, { replaces: true })
   let sent = 0
   const limit = (more: Omit<Extract<CommandSpec, { action: 'limit' }>, 'action' | 'queue'>) =>
     fleet.send({ id: `c${++sent}`, spec: { action: 'limit', queue: 'cpu', ...more }, by: 'me' })

@@ -2,7 +2,7 @@
 import type { StartRate } from '@bullpen/contract'
 import { MAX_SINGLE_KEYS } from '@bullpen/contract/internal'
 import type { LimitInForce, LimitSettings } from '@bullpen/engine/internal'
-import { KEY_LIMIT_SETTING } from '../internals/turns/derive-key-limits.ts'
+import { KEY_LIMIT_SETTING } from '../internals/turns/derive-limits.ts'
 import { decodeStartRate } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
 import { answersOf } from '../queries/read-together.ts'

@@ -3,11 +3,18 @@
 // BullMQ's fetch scripts apply them.
 import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits, type StartRate } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
-import type { QueueSettings } from '@bullpen/engine/internal'
+import { definitionLimiter, permitsLimiter, type QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
-import { addKeyLimitReads, decodeKeyLimits, keyLimitSettings } from '../internals/turns/key-limits.ts'
+import {
+  addKeyLimitReads,
+  capacitySetting,
+  decodeKeyLimits,
+  KEY_LIMIT_READS,
+  keyLimitSettings,
+} from '../internals/turns/key-limits.ts'
+import { addLimiterReads, decodeLimiters } from '../internals/turns/limiters/limiter-reads.ts'
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
@@ -60,8 +67,12 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
       if (spec.concurrencyKey !== undefined) {
         return keyLimitSettings({ concurrency, rate: rate && startRate(rate) }, spec.concurrencyKey)
       }
-      const { concurrencyPerKey, ratePerKey } = spec
+      if (spec.task !== undefined) {
+        return concurrency === undefined ? [] : capacitySetting(definitionLimiter(spec.task), concurrency)
+      }
+      const { concurrencyPerKey, ratePerKey, permits = {} } = spec
       const settings = keyLimitSettings({ concurrency: concurrencyPerKey, rate: ratePerKey && startRate(ratePerKey) })
+      settings.push(...Object.entries(permits).flatMap(([name, count]) => capacitySetting(permitsLimiter(name), count)))
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
       if (rate !== undefined) settings.push('rate', encodeRate(rate))
       if (maxTasks !== undefined) settings.push('maxTasks', maxTasks === 'none' ? '' : `${maxTasks}`)
@@ -132,13 +143,14 @@ export function decodeApiKeyLimits(settings: Readonly<Record<string, string>>): 
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
   pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', ...LIMIT_FIELDS)
   addKeyLimitReads(pipeline, keys)
+  addLimiterReads(pipeline, keys)
 }
 
 /** Decodes the replies to {@link addSettingsReads}. */
-export function decodeSettings([meta, settings, ...keyLimits]: readonly unknown[]): QueueSettings {
+export function decodeSettings([meta, settings, ...limits]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
-  const [drain, ...limits] = settings as (string | null)[]
-  const { maxTasks, maxBytes, maxAgeMs } = decodeLimits(limits)
+  const [drain, ...defined] = settings as (string | null)[]
+  const { maxTasks, maxBytes, maxAgeMs } = decodeLimits(defined)
   const hasRate = max != null && max !== THROTTLE_MARK
   return {
     paused: paused != null && paused !== CLOSED_BY_OUTBOX,
@@ -146,7 +158,8 @@ export function decodeSettings([meta, settings, ...keyLimits]: readonly unknown[
     drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
-    perConcurrencyKey: decodeKeyLimits(keyLimits),
+    perConcurrencyKey: decodeKeyLimits(limits.slice(0, KEY_LIMIT_READS)),
+    limiters: decodeLimiters(limits.slice(KEY_LIMIT_READS)),
     maxTasks,
     maxBytes,
     maxAgeMs,

@@ -200,6 +200,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       retention: encodeRetention(retention),
       compareEveryMs,
       eventsSince: eventsAgeMs === undefined ? '' : Math.floor(at - eventsAgeMs),
+      base: queueKeys(namespace, queue).base,
     }
     try {
       return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)

@@ -20,6 +20,8 @@ const PART_VALUES: Readonly<Record<PartName, fc.Arbitrary<string>>> = {
   ),
   fingerprint: fc.oneof(fc.constant('other'), fc.stringMatching(/^[0-9a-f]{16}$/)),
   'concurrency key': anyText,
+  lane: anyText,
+  need: anyText,
   definition: anyText,
   request: anyText,
   rule: anyText,

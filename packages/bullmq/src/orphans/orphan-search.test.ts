@@ -94,7 +94,15 @@ const PLANTED: readonly (readonly [
       await redis.zadd(keys.lanePriorities('two'), 1, GONE)
       await redis.zadd(keys.lanes, 1, 'three')
     },
-    ['no_owner lane-priorities:<concurrency key>', 'no_owner lane:<concurrency key>', 'no_owner lanes three'],
+    ['no_owner lane-priorities:<lane>', 'no_owner lane:<lane>', 'no_owner lanes three'],
+  ],
+  [
+    'lanes that wait with a need that the queue does not name, and a named one for which none waits',
+    async ({ redis, keys }) => {
+      await redis.zadd(keys.needWaiters('permits:db=3'), 1, 'one')
+      await redis.zadd(keys.waitedNeeds, 0, 'permits:gpu=1')
+    },
+    ['no_owner need-waiters:<need>', 'no_owner waited-needs permits:gpu=1'],
   ],
   [
     'the tasks of a kind of error that does not exist',

@@ -16,7 +16,7 @@ import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
-import { keyLimitSettings } from '../internals/turns/key-limits.ts'
+import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
@@ -201,7 +201,7 @@ it('tasks that take turns', async () => {
   const turn = { key: 'tenant: 1', weight: 1 }
   await enqueue(short, { turn })
   await enqueue(short, { turn, priority: 3 })
-  await has('lane:<concurrency key>', 'lane-priorities:<concurrency key>', 'lanes', 'turns', 'turn-state')
+  await has('lane:<lane>', 'lane-priorities:<lane>', 'lanes', 'turns', 'turn-state')
 })
 
 it('tasks of a concurrency key that is limited', async () => {
@@ -220,6 +220,17 @@ it('tasks of a concurrency key that is limited', async () => {
   })
   await runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration: 60_000 })
   await has('key-limits', 'active-by-key', 'blocked-lanes', 'lane-times', 'key-rate:<concurrency key>', 'key-throttles')
+  gate.resolve()
+})
+
+it('tasks that wait for a limiter', async () => {
+  const { enqueue, startPool, has, redis, keys, gate } = await stage()
+  const args = { base: keys.base, sequence: 1, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  await runScript(redis, applySettingsScript, keys, args, capacitySetting('permits:db', 1))
+  const needs = [{ limiter: 'permits:db', amount: 1 }]
+  for (let i = 0; i < 3; i++) await enqueue(long, { needs, input: { n: GATED } })
+  await startPool()
+  await has('capacities', 'in-use', 'need-waiters:<need>', 'waited-needs', 'key-passes')
   gate.resolve()
 })
 

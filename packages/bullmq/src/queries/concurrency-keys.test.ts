@@ -2,8 +2,8 @@
 import type { KeyListQuery } from '@bullpen/engine/internal'
 import { expect, it } from 'vitest'
 import { QUEUE } from '../internals/index-model/worker.fixture.ts'
-import { defineKeyLimits } from '../internals/turns/key-limits.ts'
-import { stage } from '../internals/turns/stage.fixture.ts'
+import { defineLimits } from '../internals/turns/key-limits.ts'
+import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
 
 async function listed() {
   const world = await stage()
@@ -29,7 +29,8 @@ async function listed() {
 it('a key shows its limits, what has set them, and which of them allow no start', async () => {
   const { addSeveral, limit, startAll, one, page, redis, keys } = await listed()
   const slow = { max: 1, perMs: 3_600_000, burst: 1 }
-  await defineKeyLimits(redis, keys, { concurrency: 2, keys: { slow: { rate: slow } } }, { replaces: true })
+  const keyLimits = { concurrency: 2, keys: { slow: { rate: slow } } }
+  await defineLimits(redis, keys, { keyLimits, capacities: {} }, { replaces: true })
   await limit({ concurrency: 3 }, 'more')
   await limit({ rate: { max: 100, perMs: 60_000, burst: 5 } })
   await addSeveral('full', 4)
@@ -94,6 +95,26 @@ it('the keys with the longest backlogs are found among more lanes than one scrip
   expect(top).toMatchObject({ waitingKeys: 1_234, exact: true })
   const expected = [...lengths].sort(([a, one], [b, other]) => other - one || (a < b ? 1 : -1)).map(([key]) => key)
   expect(await allKeys('backlog', 200)).toEqual(expected)
+})
+
+it('a key whose tasks need different permits is listed once, and tasks without a key are not listed', async () => {
+  const { addSeveral, setCapacity, start, page, allKeys, one } = await listed()
+  await setCapacity('permits:db', 2)
+  const needs = [{ limiter: 'permits:db', amount: 1 }]
+  await addSeveral('a', 3)
+  await addSeveral('a', 4, { needs })
+  await addSeveral('b', 5, { needs })
+  await addSeveral(NO_KEY, 9, { needs })
+  const listing = await page('backlog')
+  expect(listing.keys.map(({ key, waiting }) => [key, waiting])).toEqual([
+    ['a', 7],
+    ['b', 5],
+  ])
+  expect(listing).toMatchObject({ waitingKeys: 2, waitingTasks: 12, exact: true })
+  expect(await allKeys('backlog', 1)).toEqual(['a', 'b'])
+  await start(3)
+  expect(await one('a')).toMatchObject({ waiting: 5, active: 2 })
+  expect((await page('held')).keys.map(({ key, active }) => [key, active])).toEqual([['a', 2]])
 })
 
 it('the active tasks of a queue without limits are counted up to a bound', async () => {

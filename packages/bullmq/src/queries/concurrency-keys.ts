@@ -1,7 +1,7 @@
 // Reads the concurrency keys of a queue: a single one, or those with the most waiting or active tasks, page by page.
 import { BullpenError } from '@bullpen/contract'
 import { KEY_ORDERS } from '@bullpen/contract/internal'
-import type { KeyListQuery, KeyPage, KeyQuery } from '@bullpen/engine/internal'
+import type { KeyListQuery, KeyPage, KeyQuery, KeyState } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -50,16 +50,18 @@ export async function readKeys(redis: Commander, keys: QueueKeys, query: KeyQuer
   // A queue that limits its keys counts their active tasks.
   const isLimited = (await call(() => redis.exists(keys.keyLimits))) === 1
   const active = isLimited ? undefined : await activeByKey(source)
-  const exact = active?.exact ?? true
+  const waiting = await waitingByKey(source)
+  const exact = (active?.exact ?? true) && (waiting?.exact ?? true)
   if (!('order' in query))
-    return { ...(await describe(source, [query.concurrencyKey], active)), exact, next: undefined }
-  const ranked = await rank(source, query, from, active)
+    return { ...(await describe(source, [query.concurrencyKey], active, waiting)), exact, next: undefined }
+  const ranked = await rank(source, query, from, active, waiting)
   // One key more than the page shows whether another page follows.
   const shown = ranked.keys.slice(0, query.limit)
   const page = await describe(
     source,
     shown.map(({ key }) => key),
     active,
+    waiting,
   )
   const last = ranked.keys.length > shown.length ? shown.at(-1) : undefined
   const next = last === undefined ? undefined : encodeCursor(query, last)
@@ -70,16 +72,28 @@ export async function readKeys(redis: Commander, keys: QueueKeys, query: KeyQuer
 async function describe(
   { redis, keys, call }: Source,
   names: readonly string[],
-  active: ActiveByKey | undefined,
+  active: CountsByKey | undefined,
+  waiting: CountsByKey | undefined,
 ): Promise<Omit<KeyPage, 'next' | 'exact'>> {
   const { keys: states, ...page } = await call(() => runScript(redis, describeKeys, keys, { base: keys.base }, names))
   const countOf = (key: string, counted: number): number =>
     active === undefined ? counted : (active.counts.get(key) ?? 0)
+  const countsOf = (
+    key: string,
+    state: Pick<KeyState, 'waiting' | 'active'>,
+  ): Pick<KeyState, 'waiting' | 'active'> => ({
+    waiting: waiting === undefined ? state.waiting : (waiting.counts.get(key) ?? 0),
+    active: countOf(key, state.active),
+  })
   return {
     ...page,
+    ...(waiting !== undefined && {
+      waitingKeys: waiting.counts.size,
+      waitingTasks: [...waiting.counts.values()].reduce((sum, count) => sum + count, 0),
+    }),
     keys: names.flatMap((key, i) => {
       const state = states[i]
-      return state === undefined ? [] : [{ ...state, key, active: countOf(key, state.active) }]
+      return state === undefined ? [] : [{ ...state, key, ...countsOf(key, state) }]
     }),
   }
 }
@@ -88,19 +102,25 @@ async function rank(
   source: Source,
   { order, limit }: KeyListQuery,
   from: RankedKey | undefined,
-  active: ActiveByKey | undefined,
+  active: CountsByKey | undefined,
+  waiting: CountsByKey | undefined,
 ): Promise<Ranking> {
   const { redis, keys, call } = source
   const most = limit + 1
-  if (order === 'backlog') return longestLanes(source, from, most)
+  if (order === 'backlog')
+    return waiting === undefined ? longestLanes(source, from, most) : largest(waiting, from, most)
   if (active === undefined) {
     const args = { score: from?.count ?? '', last: from?.key ?? '', limit: most, descends: 1 }
     const page = await call(() => runScript(redis, sortedSetPage, { set: keys.activeByKey }, args))
     return { keys: page.map(({ id, score }) => ({ key: id, count: score })), exact: true }
   }
-  const all = [...active.counts].map(([key, count]) => ({ key, count }))
+  return largest(active, from, most)
+}
+
+function largest({ counts, exact }: CountsByKey, from: RankedKey | undefined, most: number): Ranking {
+  const all = [...counts].map(([key, count]) => ({ key, count }))
   const left = from === undefined ? all : all.filter((each) => compare(from, each) < 0)
-  return { keys: left.sort(compare).slice(0, most), exact: active.exact }
+  return { keys: left.sort(compare).slice(0, most), exact }
 }
 
 /** Finds the keys with the most waiting tasks, one part of the lanes after the other. */
@@ -132,13 +152,33 @@ async function longestLanes(
   return { keys: longest, exact: false }
 }
 
-interface ActiveByKey {
+interface CountsByKey {
   readonly counts: ReadonlyMap<string, number>
+  /** False if not all lanes or active tasks were examined. */
   readonly exact: boolean
 }
 
+/**
+ * Counts the waiting tasks of each key, for a queue whose tasks have needs, so that a key may have several lanes. Returns undefined for any
+ * other queue.
+ */
+async function waitingByKey({ redis, keys, call }: Source): Promise<CountsByKey | undefined> {
+  if ((await call(() => redis.exists(keys.capacities, keys.keyPasses))) === 0) return undefined
+  const counts = new Map<string, number>()
+  let after: string | undefined = ''
+  for (let scans = 0; scans < MAX_LANE_SCANS; scans++) {
+    const bounds = { fromCount: '', fromKey: '', lastCount: '', lastKey: '' }
+    const args = { base: keys.base, after, scan: SCAN, ...bounds }
+    const page: RankedLanes = await call(() => runScript(redis, rankLanes, keys, args))
+    for (const { key, count } of page.keys) counts.set(key, (counts.get(key) ?? 0) + count)
+    if (page.last === undefined) return { counts, exact: true }
+    after = page.last
+  }
+  return { counts, exact: false }
+}
+
 /** Counts the active tasks of each key, for a queue that does not limit its keys. */
-async function activeByKey({ redis, keys, call }: Source): Promise<ActiveByKey> {
+async function activeByKey({ redis, keys, call }: Source): Promise<CountsByKey> {
   const counts = new Map<string, number>()
   const length = await call(() => redis.llen(keys.active))
   const examined = Math.min(length, MAX_ACTIVE_SCANS * SCAN)

@@ -282,6 +282,12 @@ export const OPTIONS = {
     value: 'RATE',
     help: "the number of starts of each concurrency key per period across all workers, such as 100/1m, or 'none'",
   },
+  permits: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=N',
+    help: 'how many permits of this name the queue has, such as db=5, or db=none; can be repeated',
+  },
   burst: {
     type: 'string',
     value: 'N',

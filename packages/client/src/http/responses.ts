@@ -121,7 +121,14 @@ export const isTask = shape<TaskView>({
     shape<NonNullable<TaskView['traceContext']>>({ traceparent: text, tracestate: optional(text) }),
   ),
   concurrencyKey: optional(text),
-  waitsFor: optional(shape<NonNullable<TaskView['waitsFor']>>({ kind: word(), until: optional(time), ahead: whole })),
+  waitsFor: optional(
+    shape<NonNullable<TaskView['waitsFor']>>({
+      kind: word(),
+      limiter: optional(text),
+      until: optional(time),
+      ahead: whole,
+    }),
+  ),
   enqueuedAt: time,
   dueAt: optional(time),
   startedAt: optional(time),

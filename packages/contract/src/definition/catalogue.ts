@@ -35,6 +35,7 @@ const QUEUE_SETTINGS = [
   'slo',
   'fairness',
   'perConcurrencyKey',
+  'permits',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /** What {@link defineCatalogue} accepts: task definitions, schedules, and pipelines that run across the fleet. */

@@ -5,6 +5,7 @@ import { type Duration, milliseconds } from './duration.ts'
 import { type Fairness, type FairnessOptions, parseFairness } from './fairness.ts'
 import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
 import { type PerConcurrencyKey, perConcurrencyKey } from './limits/concurrency-key-limits.ts'
+import { type Permits, queuePermits } from './limits/permits.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
 import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
@@ -83,6 +84,8 @@ export interface QueueDefinition {
   readonly fairness: Fairness | undefined
   /** Undefined if the definition does not limit the queue's concurrency keys. */
   readonly perConcurrencyKey: PerConcurrencyKey | undefined
+  /** How many permits the queue has of each name. Undefined if it has none. */
+  readonly permits: Permits | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -143,6 +146,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   // The tasks of a key that may not start wait in its lane.
   const { fairness: taken = keyLimits && true } = options
   const fairness = taken === undefined ? undefined : parseFairness(taken, fail)
+  const permits = options.limits?.permits === undefined ? undefined : queuePermits(options.limits.permits, fail)
   const settings = {
     onShutdown,
     idempotencyLifeS,
@@ -153,6 +157,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
     slo,
     fairness,
     perConcurrencyKey: keyLimits,
+    permits,
   }
   const definition = Object.freeze({ name, ...settings })
   definitions.add(definition)
@@ -172,6 +177,7 @@ export function defaultQueue(name: string): QueueDefinition {
     slo: undefined,
     fairness: undefined,
     perConcurrencyKey: undefined,
+    permits: undefined,
   }
 }
 

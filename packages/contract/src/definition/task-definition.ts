@@ -7,6 +7,7 @@ import { bytes, type Memory } from './bytes.ts'
 import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
+import { definitionConcurrency, neededPermits, type Permits } from './limits/permits.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
@@ -64,6 +65,16 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * measured attempts. It does not limit anything.
    */
   readonly expectedDuration?: Duration
+  /**
+   * How many tasks of this definition may run at once, across all workers, besides the limits of pools and of the queue: a whole number of at
+   * least 1. Tasks that may not start wait without a slot, and do not hold up others. By default, there is no limit.
+   */
+  readonly concurrency?: number
+  /**
+   * The permits that each task needs to start, by their names in `limits.permits` of the queue, for example `{ db: 3 }`. A task starts when all of
+   * them are free. By default, a task needs none.
+   */
+  readonly permits?: Permits
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -164,6 +175,10 @@ export interface TaskDefinition<
   readonly isIsolationOpen: boolean
   readonly onInterrupt: OnInterrupt
   readonly memoryLimitBytes: number | undefined
+  /** How many tasks of the definition may run at once, across all workers. Undefined if there is no limit. */
+  readonly concurrency: number | undefined
+  /** How many permits of each name a task needs to start. */
+  readonly permits: Permits
 }
 
 /** What a producer sends: the input before the schema applies its defaults and transforms. */
@@ -203,9 +218,12 @@ const SETTINGS: readonly string[] = [
   'events',
   'slo',
   'expectedDuration',
+  'concurrency',
+  'permits',
   ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
+const NO_PERMITS: Permits = Object.freeze({})
 const MAX_NAME_LENGTH = 80
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
@@ -314,6 +332,8 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     isIsolationOpen: kind === 'long' && long.isolation === undefined,
     onInterrupt,
     memoryLimitBytes,
+    concurrency: options.concurrency === undefined ? undefined : definitionConcurrency(options.concurrency, fail),
+    permits: options.permits === undefined ? NO_PERMITS : neededPermits(options.permits, queue, fail),
   })
 }
 

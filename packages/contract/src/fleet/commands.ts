@@ -2,10 +2,11 @@
 import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
+import { MAX_PERMITS, PERMIT_NAME } from '../definition/limits/permits.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
-import { apiKeyNameText, concurrencyKeyText, queueText, workerText } from './fleet-names.ts'
+import { apiKeyNameText, concurrencyKeyText, queueText, taskNameText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
@@ -136,10 +137,12 @@ const QUEUE_LIMITS = [
   'rate',
   'concurrencyPerKey',
   'ratePerKey',
+  'permits',
   'maxTasks',
   'maxBytes',
   'maxAge',
 ] as const
+const TASK_LIMITS = ['concurrency'] as const
 const CONCURRENCY_KEY_LIMITS = ['concurrency', 'rate'] as const
 const API_KEY_LIMITS = ['enqueueRate', 'maxUnfinishedTasks'] as const
 const startRate = z.strictObject({
@@ -153,11 +156,12 @@ const limitSchema = z
     queue: queue.optional(),
     apiKeyName: apiKeyNameText.optional(),
     concurrencyKey: concurrencyKeyText.optional(),
+    task: taskNameText.optional(),
     concurrency: z
       .union([z.literal('none'), z.int().min(0).max(MAX_CONCURRENCY)])
       .optional()
       .describe(
-        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey`, those of the key. With 0, the key starts no task.',
+        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey` or `task`, those of the key or of the definition. With 0, the key or the definition starts no task. With `none`, the limit of a key or of a definition is that of the definition again.',
       ),
     rate: z
       .union([z.literal('none'), startRate])
@@ -176,6 +180,12 @@ const limitSchema = z
       .optional()
       .describe(
         "How many tasks of each concurrency key may start per period across all workers. This limit replaces `perConcurrencyKey` in the queue's definition. With `none`, the definition applies again.",
+      ),
+    permits: z
+      .record(z.string().regex(PERMIT_NAME), z.union([z.literal('none'), z.int().min(0).max(MAX_PERMITS)]))
+      .optional()
+      .describe(
+        "How many permits the queue has, by name. A number replaces the one in the queue's definition. With 0, no task starts that needs such a permit. With `none`, the definition applies again.",
       ),
     maxTasks: z
       .union([z.literal('none'), z.int().min(1)])
@@ -212,32 +222,35 @@ const limitSchema = z
   })
   .superRefine(checkLimits)
   .describe(
-    'Limit a queue across all workers and producers, a concurrency key in a queue, or an API key across all API processes, in one queue or in all queues together. A limit that is omitted does not change.',
+    'Limit a queue across all workers and producers, a concurrency key or a task definition in a queue, or an API key across all API processes, in one queue or in all queues together. A limit that is omitted does not change.',
   )
 
 type LimitName = (typeof QUEUE_LIMITS)[number] | (typeof API_KEY_LIMITS)[number]
 
-type Limits = Readonly<Partial<Record<LimitName | 'queue' | 'apiKeyName' | 'concurrencyKey', unknown>>>
+/** What a limit belongs to in a queue, if it does not belong to the queue itself. */
+const SUBJECTS = ['apiKeyName', 'concurrencyKey', 'task'] as const
+
+type Limits = Readonly<Partial<Record<LimitName | 'queue' | (typeof SUBJECTS)[number], unknown>>>
 
 type Fault = readonly [field: keyof Limits, message: string]
 
 /** Returns what is wrong: there is no target, no limit, or a limit that the target does not have. */
 function faultIn(limits: Limits): Fault | undefined {
-  const { queue, apiKeyName, concurrencyKey } = limits
+  const { queue, apiKeyName, concurrencyKey, task } = limits
   if (queue === undefined && concurrencyKey !== undefined) {
     return ['queue', 'a concurrency key is limited in one queue; specify queue as well']
   }
+  if (queue === undefined && task !== undefined) return ['queue', 'specify the queue of the task definition as well']
   if (queue === undefined && apiKeyName === undefined) return ['queue', 'specify queue, apiKeyName, or both']
-  if (apiKeyName !== undefined && concurrencyKey !== undefined) {
-    return ['concurrencyKey', 'specify either apiKeyName or concurrencyKey']
-  }
+  const [, second] = SUBJECTS.filter((subject) => limits[subject] !== undefined)
+  if (second !== undefined) return [second, `specify only one of ${SUBJECTS.join(', ')}`]
   const [own, target] = limitsOfTarget(limits)
   const isGiven = (limit: keyof Limits): boolean => limits[limit] !== undefined
   const foreign = [...QUEUE_LIMITS, ...API_KEY_LIMITS].find((limit) => !own.includes(limit) && isGiven(limit))
   if (foreign !== undefined) return [foreign, `${foreign} is not a limit of ${target}; expected ${own.join(', ')}`]
   const [first] = own
   if (first !== undefined && !own.some(isGiven)) return [first, `specify at least one of ${own.join(', ')}`]
-  if (concurrencyKey === undefined) {
+  if (concurrencyKey === undefined && task === undefined) {
     if (limits.concurrency === 0)
       return ['concurrency', 'expected at least 1; to start no tasks of the queue, pause it']
     if (hasBurst(limits.rate)) return ['rate', 'the rate of a queue has no burst; expected max and per']
@@ -246,8 +259,13 @@ function faultIn(limits: Limits): Fault | undefined {
   return ['maxUnfinishedTasks', 'maxUnfinishedTasks is a limit of one queue; specify queue as well']
 }
 
-function limitsOfTarget({ apiKeyName, concurrencyKey }: Limits): readonly [own: readonly LimitName[], target: string] {
+function limitsOfTarget({
+  apiKeyName,
+  concurrencyKey,
+  task,
+}: Limits): readonly [own: readonly LimitName[], target: string] {
   if (apiKeyName !== undefined) return [API_KEY_LIMITS, 'an API key']
+  if (task !== undefined) return [TASK_LIMITS, 'a task definition']
   return concurrencyKey === undefined ? [QUEUE_LIMITS, 'a queue'] : [CONCURRENCY_KEY_LIMITS, 'a concurrency key']
 }
 
@@ -313,6 +331,8 @@ const commandSpecSchema = z
     how: z.enum(STOP_MODES).optional(),
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     concurrencyKey: z.string().optional(),
+    task: z.string().optional(),
+    permits: z.record(z.string(), z.union([z.literal('none'), z.int()])).optional(),
     rate: z.union([z.literal('none'), startRateView]).optional(),
     concurrencyPerKey: z.union([z.literal('none'), z.int()]).optional(),
     ratePerKey: z.union([z.literal('none'), startRateView]).optional(),

@@ -4,6 +4,7 @@ import { MAX_CONCURRENCY_KEY_LENGTH } from '../definition/fairness.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
+const MAX_TASK_NAME_LENGTH = 80
 const MAX_WORKER_LENGTH = 300
 
 export const queueText = z.string().regex(QUEUE_NAME, 'expected the name of a queue')
@@ -13,6 +14,7 @@ export const workerText = z
   .max(MAX_WORKER_LENGTH)
   .describe("A worker's name, as returned by GET /v1/fleet.")
 export const concurrencyKeyText = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH).describe('A concurrency key.')
+export const taskNameText = z.string().min(1).max(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
 export const apiKeyNameText = z
   .string()
   .regex(API_KEY_NAME, 'expected the name of an API key, which is shorter than the key itself')

@@ -41,6 +41,8 @@ export interface StoredTemplate {
   readonly events?: number | undefined
   /** The task's concurrency key and weight, if its queue takes turns. */
   readonly turn?: { readonly key: string; readonly weight: number } | undefined
+  /** What the task needs to start. */
+  readonly needs?: readonly { readonly limiter: string; readonly amount: number }[] | undefined
   /** The API key for which the task is counted. */
   readonly apiKey?: string | undefined
   /** The follow-ups of this task itself. */
@@ -65,6 +67,7 @@ export const storedTemplateSchema: z.ZodType<StoredTemplate> = z.object({
   tags: z.array(z.string()).optional(),
   events: z.int().positive().optional(),
   turn: z.object({ key: z.string(), weight: z.number().positive() }).optional(),
+  needs: z.array(z.object({ limiter: z.string(), amount: z.int().positive() })).optional(),
   apiKey: z.string().optional(),
   followUps: z
     .array(z.object({ on: z.enum(FOLLOW_UP_KINDS), template: z.lazy(() => storedTemplateSchema) }))

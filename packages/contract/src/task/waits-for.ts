@@ -7,13 +7,17 @@ export const MAX_AHEAD = 1_000
  * - `turn`: the turn of its concurrency key.
  * - `concurrency`: until another task of its key ends or the limit is raised, because the key has as many running tasks as its limit allows.
  * - `rate`: until the rate of its key allows the next start, or until a handler's throttle of the key ends.
+ * - `permits`: until enough permits are free.
+ * - `definition`: until another task of its definition ends, because as many run as the definition allows.
  */
-export const WAIT_KINDS = ['turn', 'concurrency', 'rate'] as const
+export const WAIT_KINDS = ['turn', 'concurrency', 'rate', 'permits', 'definition'] as const
 
 export interface WaitsFor {
   readonly kind: (typeof WAIT_KINDS)[number]
+  /** The name of the permits, or of the definition. Only if `kind` is `permits` or `definition`. */
+  readonly limiter?: string
   /** When its key may start its next task, in ms since 1970. Only if `kind` is `rate`. */
   readonly until?: number
-  /** How many tasks of the same concurrency key start before this one. At most 1,000 are counted. */
+  /** How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted. */
   readonly ahead: number
 }

@@ -4,6 +4,7 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { InputEdit } from '../ports/broker/dead-tasks.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { Sha256 } from '../task/child-task.ts'
+import { needsOf } from '../task/needs.ts'
 import { newTask } from '../task/new-task.ts'
 import { turnOf } from '../task/turn.ts'
 
@@ -48,5 +49,13 @@ export function retryCopy(
     traceContext,
     caller: { token: dead.id },
   })
-  return { ...copy, queue: queue.name, turn: turnOf(queue, concurrencyKey), version, maxAttempts, retryOf: dead.id }
+  return {
+    ...copy,
+    queue: queue.name,
+    turn: turnOf(queue, concurrencyKey),
+    needs: needsOf(definition, queue),
+    version,
+    maxAttempts,
+    retryOf: dead.id,
+  }
 }

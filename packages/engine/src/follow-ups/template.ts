@@ -80,6 +80,7 @@ export function storedTemplate(task: FollowUpTask, codec: PayloadCodec | undefin
     ...(task.events !== undefined && { events: task.events }),
     ...(tags !== undefined && tags.length > 0 && { tags }),
     ...(task.turn !== undefined && { turn: task.turn }),
+    ...(task.needs !== undefined && { needs: task.needs }),
     ...(isCounted && { apiKey: apiKeyName }),
     ...(followUps !== undefined && { followUps: followUps.map((each) => storedFollowUp(each, codec)) }),
   }
@@ -143,6 +144,7 @@ export function templateTask(template: StoredTemplate, id: TaskId, now: number):
     tags,
     events,
     turn,
+    needs,
     apiKey: apiKeyName,
   } = template
   return {
@@ -158,6 +160,7 @@ export function templateTask(template: StoredTemplate, id: TaskId, now: number):
     tags,
     events,
     turn,
+    needs,
     apiKeyName,
     limits: apiKeyName === undefined ? undefined : countedLimits,
     expiresAt: queueMs === undefined ? undefined : now + (delayMs ?? 0) + queueMs,

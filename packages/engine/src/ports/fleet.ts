@@ -1,5 +1,5 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
-import type { DrainMode, LogLevel, StartRate } from '@bullpen/contract'
+import type { DrainMode, LimiterKind, LogLevel, StartRate } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
 import type { LimitSettings } from './limit-settings.ts'
 import type { PoolStatus } from './pool-status.ts'
@@ -89,12 +89,22 @@ export interface QueueSettings {
         readonly ofSingleKeys: number
       }
     | undefined
+  /** The limiters that apply, whether a command or a definition has set their capacities, in alphabetical order. */
+  readonly limiters?: readonly LimiterStatus[] | undefined
   /** How many tasks may be waiting, scheduled or retrying. Replaces the limit in the queue's definition. */
   readonly maxTasks: number | undefined
   /** How many bytes the unfinished tasks may take. Replaces the limit in the queue's definition. */
   readonly maxBytes: number | undefined
   /** How long the task that starts next may have been waiting. Replaces the limit in the queue's definition. */
   readonly maxAgeMs: number | undefined
+}
+
+export interface LimiterStatus {
+  readonly kind: LimiterKind
+  /** The name of the permits or of the definition. */
+  readonly name: string
+  readonly capacity: number
+  readonly inUse: number
 }
 
 /** The log level that a command has set for all processes of the fleet, including those that start while it is in force. */

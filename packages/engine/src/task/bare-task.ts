@@ -12,6 +12,7 @@ import {
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { Caller, Idempotency, NewTask, UniqueKey } from '../ports/broker/new-task.ts'
 import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
+import { needsOf } from './needs.ts'
 import { turnOf } from './turn.ts'
 
 export interface Origin {
@@ -77,6 +78,7 @@ export function bareTask(definition: TaskDefinition, input: unknown, call: CallO
     depth: origin.depth,
     concurrencyKey: call.concurrencyKey,
     turn: turnOf(definition.queueSettings, call.concurrencyKey),
+    needs: needsOf(definition, definition.queueSettings),
     unique: call.unique === undefined ? undefined : uniqueKeyOf(call.unique, call, totalMs),
     delayMs,
     ...limits,

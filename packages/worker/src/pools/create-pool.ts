@@ -6,6 +6,7 @@ import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen
 import type { EventSink, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
   type AsyncContext,
+  capacitiesOf,
   createPool,
   createQuarantine,
   type OnlineGroup,
@@ -80,6 +81,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             retention: retentionOf(settings, catalogue.queue(queue).retention),
             eventsAgeMs: eventsAgeOf(catalogue.queue(queue)),
             keyLimits: catalogue.queue(queue).perConcurrencyKey,
+            capacities: capacitiesOf(catalogue, queue),
             eventLoopStallLimitMs,
             clock,
             onFollowed: () => tasks.forward(queue),

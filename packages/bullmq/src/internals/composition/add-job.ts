@@ -87,7 +87,7 @@ export function sendAdd(
     followUps,
     forwarded,
     group,
-    lane: task.turn === undefined ? '' : encodeLane(task.turn),
+    lane: encodeLane(task),
   }
   const job = newJob(task, data)
   // The type is the one that BullMQ uses for its own script.

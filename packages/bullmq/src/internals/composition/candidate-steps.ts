@@ -9,7 +9,9 @@ import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
 import { READ_WHAT_LIMITS } from '../turns/key-throttle.ts'
-import { keyIn, LEAVE_LANE } from '../turns/lanes.ts'
+import { LEAVE_LANE, nameIn } from '../turns/lanes.ts'
+import { DECLARE_LIMITERS, LIMITERS } from '../turns/limiters/limiter-steps.ts'
+import { splitName } from '../turns/limiters/needs.ts'
 import { COUNT_START, FORGET_TURNS, MAX_LANES, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
@@ -26,28 +28,36 @@ export function candidatesArgument(ids: readonly string[]): string {
  * the search would pass the whole list.
  *
  * Like a fetch without candidates, the lines let the lanes whose time has come take turns, and block the lane of a candidate whose key may
- * not start a task yet. The worker then waits until the next such time, and not for a time that has passed.
+ * not start a task yet. The worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the
+ * lanes that wait for the same limiters: they may have tasks that no worker runs at the moment.
  */
 const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
   ${READ_WHAT_LIMITS}
-  may_be_uncounted = has_limits
+  may_be_uncounted = has_limits or call('EXISTS', base .. 'capacities') == 1
   if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
   end
   local function is_at_limit(lane, has_started)
-    local key, limit, rate = ${keyIn('lane')}, nil, nil
+    local name, limit, rate = ${nameIn('lane')}, nil, nil
+    ${splitName('name')}
+    ${DECLARE_LIMITERS}
+    if needs then${LIMITERS}
+    end
+    if key ~= '' then
     ${READ_LIMITS}
+    end
     ${CHECK_RATE}
     if has_started then
       ${COUNT_START_OF_RATE}
     end
-    local pass = starts_at and call('ZSCORE', base .. 'turns', key)
+    local pass = starts_at and call('ZSCORE', base .. 'turns', name)
     if pass then
+            if needs then leave_waiters(name, key, needs) end
             ${blockLane('pass', 'pass')}
             ${STORE_TIME}
     end
-    return starts_at or limit and ${ACTIVE_OF_KEY} >= limit
+    return starts_at or limit and ${ACTIVE_OF_KEY} >= limit or needs and is_full(needs)
   end
   local has_list = has_lanes or call('EXISTS', wait) == 1
   local first, lowest
@@ -59,7 +69,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
       elseif has_list and call('EXISTS', base .. id .. ':lock') == 0 then
         local known = call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane')
         local lane = known[3]
-        local may_start = known[1] and not known[2] and not (lane and (has_limits or has_throttles) and is_at_limit(lane))
+        local may_start = known[1] and not known[2] and not (lane and (may_be_uncounted or has_throttles) and is_at_limit(lane))
         if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}

@@ -23,7 +23,7 @@ import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } 
 import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
 import { withLaneTimes } from '../turns/key-rate.ts'
-import { keyIn, LEAVE_LANE, listOf, prioritiesOf } from '../turns/lanes.ts'
+import { LEAVE_LANE, listOf, nameIn, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
 import { ADD_ONE } from './add-steps.ts'
@@ -107,8 +107,8 @@ function left_lane(id)
   return lane and leave_lane(lane, id)
 end${LEFT_ACTIVE}`
 
-/** Counts the active tasks of each concurrency key, after other tools may have removed several of them. */
-const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key') == 1 then${COUNT_ACTIVE}
+/** Counts the active tasks and what they hold, after other tools may have removed several of them. */
+const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key', base .. 'in-use') > 0 then${COUNT_ACTIVE}
   count_active(base)
 end`
 
@@ -260,8 +260,8 @@ for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
     and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
   local lane = is_job and call('HGET', base .. ARGV[i], 'lane')
-  local key = lane and ${keyIn('lane')}
-  local is_in_lane = key and (call('ZSCORE', ${prioritiesOf('key')}, ARGV[i]) or call('LPOS', ${listOf('key')}, ARGV[i]))
+  local name = lane and ${nameIn('lane')}
+  local is_in_lane = name and (call('ZSCORE', ${prioritiesOf('name')}, ARGV[i]) or call('LPOS', ${listOf('name')}, ARGV[i]))
   if kind ~= 'none' and not is_job or is_in_lane then table.remove(ARGV, i) end
 end`,
   },

@@ -10,20 +10,20 @@ const LAST = 'rcall("XADD", KEYS[2], "*", "event", "cleaned", "count", result[2]
  */
 const CLEAN_LANES = `
 if ARGV[4] == 'wait' or ARGV[4] == 'prioritized' then
-  for _, key in ipairs(call('ZRANGE', base .. 'lanes', 0, -1)) do
+  for _, lane in ipairs(call('ZRANGE', base .. 'lanes', 0, -1)) do
     local left = limit - result[2]
     if limit > 0 and left <= 0 then break end
     local cleaned
     if ARGV[4] == 'wait' then
-      cleaned = cleanList(${listOf('key')}, ARGV[1], limit > 0 and -left or 0, -1, ARGV[2], true, repeatKey)
+      cleaned = cleanList(${listOf('lane')}, ARGV[1], limit > 0 and -left or 0, -1, ARGV[2], true, repeatKey)
     else
       local most = limit > 0 and left or 0
-      cleaned = cleanSet(${prioritiesOf('key')}, ARGV[1], '+inf', ARGV[2], most, { 'timestamp' }, false, repeatKey)
+      cleaned = cleanSet(${prioritiesOf('lane')}, ARGV[1], '+inf', ARGV[2], most, { 'timestamp' }, false, repeatKey)
     end
     if cleaned[2] > 0 then
       for _, id in ipairs(cleaned[1]) do table.insert(result[1], id) end
       result[2] = result[2] + cleaned[2]
-      ${noteLeft('key', 'cleaned[2]')}
+      ${noteLeft('lane', 'cleaned[2]')}
     end
   end
 end

@@ -23,7 +23,19 @@
 // Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies to the tasks that
 // already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
 // attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
-import { keyIn } from './lanes.ts'
+
+import { nameIn } from './lanes.ts'
+import {
+  DECLARE_LIMITERS,
+  GIVE_BACK_NEEDS,
+  IN_USE,
+  LIMITERS,
+  READ_CAPACITIES,
+  TICKET_OF,
+  WAKE_ALL,
+  WAKE_KEY,
+} from './limiters/limiter-steps.ts'
+import { eachNeed, splitName } from './limiters/needs.ts'
 
 /** Lua: the names of the sorted sets. The variable `base` is the prefix of the queue's keys. */
 const ACTIVE_BY_KEY = `base .. 'active-by-key'`
@@ -43,7 +55,7 @@ export const READ_LIMITS = `local own, default, own_rate, default_rate =
           unpack(call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
         limit, rate = tonumber(own or default), own_rate or default_rate`
 
-/** The Lua expression for the number of active tasks of the key `key`. */
+/** The Lua expression for the number of active tasks of the concurrency key `key`. */
 export const ACTIVE_OF_KEY = `(tonumber(call('ZSCORE', ${ACTIVE_BY_KEY}, key)) or 0)`
 
 /** The Lua expression that counts one more active task of the key `key`, and returns how many there are. */
@@ -53,35 +65,45 @@ export const COUNT_ONE = `tonumber(call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', key))`
 export const countOther = (id: string): string => `
   if may_be_uncounted and ${id} then
     local lane = call('HGET', base .. ${id}, 'lane')
-    if lane then call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', ${keyIn('lane')}) end
+    if lane then
+      ${splitName(nameIn('lane'))}
+      if key ~= '' and call('EXISTS', base .. 'key-limits') == 1 then call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', key) end
+      if needs then
+        ${DECLARE_LIMITERS}${LIMITERS}
+        take(needs)
+      end
+    end
   end`
 
 /**
- * Lua lines that block the lane `key`. `pass` is the pass with which it takes turns again, and `time` that of its last turn. All are Lua
+ * Lua lines that block the lane `name`. `pass` is the pass with which it takes turns again, and `time` that of its last turn. All are Lua
  * expressions.
  */
-export const blockLane = (pass: string, time: string): string => `call('ZREM', base .. 'turns', key)
-            call('ZADD', ${BLOCKED}, ${pass}, key)
+export const blockLane = (pass: string, time: string): string => `call('ZREM', base .. 'turns', name)
+            call('ZADD', ${BLOCKED}, ${pass}, name)
             call('HSET', base .. 'turn-state', 'time', ${time})`
 
-/** Lua lines that let the blocked lane `key` take turns again. `pass` is the stored pass. */
-export const RESUME = `call('ZREM', ${BLOCKED}, key)
+/** Lua lines that let the blocked lane `name`, a Lua expression, take turns again. `pass` is the stored pass. */
+export const resume = (name = 'name'): string => `call('ZREM', ${BLOCKED}, ${name})
       local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-      local time = first[2] or call('HGET', base .. 'turn-state', 'time') or pass
-      call('ZADD', base .. 'turns', math.max(pass, time), key)
-      if call('ZSCORE', base .. 'lanes', key) then call('ZADD', base .. 'marker', '0', '0') end`
+      local time = math.max(first[2] or 0, call('HGET', base .. 'turn-state', 'time') or 0)
+      call('ZADD', base .. 'turns', math.max(pass, time), ${name})
+      if call('ZSCORE', base .. 'lanes', ${name}) then call('ZADD', base .. 'marker', '0', '0') end`
 
 /** Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. */
 const GIVE_BACK = `
   if lane then
-    local key = ${keyIn('lane')}
-    local left = call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
+    ${splitName(nameIn('lane'))}
+    local left = key ~= '' and call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
     if left then
       if tonumber(left) <= 0 then call('ZREM', ${ACTIVE_BY_KEY}, key) end
       local pass = call('ZSCORE', ${BLOCKED}, key)
       if pass and not call('ZSCORE', ${LANE_TIMES}, key) then
-      ${RESUME}
+      ${resume('key')}
       end
+      ${WAKE_KEY}
+    end
+    if needs then${GIVE_BACK_NEEDS}
     end
   end`
 
@@ -93,43 +115,60 @@ function left_active(id)
 end`
 
 /**
- * A Lua function, `count_active(base)`, which counts the active tasks of each key, and lets each blocked lane take turns again if its key
- * may have more of them. Returns how many counts and lanes were wrong. O(active tasks + counted keys + blocked lanes). If the queue has no
- * limits, nothing remains counted or blocked.
+ * A Lua function, `count_active(base, has_changed)`, which counts the active tasks of each key and what they hold of each limiter, and lets each
+ * blocked lane that waits for nothing take turns again. Returns how many counts and lanes were wrong. If a capacity has changed, it also wakes
+ * the first lane that waits for each limiter. If the queue limits nothing, nothing remains counted. O(active tasks + counted keys + blocked lanes).
  */
-export const COUNT_ACTIVE = `${LIMIT_OF}
-local function count_active(base)
-  local call, counts, wrong = redis.call, {}, 0
+export const COUNT_ACTIVE = `${LIMIT_OF}${TICKET_OF}
+local function count_active(base, has_changed)
+  local call, counts, used, wrong = redis.call, {}, {}, 0
+  ${DECLARE_LIMITERS}${LIMITERS}${WAKE_ALL}
+  ${READ_CAPACITIES}
   local has_limits = call('EXISTS', base .. 'key-limits') == 1
-  for _, id in ipairs(has_limits and call('LRANGE', base .. 'active', 0, -1) or {}) do
+  local is_counted = has_limits or next(capacities)
+  for _, id in ipairs(is_counted and call('LRANGE', base .. 'active', 0, -1) or {}) do
     local lane = call('HGET', base .. id, 'lane')
-    local key = lane and ${keyIn('lane')}
-    if key then counts[key] = (counts[key] or 0) + 1 end
-  end
-  local stored = call('ZRANGE', ${ACTIVE_BY_KEY}, 0, -1, 'WITHSCORES')
-  for i = 1, #stored, 2 do
-    local key = stored[i]
-    if counts[key] ~= tonumber(stored[i + 1]) then
-      wrong = wrong + 1
-      if counts[key] then call('ZADD', ${ACTIVE_BY_KEY}, counts[key], key) else call('ZREM', ${ACTIVE_BY_KEY}, key) end
-    end
-    stored[key] = true
-  end
-  for key, count in pairs(counts) do
-    if not stored[key] then
-      wrong = wrong + 1
-      call('ZADD', ${ACTIVE_BY_KEY}, count, key)
+    if lane then
+      ${splitName(nameIn('lane'))}
+      if has_limits and key ~= '' then counts[key] = (counts[key] or 0) + 1 end
+      ${eachNeed("needs or ''")}
+        if capacities[limiter] then used[limiter] = (used[limiter] or 0) + amount end
+      end
     end
   end
+  local function correct(set, counted, corrected)
+    local stored = call('ZRANGE', set, 0, -1, 'WITHSCORES')
+    for i = 1, #stored, 2 do
+      local member = stored[i]
+      if counted[member] ~= tonumber(stored[i + 1]) then
+        wrong = wrong + 1
+        if counted[member] then call('ZADD', set, counted[member], member) else call('ZREM', set, member) end
+        corrected(member)
+      end
+      stored[member] = true
+    end
+    for member, count in pairs(counted) do
+      if not stored[member] then
+        wrong = wrong + 1
+        call('ZADD', set, count, member)
+      end
+    end
+  end
+  correct(${ACTIVE_BY_KEY}, counts, function() end)
+  correct(${IN_USE}, used, wake)
   local blocked = call('ZRANGE', ${BLOCKED}, 0, -1, 'WITHSCORES')
   for i = 1, #blocked, 2 do
-    local key, pass = blocked[i], blocked[i + 1]
-    local limit = limit_of(base, key)
-    if (not limit or (counts[key] or 0) < limit) and not call('ZSCORE', ${LANE_TIMES}, key) then
+    local name, pass = blocked[i], blocked[i + 1]
+    ${splitName('name')}
+    local ticket = needs and ticket_of(base, name, key, needs)
+    local limit = (ticket == 'key' or not needs) and limit_of(base, key)
+    local is_refused = ticket and ticket ~= 'key' or limit and (counts[key] or 0) >= limit
+    if not is_refused and not call('ZSCORE', ${LANE_TIMES}, name) then
       wrong = wrong + 1
-      ${RESUME}
+      ${resume()}
     end
   end
+  if has_changed then wake_all() end
   return wrong
 end
 `

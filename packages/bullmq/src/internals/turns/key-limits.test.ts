@@ -4,7 +4,7 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { addSettingsReads, applySettings, decodeSettings } from '../../fleet/queue-settings.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
-import { defineKeyLimits } from './key-limits.ts'
+import { defineLimits } from './key-limits.ts'
 import { stage } from './stage.fixture.ts'
 
 async function limited() {
@@ -16,7 +16,7 @@ async function limited() {
     ...world,
     rate,
     define: (limits: PerConcurrencyKey | undefined, { replaces = true } = {}) =>
-      defineKeyLimits(redis, keys, limits, { replaces }),
+      defineLimits(redis, keys, { keyLimits: limits, capacities: {} }, { replaces }),
     async command(limits: Partial<Extract<CommandSpec, { action: 'limit' }>>, at = ++sequence) {
       const spec: CommandSpec = { action: 'limit', queue: QUEUE, ...limits }
       await applySettings(redis, keys, { id: `c${at}`, spec, sequence: `${at}`, at: 0 })

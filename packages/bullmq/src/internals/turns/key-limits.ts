@@ -1,16 +1,16 @@
-// Stores the limits of a queue's concurrency keys.
+// Stores the limits of a queue's concurrency keys, and the capacities of its limiters.
 //
-// The limits of the catalogue and those that commands have set are stored in the queue's `settings`: the former as JSON in one field
-// (`definedKeyLimits`), and the latter as one field for each limit, so that an older command never overwrites a newer one. The scripts that
-// start tasks read neither. They read the hash `key-limits`, which is derived whenever one of the two changes, and which does not exist if
-// there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
+// The limits of the catalogue and those that commands have set are stored in the queue's `settings`: the former as JSON in two fields
+// (`definedKeyLimits` and `definedCapacities`), and the latter as one field for each limit, so that an older command never overwrites a newer one. The scripts that
+// start tasks read neither. They read the hashes `key-limits` and `capacities`, which are derived whenever one of the two changes, and which do
+// not exist if there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
 import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
-import { defineKeyLimitsScript } from '../../scripts/queue/define-key-limits.ts'
+import { defineLimitsScript } from '../../scripts/queue/define-limits.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { KEY_LIMIT_SETTING } from './derive-key-limits.ts'
+import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
 
 /** Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes a limit. */
 export function keyLimitSettings(
@@ -20,18 +20,37 @@ export function keyLimitSettings(
   return fieldsOf(limits, key).flatMap(([field, value]) => [`${KEY_LIMIT_SETTING}${field}`, value])
 }
 
+/** Returns the name and the value of the setting for the capacity of a limiter. 'none' removes it. */
+export function capacitySetting(limiter: string, capacity: number | 'none'): string[] {
+  return [`${CAPACITY_SETTING}${limiter}`, encode(capacity, String)]
+}
+
+/** The limits of a queue in the catalogue. */
+export interface DefinedLimits {
+  /** Undefined if the queue does not limit its concurrency keys. */
+  readonly keyLimits: PerConcurrencyKey | undefined
+  /** By the name of the limiter (./limiters/limiter-steps.ts). */
+  readonly capacities: Readonly<Record<string, number>>
+}
+
 /**
  * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that the consumer that
  * opened last decides. Takes one round trip.
  */
-export async function defineKeyLimits(
+export async function defineLimits(
   redis: Commander,
   { base, settings }: QueueKeys,
-  limits: PerConcurrencyKey | undefined,
+  { keyLimits, capacities }: DefinedLimits,
   { replaces }: { readonly replaces: boolean },
 ): Promise<void> {
-  const args = { base, limits: encodeKeyLimits(limits), replaces: replaces ? '1' : '' }
-  await runScript(redis, defineKeyLimitsScript, { settings }, args)
+  const sorted = Object.entries(capacities).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const args = {
+    base,
+    keyLimits: encodeKeyLimits(keyLimits),
+    capacities: JSON.stringify(Object.fromEntries(sorted.map(([limiter, capacity]) => [limiter, String(capacity)]))),
+    replaces: replaces ? '1' : '',
+  }
+  await runScript(redis, defineLimitsScript, { settings }, args)
 }
 
 /** Encodes the limits of the catalogue as JSON. */
@@ -58,6 +77,9 @@ function encode<T>(limit: T | 'none', encodeLimit: (limit: T) => string): string
 
 /** See ./key-rate.ts. */
 const encodeRate = ({ max, perMs, burst }: StartRate): string => `${max}/${perMs}/${burst}`
+
+/** How many commands {@link addKeyLimitReads} adds. */
+export const KEY_LIMIT_READS = 2
 
 /** Adds the commands that read the limits of every key. O(1): the limits of single keys are only counted. */
 export function addKeyLimitReads(pipeline: ChainableCommander, { keyLimits }: QueueKeys): void {

@@ -12,16 +12,16 @@
 //
 // A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate allows, whatever ends its
 // attempts.
-import { RESUME } from './key-concurrency.ts'
+import { resume } from './key-concurrency.ts'
 import { CHECK_THROTTLE } from './key-throttle.ts'
 
 /** Lua lines that let the lanes whose time has come take turns again, at most `most` of them. `now` is a Lua expression, in ms. */
 export const resumeDue = (now: string, most: number): string => `
-    for _, key in ipairs(call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', ${now}, 'LIMIT', '0', '${most}')) do
-      call('ZREM', base .. 'lane-times', key)
-      local pass = call('ZSCORE', base .. 'blocked-lanes', key)
+    for _, name in ipairs(call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', ${now}, 'LIMIT', '0', '${most}')) do
+      call('ZREM', base .. 'lane-times', name)
+      local pass = call('ZSCORE', base .. 'blocked-lanes', name)
       if pass then
-      ${RESUME}
+      ${resume()}
       end
     end`
 
@@ -49,8 +49,8 @@ export const COUNT_START_OF_RATE = `if rate then
             if due - early > now then starts_at = math.ceil(due - early) end
           end`
 
-/** Lua line that stores when a blocked lane takes turns again. */
-export const STORE_TIME = `if starts_at then call('ZADD', base .. 'lane-times', starts_at, key) end`
+/** Lua line that stores when the blocked lane `name` takes turns again. */
+export const STORE_TIME = `if starts_at then call('ZADD', base .. 'lane-times', starts_at, name) end`
 
 /** How BullMQ reads the first delayed job. */
 const FIRST_DELAYED = 'local result = rcall("ZRANGE", delayedKey, 0, 0, "WITHSCORES")'

@@ -60,7 +60,16 @@ it('a throttled key stays throttled if its limits change, if its rate allows a s
   expect(await startAll()).toEqual([])
   expect(await broker.cancel(second as never, { stoppable: false })).toBe('cancelled')
   await complete({ fetches: true })
-  const survey = { fencing: 1, now: Date.now(), mark: 'none', retention: '', compareEveryMs: HOUR, eventsSince: '' }
+  const { base } = keys
+  const survey = {
+    fencing: 1,
+    now: Date.now(),
+    mark: 'none',
+    retention: '',
+    compareEveryMs: HOUR,
+    eventsSince: '',
+    base,
+  }
   await runScript(redis, surveyQueueScript, keys, survey)
   await addSeveral('a', 1)
   expect(await startAll()).toEqual([])

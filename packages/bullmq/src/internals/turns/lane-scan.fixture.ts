@@ -1,6 +1,7 @@
 // Reads all lanes of a queue, and finds what is wrong with them. The scans are unbounded, so only tests may use them.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
+import { NEEDS_MARK } from './limiters/needs.ts'
 
 /** Returns, as JSON, the tasks of each lane with their fields, and everything that is stored about turns. */
 const SCAN = `
@@ -9,7 +10,11 @@ local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1), turns = redis.call('ZRANGE', base .. 'turns', 0, -1),
   state = redis.call('HMGET', base .. 'turn-state', 'waiting', 'order', 'pass'), blocked = redis.call('ZRANGE', base .. 'blocked-lanes', 0, -1), timed = redis.call('ZRANGE', base .. 'lane-times', 0, -1),
   limits = redis.call('HGETALL', base .. 'key-limits'), counted = redis.call('ZRANGE', base .. 'active-by-key', 0, -1, 'WITHSCORES'),
-  active = {} }
+  active = {}, capacities = redis.call('HGETALL', base .. 'capacities'), in_use = redis.call('ZRANGE', base .. 'in-use', 0, -1, 'WITHSCORES'),
+  waited = redis.call('ZRANGE', base .. 'waited-needs', 0, -1), waiters = {} }
+for _, key in ipairs(redis.call('KEYS', prefix .. 'need-waiters:*')) do
+  found.waiters[string.sub(key, #base + 14)] = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+end
 local time = redis.call('TIME')
 found.throttled = redis.call('ZRANGEBYSCORE', base .. 'key-throttles', time[1] * 1000 + time[2] / 1000 + 1, '+inf')
 for _, id in ipairs(redis.call('LRANGE', base .. 'active', 0, -1)) do
@@ -46,7 +51,7 @@ return cjson.encode(found)
 `
 
 interface Scan {
-  /** By concurrency key: the tasks, in the order in which they start, and the field `lane` of each. */
+  /** By the name of the lane: the tasks, in the order in which they start, and the field `lane` of each. */
   readonly lanes: Readonly<Record<string, { readonly ids: readonly string[]; readonly stored: readonly string[] }>>
   readonly named: readonly string[]
   readonly turns: readonly string[]
@@ -59,6 +64,12 @@ interface Scan {
   readonly limits: readonly string[]
   /** A flat list of concurrency keys and numbers of active tasks. */
   readonly counted: readonly string[]
+  /** Flat lists of limiters and numbers. */
+  readonly capacities: readonly string[]
+  readonly in_use: readonly string[]
+  /** The needs for which lanes wait, and by need, a flat list of lanes and tickets. */
+  readonly waited: readonly string[]
+  readonly waiters: Readonly<Record<string, readonly string[]>>
   /** The field `lane` of each active task. */
   readonly active: readonly string[]
   readonly state: readonly [waiting: string | false, order: string | false, pass: string | false]
@@ -108,17 +119,26 @@ export async function laneViolations(
   const both = [...inTurns].filter((key) => inBlocked.has(key))
   if (both.length > 0) found.push(`${both} take turns and are blocked`)
   if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
-  const mayStart = filled.some((key) => inTurns.has(key))
+  const limiters = limitersIn(others)
+  const isWoken = (name: string): boolean => inTurns.has(name) && limiters.hasTicket(name)
+  const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken)
   if (wakes && mayStart && !stops && marker === false)
     found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
-  return [...found, ...limitViolations(others, inBlocked, before)]
+  const world = {
+    ...limiters,
+    filled: new Set(filled),
+    turns: inTurns,
+    blocked: inBlocked,
+    timed: new Set(Object.values(others.timed)),
+  }
+  return [...found, ...limitViolations(others, world, before), ...limiterViolations(world, before)]
 }
 
-/** Returns how the counts of active tasks, and the blocked lanes, contradict the active tasks. */
+/** Returns how the counts of active tasks of keys, and the blocked lanes, contradict the active tasks. */
 function limitViolations(
-  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'timed' | 'throttled'>,
-  blocked: ReadonlySet<string>,
+  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'throttled'>,
+  { turns, blocked, timed, waitsForKey, hasTicket }: Lanes,
   before: Map<string, number> | undefined,
 ): string[] {
   const limits = pairsOf(scan.limits)
@@ -126,8 +146,8 @@ function limitViolations(
   const found: string[] = []
   const active = new Map<string, number>()
   for (const lane of Object.values(scan.active)) {
-    const key = lane.slice(lane.indexOf(' ') + 1)
-    if (lane !== '') active.set(key, (active.get(key) ?? 0) + 1)
+    const { key } = split(lane.slice(lane.indexOf(' ') + 1))
+    if (key !== '') active.set(key, (active.get(key) ?? 0) + 1)
   }
   for (const key of new Set([...active.keys(), ...counted.keys()])) {
     const [is, stored] = [limits.size > 0 ? (active.get(key) ?? 0) : 0, Number(counted.get(key) ?? 0)]
@@ -142,14 +162,116 @@ function limitViolations(
     if (before !== undefined && (active.get(key) ?? 0) > (before.get(key) ?? 0))
       found.push(`'${key}' is throttled, and has started a task`)
   }
-  before?.clear()
+  for (const key of before?.keys() ?? []) if (!key.startsWith(LIMITER)) before?.delete(key)
   for (const [key, count] of active) before?.set(key, count)
-  const timed = new Set(Object.values(scan.timed))
   const unblocked = [...timed].filter((key) => !blocked.has(key))
   if (unblocked.length > 0) found.push(`${unblocked} have a time, but are not blocked`)
-  for (const key of blocked) {
-    if (timed.has(key)) continue
-    if ((active.get(key) ?? 0) < limitOf(key)) found.push(`'${key}' is blocked without need`)
+  for (const name of blocked) {
+    const { key, needs } = split(name)
+    if (timed.has(name) || (needs.length > 0 && hasTicket(name) && !waitsForKey(name))) continue
+    // The first lane that waits for its key has been woken, and wakes the next one.
+    const isNext = waitsForKey(name) && [...turns].some((other) => waitsForKey(other) && split(other).key === key)
+    if ((active.get(key) ?? 0) < limitOf(key) && !isNext) found.push(`'${name}' is blocked without need`)
+  }
+  return found
+}
+
+/** Distinguishes limiters from keys. */
+const LIMITER = 'limiter '
+
+interface Lanes extends ReturnType<typeof limitersIn> {
+  readonly filled: ReadonlySet<string>
+  readonly turns: ReadonlySet<string>
+  readonly blocked: ReadonlySet<string>
+  readonly timed: ReadonlySet<string>
+}
+
+function split(name: string): { readonly key: string; readonly needs: readonly (readonly [string, number])[] } {
+  const at = name.lastIndexOf(NEEDS_MARK)
+  if (at === -1) return { key: name, needs: [] }
+  const needs = name.slice(at + 1).split(',')
+  return {
+    key: name.slice(0, at),
+    needs: needs.map((need) => [need.slice(0, need.lastIndexOf('=')), Number(need.slice(need.lastIndexOf('=') + 1))]),
+  }
+}
+
+function limitersIn(scan: Pick<Scan, 'capacities' | 'in_use' | 'waited' | 'waiters' | 'active'>) {
+  const waiters = new Map(
+    Object.entries(scan.waiters).map(([need, flat]) => [
+      need,
+      [...pairsOf(flat)].map(([name, ticket]) => ({ name, ticket: Number(ticket) })),
+    ]),
+  )
+  const numbers = (flat: readonly string[]) => new Map([...pairsOf(flat)].map(([name, n]) => [name, Number(n)]))
+  const capacities = numbers(scan.capacities)
+  const held = new Map<string, number>()
+  for (const lane of Object.values(scan.active)) {
+    for (const [limiter, amount] of split(lane.slice(lane.indexOf(' ') + 1)).needs) {
+      held.set(limiter, (held.get(limiter) ?? 0) + amount)
+    }
+  }
+  const isWaitingFor = (name: string, need: string): boolean =>
+    waiters.get(need)?.some((waiter) => waiter.name === name) ?? false
+  return {
+    capacities,
+    held,
+    inUse: numbers(scan.in_use),
+    waiters,
+    waited: Object.values(scan.waited),
+    waitsForKey: (name: string) => isWaitingFor(name, `key:${split(name).key}=1`),
+    hasTicket: (name: string) => [...waiters.values()].flat().some((waiter) => waiter.name === name),
+  }
+}
+
+/** Returns how the counts of limiters and the lanes that wait for them contradict the active tasks and the capacities. */
+function limiterViolations(
+  { capacities, held, inUse, waiters, waited, filled, turns, blocked, timed, waitsForKey, hasTicket }: Lanes,
+  before: Map<string, number> | undefined,
+): string[] {
+  const found: string[] = []
+  const capacityOf = (limiter: string): number => capacities.get(limiter) ?? Number.POSITIVE_INFINITY
+  for (const limiter of new Set([...held.keys(), ...inUse.keys()])) {
+    const [is, stored] = [held.get(limiter) ?? 0, inUse.get(limiter) ?? 0]
+    if (stored !== (capacities.has(limiter) ? is : 0))
+      found.push(`${stored} of '${limiter}' are counted, ${is} are held`)
+    if (is > capacityOf(limiter) && is > (before?.get(LIMITER + limiter) ?? 0)) {
+      found.push(`${is} of the ${capacities.get(limiter)} of '${limiter}' are held`)
+    }
+  }
+  for (const key of before?.keys() ?? []) if (key.startsWith(LIMITER)) before?.delete(key)
+  for (const [limiter, count] of held) before?.set(LIMITER + limiter, count)
+  if (waited.toSorted().join() !== [...waiters.keys()].toSorted().join()) {
+    found.push(`waited-needs names ${waited}, lanes wait for ${[...waiters.keys()]}`)
+  }
+  for (const [need, lanes] of waiters) {
+    for (const { name } of lanes) {
+      if (!blocked.has(name) && !turns.has(name))
+        found.push(`'${name}' has a ticket for ${need}, but waits for nothing`)
+    }
+  }
+  /** The lanes that wait for a limiter and could ever start, in the order of their tickets. */
+  const queueFor = (limiter: string): readonly string[] =>
+    [...waiters]
+      .filter(([need]) => need.slice(0, need.lastIndexOf('=')) === limiter)
+      .filter(([need]) => Number(need.slice(need.lastIndexOf('=') + 1)) <= capacityOf(limiter))
+      .flatMap(([, lanes]) => lanes)
+      .toSorted((one, other) => one.ticket - other.ticket || (one.name < other.name ? -1 : 1))
+      .map(({ name }) => name)
+  const isRefused = (name: string, [limiter, amount]: readonly [string, number]): boolean => {
+    const first = queueFor(limiter)[0]
+    const isBehind = first !== undefined && first !== name
+    return isBehind || amount + (held.get(limiter) ?? 0) > capacityOf(limiter)
+  }
+  for (const name of blocked) {
+    const { needs } = split(name)
+    if (timed.has(name) || waitsForKey(name) || needs.length === 0) continue
+    if (!filled.has(name)) found.push(`'${name}' has no task, but is blocked`)
+    if (!hasTicket(name)) found.push(`'${name}' is blocked without a ticket`)
+    const isAside = needs.some(([limiter, amount]) => amount > capacityOf(limiter))
+    const firstAt = needs.filter(([limiter]) => queueFor(limiter)[0] === name)
+    if (isAside && firstAt.length > 0) found.push(`'${name}' can never start, but others wait behind it for ${firstAt}`)
+    if (!needs.some((need) => isRefused(name, need))) found.push(`'${name}' is blocked without need`)
   }
   return found
 }

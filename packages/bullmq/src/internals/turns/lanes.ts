@@ -1,9 +1,10 @@
-// Lanes: the waiting tasks of a queue that takes turns, one lane for each concurrency key.
+// Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters (./limiters/needs.ts). A task without a lane
+// has no key for which its queue takes turns, and needs nothing.
 //
 // A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next
 // one is at the right end of the list. Five kinds of key belong to the lanes of a queue (../../keys.ts):
 //
-// - `lane:<key>` and `lane-priorities:<key>` hold the tasks of one lane.
+// - `lane:<name>` and `lane-priorities:<name>` hold the tasks of one lane.
 // - `lanes` names each lane that has a task, in the order in which the lanes received their first task. The lanes are listed and
 //   scanned in this order, which does not change while a lane has a task.
 // - `turns` has the lanes by their pass. The lane with the smallest pass is next (./turn-steps.ts). A lane that has become empty keeps
@@ -12,22 +13,29 @@
 //
 // When no task waits, the next fetch deletes all of them.
 //
-// A task's own field `lane` has the weight of its turn and its concurrency key, separated by a blank. The field is written when the
+// The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key and these needs. A task's own field `lane` has the
+// weight of its turn and the name of its lane, separated by a blank. The field is written when the
 // task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a
 // Worker that is not attached has put the task into `wait`, the task starts from there.
 
-import type { Turn } from '@bullpen/engine'
+import type { NewTask } from '@bullpen/engine'
+import { resumeEmptied } from './limiters/limiter-steps.ts'
+import { laneName } from './limiters/needs.ts'
 
-/** Returns the field `lane` of a task. */
-export const encodeLane = ({ key, weight }: Turn): string => `${weight} ${key}`
+/** Returns the field `lane` of a task, or '' if the task has no lane. */
+export function encodeLane({ turn, needs = [] }: Pick<NewTask, 'turn' | 'needs'>): string {
+  if (turn === undefined && needs.length === 0) return ''
+  const { key, weight } = turn ?? { key: '', weight: 1 }
+  return `${weight} ${laneName(key, needs)}`
+}
 
-/** The Lua expression for a lane's list. `key` is a Lua expression. */
-export const listOf = (key: string): string => `base .. 'lane:' .. ${key}`
+/** The Lua expression for a lane's list. `name` is a Lua expression. */
+export const listOf = (name: string): string => `base .. 'lane:' .. ${name}`
 /** The Lua expression for the sorted set of a lane's tasks with a priority. */
-export const prioritiesOf = (key: string): string => `base .. 'lane-priorities:' .. ${key}`
+export const prioritiesOf = (name: string): string => `base .. 'lane-priorities:' .. ${name}`
 
-/** The Lua expression for the concurrency key in the field `lane`. */
-export const keyIn = (lane: string): string => `string.match(${lane}, ' (.*)$')`
+/** The Lua expression for the name of the lane in the field `lane`. */
+export const nameIn = (lane: string): string => `string.match(${lane}, ' (.*)$')`
 /** The Lua expression for the weight in the field `lane`. */
 export const weightIn = (lane: string): string => `tonumber(string.match(${lane}, '^%S+'))`
 
@@ -50,14 +58,16 @@ interface Entering {
 /** Lua lines that put a task into its lane. They need the local variables `call` and `base`. */
 export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
   do
-    local key, state = ${keyIn(lane)}, base .. 'turn-state'
-    local list, priorities = ${listOf('key')}, ${prioritiesOf('key')}
+    local lane_name, state = ${nameIn(lane)}, base .. 'turn-state'
+    local list, priorities = ${listOf('lane_name')}, ${prioritiesOf('lane_name')}
     if call('EXISTS', list, priorities) == 0 then
-      call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), key)
-      if not call('ZSCORE', base .. 'blocked-lanes', key) then
+      call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), lane_name)
+      if not call('ZSCORE', base .. 'blocked-lanes', lane_name) then
         local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-        local pass = first[2] and first[2] + ${JOINS_BEHIND} or call('HGET', state, 'time') or call('HGET', state, 'pass') or 0
-        call('ZADD', base .. 'turns', 'NX', pass, key)
+        local time, others = unpack(call('HMGET', state, 'time', 'pass'))
+        -- A lane that has waited for a limiter takes turns at an early pass.
+        local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + ${JOINS_BEHIND} or others or 0
+        call('ZADD', base .. 'turns', 'NX', pass, lane_name)
       end
     end
     local to_head, priority = ${toHead}, ${priority}
@@ -71,12 +81,14 @@ export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
   end`
 
 /**
- * Lua lines that note that `count` tasks have left the lane `key`. Both are Lua expressions. The lines need the local variables `call`
+ * Lua lines that note that `count` tasks have left the lane `name`. Both are Lua expressions. The lines need the local variables `call`
  * and `base`.
  */
-export const noteLeft = (key: string, count = '1'): string => `
+export const noteLeft = (name: string, count = '1'): string => `
     call('HINCRBY', base .. 'turn-state', 'waiting', -${count})
-    if call('EXISTS', ${listOf(key)}, ${prioritiesOf(key)}) == 0 then call('ZREM', base .. 'lanes', ${key}) end`
+    if call('EXISTS', ${listOf(name)}, ${prioritiesOf(name)}) == 0 then
+      call('ZREM', base .. 'lanes', ${name})${resumeEmptied(name)}
+    end`
 
 /** How many of a lane's newest tasks are searched first, as in a queue's own list (../status/places.ts). */
 const NEWEST = 250
@@ -87,13 +99,13 @@ const NEWEST = 250
  */
 export const LEAVE_LANE = `
 local function leave_lane(lane, id)
-  local key = ${keyIn('lane')}
-  local list = ${listOf('key')}
-  if call('ZREM', ${prioritiesOf('key')}, id) == 0 then
+  local name = ${nameIn('lane')}
+  local list = ${listOf('name')}
+  if call('ZREM', ${prioritiesOf('name')}, id) == 0 then
     local newest = call('LPOS', list, id, 'MAXLEN', ${NEWEST})
     if call('LREM', list, newest and 1 or -1, id) == 0 then return false end
   end
-  ${noteLeft('key')}
+  ${noteLeft('name')}
   return true
 end
 `

@@ -17,9 +17,9 @@ local function next_task(base)
   local turns = call('ZRANGE', base .. 'turns', 0, ${MAX_LANES - 1}, 'WITHSCORES')
   local own = tonumber(call('HGET', base .. 'turn-state', 'pass') or turns[2])
   for i = 1, #turns, 2 do
-    local key, pass = turns[i], tonumber(turns[i + 1])
+    local lane, pass = turns[i], tonumber(turns[i + 1])
     if other and math.max(own, pass - 1) <= pass then return other end
-    local id = call('LINDEX', ${listOf('key')}, -1) or call('ZRANGE', ${prioritiesOf('key')}, 0, 0)[1]
+    local id = call('LINDEX', ${listOf('lane')}, -1) or call('ZRANGE', ${prioritiesOf('lane')}, 0, 0)[1]
     if id then return id end
   end
   return other

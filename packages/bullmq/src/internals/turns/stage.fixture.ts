@@ -14,7 +14,7 @@ import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { keyLimitSettings } from './key-limits.ts'
+import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
 
 export const NO_KEY = ''
@@ -80,13 +80,21 @@ export async function stage() {
     )
 
   /** Sets limits of a key or, without one, of every key. 'none' removes a limit. */
-  async function limit(limits: Parameters<typeof keyLimitSettings>[0], key?: string): Promise<void> {
+  const limit = (limits: Parameters<typeof keyLimitSettings>[0], key?: string): Promise<void> =>
+    setLimits(keyLimitSettings(limits, key))
+  /** Sets the capacity of a limiter. 'none' removes it. */
+  const setCapacity = (limiter: string, capacity: number | 'none'): Promise<void> =>
+    setLimits(capacitySetting(limiter, capacity))
+  async function setLimits(settings: readonly string[]): Promise<void> {
     const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
+    await runScript(redis, applySettingsScript, keys, args, settings)
   }
   /** Throttles the key of a task, and returns whether it takes turns. */
   const throttle = (id: string, duration: number): Promise<boolean> =>
     runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration })
   const violations = (): Promise<string[]> => laneViolations(redis, keys)
-  return { ...world, add, addSeveral, start, startAll, startOnly, complete, limit, throttle, keysOf, violations }
+  return {
+    ...{ ...world, add, addSeveral, start, startAll, startOnly, complete },
+    ...{ limit, setCapacity, throttle, keysOf, violations },
+  }
 }

@@ -7,8 +7,12 @@
 //
 // Turns are stride scheduling. Each lane has a pass, and the lane with the smallest pass is next. When one of the lane's tasks
 // starts, 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of a key with the weight 1.
-// The tasks without a key are one lane more, with the weight 1: they start as BullMQ orders them, and their pass is at most one
+// The tasks without a lane are one lane more, with the weight 1: they start as BullMQ orders them, and their pass is at most one
 // turn behind the lane that is next.
+//
+// If the tasks of a key need different shares of limiters, the key has several lanes (./limiters/needs.ts). They share its turns: a start of one
+// of them begins at the pass that the last start of the key has reached (`key-passes`), so a key with three lanes starts as many tasks as
+// one with a single lane.
 //
 // A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names
 // sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
@@ -22,7 +26,17 @@ import { withCleanLanes } from './clean-lanes.ts'
 import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMITS } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
 import { READ_WHAT_LIMITS } from './key-throttle.ts'
-import { enterLane, keyIn, listOf, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
+import { enterLane, listOf, nameIn, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
+import {
+  DECLARE_LIMITERS,
+  FORGET_WAITERS,
+  KEY_PASSES,
+  LIMITERS,
+  TAKE_TICKETS,
+  WAITED_NEEDS,
+  waitForKey,
+} from './limiters/limiter-steps.ts'
+import { splitName } from './limiters/needs.ts'
 
 /** How many lanes one script looks at. */
 export const MAX_LANES = 32
@@ -30,41 +44,60 @@ export const MAX_LANES = 32
 /** The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most. */
 const LAST_PASS = 0x100000000
 
-/** A Lua line that deletes what is stored about turns. No task may be in a lane. */
-export const FORGET_TURNS = `call('UNLINK', base .. 'turns', base .. 'turn-state', base .. 'blocked-lanes', base .. 'lane-times')`
+/** Lua lines that delete what is stored about turns. No task may be in a lane. */
+export const FORGET_TURNS = `call('UNLINK', base .. 'turns', base .. 'turn-state', base .. 'blocked-lanes', base .. 'lane-times', ${KEY_PASSES})
+      ${FORGET_WAITERS}`
 
-/** Lua lines that give each lane the pass 0. A blocked lane stays blocked. O(n log n), at most once in {@link LAST_PASS} turns. */
+/**
+ * Lua lines that give each lane the pass 0. A lane stays blocked unless it waits for a limiter. O(n log n), at most once in {@link LAST_PASS}
+ * turns.
+ */
 const BEGIN_AGAIN = `
         local blocked = base .. 'blocked-lanes'
+        ${TAKE_TICKETS}
         call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
         call('ZDIFFSTORE', turns, '2', lanes, blocked)
         call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+        call('UNLINK', ${KEY_PASSES})
         call('HDEL', state, 'pass', 'time')`
 
 /**
+ * Lua lines that set `pass` to the pass from which the lane `name` counts its turn, if it has waited for a limiter. It kept its place among
+ * those that wait, but gets no more than its turn among all lanes.
+ */
+const CATCH_UP = `
+            local other = call('ZRANGE', turns, 1, 1, 'WITHSCORES')
+            local time = math.max(other[2] or 0, call('HGET', state, 'time') or 0)
+            if leave_waiters(name, key, needs) then pass = math.max(pass, time) end`
+
+/**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
- * without a key, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
+ * without a lane, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
  * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake. The
  * lines need these three variables, `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
 export const TAKE_TURN = `
-  if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits') > 0 then
+  if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0 then
     local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
     ${READ_WHAT_LIMITS}
     local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
     local is_turn_of_others = false
-    may_be_uncounted = has_limits
+    local is_counted = has_limits or call('EXISTS', base .. 'capacities') == 1
+    ${DECLARE_LIMITERS}
+    may_be_uncounted = is_counted
     if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
     end
     for _ = 1, ${MAX_LANES} do
-      local key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-      if key and tonumber(pass) >= ${LAST_PASS} then${BEGIN_AGAIN}
-        key, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+      local name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+      if name and tonumber(pass) >= ${LAST_PASS} then${BEGIN_AGAIN}
+        name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       end
-      if not key then
-        if call('EXISTS', lanes) == 0 then call('UNLINK', state, base .. 'blocked-lanes', base .. 'lane-times') end
+      if not name then
+        if call('EXISTS', lanes) == 0 then
+          ${FORGET_TURNS}
+        end
         break
       end
       pass = tonumber(pass)
@@ -79,43 +112,71 @@ export const TAKE_TURN = `
         ${FORGET_TURNS}
         break
       end
+      ${splitName('name')}
       local limit, rate, id
-      if has_limits then
+      if has_limits and key ~= '' then
         ${READ_LIMITS}
       end
       ${CHECK_RATE}
-      if starts_at or limit and ${ACTIVE_OF_KEY} >= limit then
+      local is_at_limit, refused, time = starts_at or limit and ${ACTIVE_OF_KEY} >= limit, nil, nil
+      -- If the queue limits nothing, needs cost nothing either.
+      local is_limited = needs and (is_counted or call('EXISTS', ${WAITED_NEEDS}) == 1)
+      if is_limited then
+        if not take then${LIMITERS}
+        end
+        if not call('ZSCORE', lanes, name) then is_at_limit = false
+        elseif is_at_limit then leave_waiters(name, key, needs, not starts_at and 'key' or nil)
+        else refused, time = refusals(name, key, needs, pass) end
+      end
+      if refused then
+        wait_for(name, refused, pass, time)
+      elseif is_at_limit and is_limited and not starts_at then
+        ${waitForKey('pass', '0')}
+      elseif is_at_limit then
         ${blockLane('pass', 'pass')}
         ${STORE_TIME}
       else
-        id = call('RPOP', ${listOf('key')}) or call('ZPOPMIN', ${prioritiesOf('key')})[1]
-        if not id then call('ZREM', turns, key) end
+        id = call('RPOP', ${listOf('name')}) or call('ZPOPMIN', ${prioritiesOf('name')})[1]
+        if not id then
+          call('ZREM', turns, name)
+          if is_limited then leave_waiters(name, key, needs) end
+          if needs then call('ZREMRANGEBYSCORE', ${KEY_PASSES}, '-inf', pass) end
+        end
       end
-      if id then${noteLeft('key')}
+      if id then${noteLeft('name')}
         local lane = call('HGET', base .. id, 'lane')
         if lane then
           call('LPUSH', base .. 'active', id)
-          local next_pass = pass + 1 / ${weightIn('lane')}
+          if is_limited and call('EXISTS', ${WAITED_NEEDS}) == 1 then${CATCH_UP}
+          end
+          local key_pass = tonumber(call('ZSCORE', ${KEY_PASSES}, key) or nil)
+          local next_pass = math.max(pass, key_pass or pass) + 1 / ${weightIn('lane')}
+          if key_pass or needs then call('ZADD', ${KEY_PASSES}, next_pass, key) end
           ${COUNT_START_OF_RATE}
-          local active = has_limits and ${COUNT_ONE}
-          if starts_at or limit and active >= limit then
+          local active = has_limits and key ~= '' and ${COUNT_ONE}
+          if is_limited then take(needs) end
+          if limit and active >= limit and is_limited and not starts_at then
+            ${waitForKey('next_pass', 'pass')}
+          elseif starts_at or limit and active >= limit then
             ${blockLane('next_pass', 'pass')}
             ${STORE_TIME}
           else
-            call('ZADD', turns, next_pass, key)
+            call('ZADD', turns, next_pass, name)
+            refused = is_limited and call('ZSCORE', lanes, name) and refusals(name, key, needs, next_pass)
+            if refused then wait_for(name, refused, next_pass, pass) end
           end
           jobId, may_be_uncounted = id, false
           break
         end
       end
     end
-    is_last_start = jobId and has_limits
+    is_last_start = jobId and is_counted
       and call('EXISTS', turns, base .. 'wait', base .. 'prioritized', base .. 'delayed', base .. 'lane-times') == 0
     if not jobId and not is_turn_of_others and call('EXISTS', turns, lanes) == 2 then call('ZADD', base .. 'marker', 0, '0') end
   end`
 
 /** A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field. */
-export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${weightIn('lane')}, ${keyIn('lane')})`
+export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${weightIn('lane')}, ${nameIn('lane')})`
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
@@ -136,8 +197,8 @@ const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
  * could start it. If the lane is blocked until some time, an idle worker has to know that time.
  */
 const WAKE_NOBODY = `
-    local key = ${keyIn('lane')}
-    if call('ZSCORE', base .. 'blocked-lanes', key) and not call('ZSCORE', base .. 'lane-times', key) then return end`
+    local lane_name = ${nameIn('lane')}
+    if call('ZSCORE', base .. 'blocked-lanes', lane_name) and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
 
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
 const PRIORITY = 'math.floor(score / 0x100000000)'

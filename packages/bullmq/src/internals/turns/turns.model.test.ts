@@ -1,4 +1,4 @@
-// Lanes under random operations on a real Redis. After each operation, the invariants of the lanes hold:
+// Lanes and limiters under random operations on a real Redis. After each operation, the invariants of the lanes hold:
 //
 // 1. A task is in one place (../index-model/full-scan.fixture.ts).
 // 2. A lane that has a task is named in `lanes`, and either takes turns or is blocked.
@@ -8,11 +8,14 @@
 // 6. The active tasks of each key are counted correctly, no script starts more of them than the limit allows, and only a lane whose key
 //    has reached its limit is blocked.
 // 7. A throttled key starts no task.
+// 8. What the active tasks hold of each limiter is counted correctly, and no script starts a task that needs more than is left. A lane that
+//    waits for a limiter could not start, and the first one in each line has been woken or is refused elsewhere.
 //
 // At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
+import type { Need } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { amount, privateRedis } from '@bullpen/testing'
 import fc from 'fast-check'
@@ -28,8 +31,8 @@ import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld, type World } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { KEY_LIMIT_SETTING } from './derive-key-limits.ts'
-import { keyLimitSettings } from './key-limits.ts'
+import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
+import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
 
 const PROGRAMS = { small: 2, full: 300 }
@@ -39,13 +42,31 @@ const HOUR = 3_600_000
 
 type Operation = (world: World, pick: number, n: number) => unknown
 
+const LIMITERS = ['permits:db', 'permits:gpu', 'task:model.task', 'task:model.other'] as const
+const [db, gpu, cap, other] = LIMITERS.map((limiter) => (amount: number) => ({ limiter, amount }))
+const NEEDS: readonly (readonly Need[])[] = [
+  ...[
+    [],
+    [],
+    [],
+    [db?.(1)],
+    [db?.(3)],
+    [db?.(2), gpu?.(2)],
+    [gpu?.(1)],
+    [gpu?.(1), other?.(1)],
+    [cap?.(1)],
+    [cap?.(1), db?.(2)],
+  ],
+  [other?.(1)],
+].map((needs) => needs.filter((need) => need !== undefined))
+
 /** Most tasks have one of four keys. Some wait for an hour, some for a moment, and some have a priority. */
 const add: Operation = ({ broker }, pick, n) => {
   const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
   const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
   const turn = n % 5 === 0 ? undefined : { key: `key ${n % 5}`, weight: [1, 3, 0.5][n % 3] ?? 1 }
   return broker.enqueue({
-    ...{ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn },
+    ...{ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn, needs: NEEDS[pick % NEEDS.length] },
     priority: pick % 4 === 0 ? 1 + (n % 3) : 0,
     delayMs: pick % 7 === 0 ? HOUR : pick % 7 === 1 ? n % 5 : undefined,
     expiresAt: pick % 11 === 0 ? Date.now() + (n % 50) : undefined,
@@ -107,9 +128,16 @@ const limit: Operation = ({ redis, keys }, pick, n) => {
   return setKeyLimits(redis, keys, keyLimitSettings(pick % 2 === 0 ? { concurrency } : { rate }, key))
 }
 
+/** Sets or removes the capacity of a limiter. */
+const setCapacity: Operation = ({ redis, keys }, pick, n) => {
+  const limiter = LIMITERS[n % LIMITERS.length] ?? 'permits:db'
+  const capacity = pick % 10 === 1 ? 0 : pick % 5 === 0 ? 'none' : pick % 5
+  return setKeyLimits(redis, keys, capacitySetting(limiter, capacity))
+}
+
 const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
   const settings = await redis.hkeys(keys.settings)
-  const limits = settings.filter((name) => name.startsWith(KEY_LIMIT_SETTING))
+  const limits = settings.filter((name) => name.startsWith(KEY_LIMIT_SETTING) || name.startsWith(CAPACITY_SETTING))
   // As if the throttles had ended. Without limits, the next fetches look at each lane.
   await redis.del(keys.keyThrottles)
   for (const key of await redis.zrange(keys.laneTimes, '0', '-1')) await redis.zadd(keys.laneTimes, 1, key)
@@ -169,6 +197,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   clean: [1, ({ queue }, pick, n) => queue.clean(0, 1 + (n % 3), pick % 2 === 0 ? 'wait' : 'prioritized')],
   limit: [3, limit],
   throttle: [1, throttle],
+  'set a capacity': [4, setCapacity],
   'count again': [1, countAgain],
   pause: [1, ({ queue }) => queue.pause()],
   resume: [2, ({ queue }) => queue.resume()],
@@ -241,12 +270,16 @@ it('a task that waits in a lane is in one place, is counted and starts, after ra
       await finish(world)
       expect(await world.broker.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 })
       expect(await redis.keys(`${keys.base}lane*`)).toEqual([])
-      expect(await redis.exists(keys.turns, keys.turnState, keys.blockedLanes, keys.laneTimes, keys.activeByKey)).toBe(
-        0,
-      )
+      const { turns, turnState, blockedLanes, laneTimes, activeByKey, inUse, waitedNeeds, keyPasses } = keys
+      expect(await redis.exists(turns, turnState, blockedLanes, laneTimes, activeByKey, inUse)).toBe(0)
+      expect(await redis.exists(waitedNeeds, keyPasses)).toBe(0)
+      expect(await redis.keys(`${keys.base}need-waiters*`)).toEqual([])
     } finally {
       await world.close()
     }
   }
-  await fc.assert(fc.asyncProperty(programs, run), { numRuns: amount(PROGRAMS), endOnFailure: true })
+  await fc.assert(fc.asyncProperty(programs, run), {
+    numRuns: amount(PROGRAMS),
+    endOnFailure: true,
+  })
 })

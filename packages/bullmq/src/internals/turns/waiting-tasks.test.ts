@@ -72,8 +72,10 @@ it('are cancelled by a filter and listed page by page, although their lanes are 
   const tasks = Array.from({ length: 600 }, (_, i) => {
     const id = createTaskId('rig', Date.now(), randomBytes(10))
     const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-    const turn = { key: `key ${Math.floor(i / 250)}`, weight: 1 }
-    return { ...newTask(long, {}, { tags: [i % 3 === 0 ? 'gone' : 'kept'] }, origin), turn, priority: i % 2 }
+    // Some lanes are those of keys, some those of needs, and some those of both.
+    const turn = i < 400 ? { key: `key ${Math.floor(i / 200)}`, weight: 1 } : undefined
+    const needs = i < 200 ? [] : [{ limiter: 'permits:db', amount: 1 }]
+    return { ...newTask(long, {}, { tags: [i % 3 === 0 ? 'gone' : 'kept'] }, origin), turn, needs, priority: i % 2 }
   })
   await broker.enqueueBulk(tasks)
   const listed = async (): Promise<TaskId[]> => {

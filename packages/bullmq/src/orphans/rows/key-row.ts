@@ -62,6 +62,8 @@ export type KeyOwner =
 export const PARTS = {
   /** The jobs of job schedulers have ids with colons. */
   'concurrency key': '[\\s\\S]+',
+  lane: '[\\s\\S]+',
+  need: '[\\s\\S]+',
   task: '(?!repeat:)[^:]+|repeat:[^:]+:\\d+',
   fingerprint: 'other|[0-9a-f]{16}',
   definition: '.+',

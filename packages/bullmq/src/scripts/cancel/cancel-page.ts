@@ -133,16 +133,16 @@ end
 local function end_in_lanes()
   local order, part, rest = string.match(from, '^([^ ]+) (%a) (.*)$')
   while limit > 0 do
-    local key, found = unpack(redis.call('ZRANGEBYSCORE', lanes, order or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
-    if not key then return '', '' end
+    local lane, found = unpack(redis.call('ZRANGEBYSCORE', lanes, order or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
+    if not lane then return '', '' end
     if found ~= order then order, part, rest, before = found, 'l', '', '' end
     from = rest
     local ended_before = #ended
     local next_from, next_before, examined
-    if part == 'l' then next_from, next_before, examined = end_in_list(${listOf('key')})
-    else next_from, next_before, examined = end_in_set(${prioritiesOf('key')}) end
+    if part == 'l' then next_from, next_before, examined = end_in_list(${listOf('lane')})
+    else next_from, next_before, examined = end_in_set(${prioritiesOf('lane')}) end
     local count = (#ended - ended_before) / 2
-    if count > 0 then${noteLeft('key', 'count')}
+    if count > 0 then${noteLeft('lane', 'count')}
     end
     limit = limit - examined
     if next_from ~= '' then return order .. ' ' .. part .. ' ' .. next_from, next_before end

@@ -1,5 +1,5 @@
 // Applies a command to its queue's settings.
-import { DERIVE_KEY_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/derive-key-limits.ts'
+import { CAPACITY_SETTING, DERIVE_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/derive-limits.ts'
 import { defineScript } from '../script.ts'
 
 /**
@@ -18,7 +18,7 @@ export const applySettingsScript = defineScript({
   keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
   args: ['base', 'sequence', 'mark', 'scoreStep'],
   lua: `
-local lifted, sets_key_limits = false, false
+local lifted, sets_limits = false, false
 local function is_newest(name)
   if tonumber(redis.call('HGET', settings, 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
   redis.call('HSET', settings, 'sequence:' .. name, sequence)
@@ -55,18 +55,18 @@ function set.rate(value)
     redis.call('HDEL', meta, 'max', 'duration')
   end
 end
-local function set_key_limit(name, value)
+local function set_limit(name, value)
   if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
 end
 for i = 5, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if is_newest(name) then
-    if set[name] then set[name](value) else set_key_limit(name, value) end
-    if string.sub(name, 1, ${KEY_LIMIT_SETTING.length}) == '${KEY_LIMIT_SETTING}' then sets_key_limits = true end
+    if set[name] then set[name](value) else set_limit(name, value) end
+    sets_limits = sets_limits or ${[KEY_LIMIT_SETTING, CAPACITY_SETTING].map((start) => `string.sub(name, 1, ${start.length}) == '${start}'`).join(' or ')}
   end
 end
-if sets_key_limits then${DERIVE_KEY_LIMITS}
-  derive_key_limits(base)
+if sets_limits then${DERIVE_LIMITS}
+  derive_limits(base)
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
   if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then

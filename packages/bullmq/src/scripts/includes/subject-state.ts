@@ -1,5 +1,5 @@
 // Defines the Lua that checks whether keys and entries have an owner, with the subjects that it checks.
-import { keyIn, listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
 import type { Condition, KeyType } from '../../orphans/rows/key-row.ts'
 import { TIME } from './time.ts'
 
@@ -59,8 +59,8 @@ local holds = {
   listed = function(key, element) return ask('LPOS', key, element) end,
   laned = function(base, id)
     local lane = ask('HGET', base .. id, 'lane')
-    local key = lane and ${keyIn('lane')}
-    return key and (ask('ZSCORE', ${prioritiesOf('key')}, id) or ask('LPOS', ${listOf('key')}, id))
+    local name = lane and ${nameIn('lane')}
+    return name and (ask('ZSCORE', ${prioritiesOf('name')}, id) or ask('LPOS', ${listOf('name')}, id))
   end,
   expires = function(key) return ask('PTTL', key) >= 0 end,
   points = function(key, prefix)

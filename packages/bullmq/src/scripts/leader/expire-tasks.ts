@@ -1,6 +1,6 @@
 // Ends waiting tasks whose queue timeout has passed.
 import type { TaskId } from '@bullpen/contract'
-import { keyIn, listOf } from '../../internals/turns/lanes.ts'
+import { listOf, nameIn } from '../../internals/turns/lanes.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
 import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
@@ -45,8 +45,8 @@ local expired, passed = { #due == 2 * limit and 1 or 0 }, 0
 for i = 1, #due, 2 do
   local id = due[i]
   local name, starts, lane = unpack(redis.call('HMGET', base .. id, 'name', 'ats', 'lane'))
-  local key = lane and ${keyIn('lane')}
-  local list = key and ${listOf('key')} or wait
+  local lane_name = lane and ${nameIn('lane')}
+  local list = lane_name and ${listOf('lane_name')} or wait
   if passed > 0 and passed + redis.call('LLEN', list) > ${MAX_PASSED} then
     expired[1] = 1
     break

@@ -1,5 +1,6 @@
 // Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due.
 import { inLanes } from '../../internals/turns/lanes.ts'
+import { FORGET_TURNS } from '../../internals/turns/turn-steps.ts'
 import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -23,7 +24,7 @@ export type Duty =
 /** How early the leader begins to wait for a schedule that will be due, in ms. Must be longer than a round of the leader. */
 export const SCHEDULE_HORIZON_MS = 2_000
 
-/** How often the active tasks of concurrency keys are counted, in ms (./count-active.ts). */
+/** How often the active tasks are counted, by concurrency key and by what they hold of limiters, in ms (./count-active.ts). */
 const COUNT_EVERY_MS = 30_000
 
 export interface Survey {
@@ -36,7 +37,7 @@ export interface Survey {
  * - KEYS: the names below.
  * - ARGV: the leader's fencing number, the current time (ms since 1970), the mark of a throttle, the queue's retention as JSON
  *   ('' if no consumer has registered one), how often the index is compared entry by entry in ms, the time before which events are
- *   dropped in ms since 1970 ('' if no consumer has registered one).
+ *   dropped in ms since 1970 ('' if no consumer has registered one), the prefix of the queue's keys.
  *
  * Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
@@ -53,7 +54,7 @@ export interface Survey {
  * - Adds BullMQ's wake marker if tasks may start, and the queue is neither paused nor full. BullMQ does not add a marker when a
  *   task ends in a process that does not fetch another task because the process is paused, is draining or was resized. If a
  *   process is killed, a marker that it has just received is lost. Without a marker, idle workers look for tasks only every 10 s.
- * - Deletes the passes of concurrency keys if no task waits.
+ * - Deletes what is stored about turns if no task waits.
  * - Drops old events, in whole blocks of the stream. If no whole block is old, drops the old events of the oldest block.
  */
 export const surveyQueueScript = defineScript({
@@ -71,9 +72,9 @@ export const surveyQueueScript = defineScript({
     'lanes',
     'turns',
     'turnState',
-    'blockedLanes',
     'laneTimes',
     'keyLimits',
+    'capacities',
     'waitingChildren',
     'delayed',
     'scheduled',
@@ -96,7 +97,7 @@ export const surveyQueueScript = defineScript({
     'taskEvents',
     'outbox',
   ],
-  args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs', 'eventsSince'],
+  args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs', 'eventsSince', 'base'],
   lua: `${TIME}${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
 local found = { tonumber(fencing) }
@@ -105,7 +106,10 @@ local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'con
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
 local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + ${inLanes('turnState')}
-if waiting == 0 then redis.call('UNLINK', turns, turnState, blockedLanes, laneTimes) end
+if waiting == 0 then
+  local call = redis.call
+  ${FORGET_TURNS}
+end
 local may_start = redis.call('EXISTS', wait, prioritized, turns) > 0
   or #redis.call('ZRANGEBYSCORE', laneTimes, '-inf', now, 'LIMIT', 0, 1) > 0
 if may_start and not paused and (not concurrency or running < tonumber(concurrency)) then
@@ -152,7 +156,7 @@ local ended, later = size(failed), size(delayed)
 local accepted, removed, bytes, comparedAt, countedAt =
   unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'bytes', 'comparedAt', 'countedAt'))
 local time = millis()
-if time - (countedAt or 0) >= ${COUNT_EVERY_MS} and redis.call('EXISTS', keyLimits) == 1 then needs('countActive') end
+if time - (countedAt or 0) >= ${COUNT_EVERY_MS} and redis.call('EXISTS', keyLimits, capacities) > 0 then needs('countActive') end
 if not comparedAt then redis.call('HSET', totals, 'comparedAt', whole(time)) end
 local unfinished = running + waiting + later + size(waitingChildren)
 local stored = unfinished + ended + size(completed)

@@ -1,5 +1,6 @@
 // Counts the active tasks of each concurrency key among some of a queue's active tasks.
-import { keyIn } from '../../internals/turns/lanes.ts'
+import { nameIn } from '../../internals/turns/lanes.ts'
+import { splitName } from '../../internals/turns/limiters/needs.ts'
 import { defineScript } from '../script.ts'
 import { pairsOf, type RankedKey } from './rank-lanes.ts'
 
@@ -18,8 +19,10 @@ export const countActiveLanes = defineScript({
 local counts, found = {}, {}
 for _, id in ipairs(redis.call('LRANGE', active, -passed - scan, -passed - 1)) do
   local lane = redis.call('HGET', base .. id, 'lane')
-  local key = lane and ${keyIn('lane')}
-  if key then counts[key] = (counts[key] or 0) + 1 end
+  if lane then
+    ${splitName(nameIn('lane'))}
+    if key ~= '' then counts[key] = (counts[key] or 0) + 1 end
+  end
 end
 for key, count in pairs(counts) do
   found[#found + 1] = key

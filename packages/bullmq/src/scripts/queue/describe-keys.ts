@@ -1,7 +1,7 @@
 // Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment.
 import type { KeyBlock, LimitSource } from '@bullpen/contract'
 import type { KeyLimit, KeyState } from '@bullpen/engine/internal'
-import { KEY_LIMIT_SETTING } from '../../internals/turns/derive-key-limits.ts'
+import { KEY_LIMIT_SETTING } from '../../internals/turns/derive-limits.ts'
 import { ACTIVE_OF_KEY, READ_LIMITS } from '../../internals/turns/key-concurrency.ts'
 import { decodeStartRate } from '../../internals/turns/key-limits.ts'
 import { CHECK_RATE } from '../../internals/turns/key-rate.ts'

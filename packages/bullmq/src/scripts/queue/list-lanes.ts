@@ -35,8 +35,8 @@ export const listLanes = defineScript({
 limit = tonumber(limit)
 local found, at = {}, {}
 
-local function read_list(key, last, passed)
-  local list, first = ${listOf('key')}, 0
+local function read_list(name, last, passed)
+  local list, first = ${listOf('name')}, 0
   if last ~= '' then
     if redis.call('LINDEX', list, -passed) == last then
       first = tonumber(passed)
@@ -53,8 +53,8 @@ local function read_list(key, last, passed)
   end
 end
 
-local function read_priorities(key, last, score)
-  local set = ${prioritiesOf('key')}
+local function read_priorities(name, last, score)
+  local set = ${prioritiesOf('name')}
   local first = last == '' and 0 or rank_in(set, score, last)
   local page = redis.call('ZRANGE', set, first, first + limit - #found - 1, 'WITHSCORES')
   for i = 1, #page, 2 do
@@ -64,13 +64,13 @@ local function read_priorities(key, last, score)
 end
 
 while #found < limit do
-  local key, order = unpack(redis.call('ZRANGEBYSCORE', lanes, lane == '' and '-inf' or lane, '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
-  if not key then break end
+  local name, order = unpack(redis.call('ZRANGEBYSCORE', lanes, lane == '' and '-inf' or lane, '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
+  if not name then break end
   local is_same = order == lane
   lane = order
   local is_in_list = not is_same or score == ''
-  if is_in_list then read_list(key, is_same and last or '', passed) end
-  if #found < limit then read_priorities(key, is_in_list and '' or last, score) end
+  if is_in_list then read_list(name, is_same and last or '', passed) end
+  if #found < limit then read_priorities(name, is_in_list and '' or last, score) end
   if #found < limit then lane, last, score = '(' .. order, '', '' end
 end
 return { found, at }

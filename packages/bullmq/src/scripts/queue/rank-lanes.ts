@@ -1,5 +1,6 @@
-// Finds the longest lanes among some of a queue's lanes.
+// Finds the concurrency keys with the longest lanes among some of a queue's lanes.
 import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { splitName } from '../../internals/turns/limiters/needs.ts'
 import { IS_AFTER } from '../includes/rank-in-set.ts'
 import { defineScript } from '../script.ts'
 
@@ -21,7 +22,8 @@ export interface RankedLanes {
  *   ('' for each that does not exist).
  *
  * Returns the lanes between these two in the order of a listing, not sorted: the longest lane comes first, and lanes of the same length are in
- * the descending order of their keys. Takes two commands for each lane.
+ * the descending order of their keys. A key whose tasks have different needs has several lanes, so it may occur several times. Takes two
+ * commands for each lane.
  */
 export const rankLanes = defineScript({
   name: 'rank-lanes',
@@ -38,9 +40,10 @@ local first = after == '' and '-inf' or '(' .. after
 local page = redis.call('ZRANGEBYSCORE', lanes, first, '+inf', 'WITHSCORES', 'LIMIT', 0, scan)
 local found = {}
 for i = 1, #page, 2 do
-  local key = page[i]
-  local count = redis.call('LLEN', ${listOf('key')}) + redis.call('ZCARD', ${prioritiesOf('key')})
-  local is_behind = not fromCount or precedes(fromCount, fromKey, count, key)
+  local lane = page[i]
+  ${splitName('lane')}
+  local count = redis.call('LLEN', ${listOf('lane')}) + redis.call('ZCARD', ${prioritiesOf('lane')})
+  local is_behind = key ~= '' and (not fromCount or precedes(fromCount, fromKey, count, key))
   if is_behind and (not lastCount or precedes(count, key, lastCount, lastKey)) then
     found[#found + 1] = key
     found[#found + 1] = count

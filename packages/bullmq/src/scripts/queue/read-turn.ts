@@ -1,6 +1,9 @@
-// Reads what a waiting task in a lane waits for, and how many tasks with the same concurrency key start before it.
+// Reads what a waiting task in a lane waits for, and how many tasks of the same lane start before it.
 import type { WaitsFor } from '@bullpen/contract'
-import { keyIn, listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { parseLimiter } from '../../internals/turns/limiters/limiter-reads.ts'
+import { TICKET_OF } from '../../internals/turns/limiters/limiter-steps.ts'
+import { splitName } from '../../internals/turns/limiters/needs.ts'
 import { defineScript } from '../script.ts'
 
 /**
@@ -16,18 +19,22 @@ export const readTurn = defineScript({
   kind: 'reads',
   keys: ['job'],
   args: ['base', 'id', 'max'],
-  lua: `
+  lua: `${TICKET_OF}
 local lane = redis.call('HGET', job, 'lane')
 if not lane then return nil end
-local key = ${keyIn('lane')}
-local list = ${listOf('key')}
+local name = ${nameIn('lane')}
+${splitName('name')}
+local list = ${listOf('name')}
 local length = redis.call('LLEN', list)
 local function waits_for(ahead)
-  local time = redis.call('ZSCORE', base .. 'lane-times', key)
+  local time = redis.call('ZSCORE', base .. 'lane-times', name)
   if time then return { ahead, 'rate', time } end
-  return { ahead, redis.call('ZSCORE', base .. 'blocked-lanes', key) and 'concurrency' or 'turn' }
+  if not redis.call('ZSCORE', base .. 'blocked-lanes', name) then return { ahead, 'turn' } end
+  local limiter = needs and ticket_of(base, name, key, needs)
+  if limiter and limiter ~= 'key' then return { ahead, 'limiter', limiter } end
+  return { ahead, 'concurrency' }
 end
-local rank = redis.call('ZRANK', ${prioritiesOf('key')}, id)
+local rank = redis.call('ZRANK', ${prioritiesOf('name')}, id)
 if rank then return waits_for(math.min(tonumber(max), length + rank)) end
 local index = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', max)
 if index then return waits_for(length - index - 1) end
@@ -35,7 +42,16 @@ if length > tonumber(max) then return waits_for(tonumber(max)) end
 `,
   answer(reply): WaitsFor | undefined {
     if (reply === null) return undefined
-    const [ahead, kind, time] = reply as [number, WaitsFor['kind'], string?]
-    return { kind, ahead, ...(time !== undefined && { until: Number(time) }) }
+    const [ahead, kind, what] = reply as [number, 'turn' | 'concurrency' | 'rate' | 'limiter', string?]
+    switch (kind) {
+      case 'rate':
+        return { kind, ahead, until: Number(what) }
+      case 'limiter': {
+        const limiter = parseLimiter(what ?? '')
+        return limiter === undefined ? { kind: 'turn', ahead } : { kind: limiter.kind, limiter: limiter.name, ahead }
+      }
+      default:
+        return { kind, ahead }
+    }
   },
 })

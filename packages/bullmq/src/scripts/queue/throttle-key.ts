@@ -1,6 +1,7 @@
 // Throttles the concurrency key of a task, or extends its current throttle.
 import { THROTTLE_KEY } from '../../internals/turns/key-throttle.ts'
-import { keyIn } from '../../internals/turns/lanes.ts'
+import { nameIn } from '../../internals/turns/lanes.ts'
+import { splitName } from '../../internals/turns/limiters/needs.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
@@ -19,7 +20,9 @@ export const throttleKey = defineScript({
 local call = redis.call
 local lane = call('HGET', job, 'lane')
 if not lane then return 0 end
-local key, now = ${keyIn('lane')}, millis()
+${splitName(nameIn('lane'))}
+if key == '' then return 0 end
+local now = millis()
 -- The clock is read in whole milliseconds, so one is added.
 local ends_at = now + duration + 1
 ${THROTTLE_KEY}

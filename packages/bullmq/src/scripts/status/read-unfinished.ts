@@ -97,12 +97,12 @@ if unread >= tonumber(limit) then left = 0 end
 passed = math.max(0, passed - unread)
 
 -- Reads the tasks of one lane, as if its tasks with a priority followed those of its list.
-local function read_lane(key)
-  local list, ids = ${listOf('key')}, {}
+local function read_lane(name)
+  local list, ids = ${listOf('name')}, {}
   local length = redis.call('LLEN', list)
   if passed < length then ids = redis.call('LRANGE', list, -passed - left, -passed - 1) end
   local first = math.max(0, passed - length)
-  local others = #ids < left and redis.call('ZRANGE', ${prioritiesOf('key')}, first, first + left - #ids - 1) or {}
+  local others = #ids < left and redis.call('ZRANGE', ${prioritiesOf('name')}, first, first + left - #ids - 1) or {}
   for _, id in ipairs(others) do ids[#ids + 1] = id end
   return ids
 end

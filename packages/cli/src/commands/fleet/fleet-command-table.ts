@@ -148,8 +148,9 @@ export const FLEET_COMMANDS = {
     examples: ['bullpen resize --queue cpu --worker worker-7d9f --concurrency 8'],
   },
   limit: {
-    usage: '[--queue QUEUE] [--concurrency-key KEY | --api-key-name NAME]',
-    summary: 'Limit the concurrency, the rate, the length, the bytes or the age of a queue, or the rate of a key',
+    usage: '[--queue QUEUE] [--concurrency-key KEY | --task TASK | --api-key-name NAME]',
+    summary:
+      'Limit the concurrency, the rate, the permits, the length, the bytes or the age of a queue, or a key of it',
     description: [
       'Limit how many tasks of a queue run at once, how many are started per period, how many may wait and for how long, and how',
       "much memory they take in Redis. Each limit is shared by all of the queue's workers and producers. A limit that you",
@@ -159,6 +160,9 @@ export const FLEET_COMMANDS = {
       'With --concurrency-key, limit how many tasks of that key run at once, or are started per period. With --concurrency 0, the',
       'key starts no task. --concurrency-per-key and --rate-per-key limit all other concurrency keys of the queue, each by itself.',
       "Use 'none' to restore the limit in the queue's definition.",
+      '',
+      'With --permits, change how many permits the queue has for tasks that need them. With --task, limit how many tasks of that definition',
+      "run at once; with --concurrency 0, none starts. Use 'none' to restore the numbers in the definitions.",
       '',
       'With --api-key-name, limit how many tasks an API key enqueues per period across all API processes: into the queue or,',
       "without --queue, into all queues together. With --queue, you can also limit how many of the API key's tasks may be in the",
@@ -171,10 +175,12 @@ export const FLEET_COMMANDS = {
       'rate',
       'concurrency-per-key',
       'rate-per-key',
+      'permits',
       'max-tasks',
       'max-bytes',
       'max-age',
       'concurrency-key',
+      'task',
       'burst',
       'api-key-name',
       'enqueue-rate',
@@ -184,6 +190,7 @@ export const FLEET_COMMANDS = {
     optionHelp: {
       concurrency: { value: 'N', help: "how many tasks run at once across all workers, from 1 to 10000, or 'none'" },
       'concurrency-key': { value: 'KEY', help: 'the concurrency key to limit in the queue' },
+      task: { value: 'TASK', help: 'the task definition to limit in its queue' },
     },
     examples: [
       'bullpen limit --queue cpu --concurrency 20 --rate 100/1s',
@@ -191,6 +198,8 @@ export const FLEET_COMMANDS = {
       'bullpen limit --queue cpu --max-bytes 64MiB --max-age 10m',
       'bullpen limit --queue mail --concurrency-per-key 3',
       'bullpen limit --queue mail --concurrency-key acme --concurrency 10 --rate 100/1m --burst 10',
+      'bullpen limit --queue mail --permits smtp=5',
+      'bullpen limit --queue mail --task mail.send --concurrency 5',
       'bullpen limit --api-key-name shop --enqueue-rate 500/1s',
     ],
   },

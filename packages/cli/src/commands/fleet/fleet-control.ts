@@ -1,16 +1,8 @@
-// bullpen pause, resume, stop, resize, limit and log-level: each sends one command and prints the workers' responses.
+// bullpen pause, resume, stop, resize and log-level: each sends one command and prints the workers' responses.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
-import { COMMANDED_LEVELS, MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
-import {
-  parseBytes,
-  parseChoice,
-  parseCount,
-  parseDuration,
-  parseLimit,
-  parseRate,
-  requireValue,
-} from '../../arguments/option-values.ts'
+import { COMMANDED_LEVELS, MAX_CONCURRENCY } from '@bullpen/contract/internal'
+import { parseChoice, parseCount, parseDuration, requireValue } from '../../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
@@ -74,107 +66,6 @@ async function showLogLevel({ values, connect, out }: CommandContext): Promise<E
 /** Returns whether the command is stored for all processes, so that API processes and workers that start later follow it, too. */
 function isForAllProcesses(order: FleetOrder): boolean {
   return order.action === 'log_level' && order.queue === undefined && order.worker === undefined
-}
-
-const QUEUE_LIMITS = [
-  ...(['concurrency', 'rate', 'concurrency-per-key', 'rate-per-key'] as const),
-  ...(['max-tasks', 'max-bytes', 'max-age'] as const),
-]
-const API_KEY_LIMITS = ['enqueue-rate', 'max-unfinished-tasks'] as const
-
-export async function limit(context: CommandContext): Promise<ExitCode> {
-  const { values } = context
-  if (values['api-key-name'] !== undefined) return limitApiKey(context, values['api-key-name'])
-  const queue = requireValue('--queue QUEUE or --api-key-name NAME', values.queue)
-  const foreign = API_KEY_LIMITS.find((limit) => values[limit] !== undefined)
-  if (foreign !== undefined) throw new UsageError(`--${foreign} requires --api-key-name`)
-  if (values['concurrency-key'] !== undefined) return limitConcurrencyKey(context, queue, values['concurrency-key'])
-  const { concurrency, rate, 'max-tasks': maxTasks, 'max-bytes': maxBytes, 'max-age': maxAge, burst } = values
-  const { 'concurrency-per-key': concurrencyPerKey, 'rate-per-key': ratePerKey } = values
-  if (QUEUE_LIMITS.every((limit) => values[limit] === undefined)) {
-    throw new UsageError(
-      'specify a limit: --concurrency, --rate, --concurrency-per-key, --rate-per-key, --max-tasks, --max-bytes or --max-age',
-    )
-  }
-  if (burst !== undefined && ratePerKey === undefined) throw new UsageError('--burst requires --rate-per-key')
-  const order = {
-    action: 'limit',
-    queue,
-    ...(concurrency === undefined ? {} : { concurrency: parseConcurrency('--concurrency', concurrency) }),
-    ...(rate === undefined ? {} : { rate: parseRate('--rate', rate, MAX_RATE) }),
-    ...(concurrencyPerKey === undefined
-      ? {}
-      : { concurrencyPerKey: parseConcurrency('--concurrency-per-key', concurrencyPerKey) }),
-    ...(ratePerKey === undefined ? {} : { ratePerKey: parseStartRate('--rate-per-key', ratePerKey, burst) }),
-    ...(maxTasks === undefined
-      ? {}
-      : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
-    ...(maxBytes === undefined ? {} : { maxBytes: parseBytes('--max-bytes', maxBytes) }),
-    ...(maxAge === undefined ? {} : { maxAge: parseLimit('--max-age', maxAge) }),
-  } as const
-  return exitCodeOf(await sendCommand(context, context.connect(), order))
-}
-
-async function limitConcurrencyKey(context: CommandContext, queue: string, concurrencyKey: string): Promise<ExitCode> {
-  const { values } = context
-  const { concurrency, rate, burst } = values
-  const foreign = QUEUE_LIMITS.find(
-    (limit) => limit !== 'concurrency' && limit !== 'rate' && values[limit] !== undefined,
-  )
-  if (foreign !== undefined) throw new UsageError(`--${foreign} is a limit of a queue; remove --concurrency-key`)
-  if (concurrency === undefined && rate === undefined) {
-    throw new UsageError('specify a limit of the concurrency key: --concurrency or --rate')
-  }
-  if (burst !== undefined && rate === undefined) throw new UsageError('--burst requires --rate')
-  const order = {
-    action: 'limit',
-    queue,
-    concurrencyKey,
-    // With 0, the key starts no task.
-    ...(concurrency === undefined
-      ? {}
-      : { concurrency: concurrency === '0' ? 0 : parseConcurrency('--concurrency', concurrency) }),
-    ...(rate === undefined ? {} : { rate: parseStartRate('--rate', rate, burst) }),
-  } as const
-  return exitCodeOf(await sendCommand(context, context.connect(), order))
-}
-
-function parseConcurrency(option: string, text: string): number | 'none' {
-  return text === 'none' ? text : parseCount(option, text, MAX_CONCURRENCY)
-}
-
-/** Parses how many tasks of a concurrency key may start per period, and at once. */
-function parseStartRate(option: string, text: string, burst: string | undefined) {
-  const rate = parseRate(option, text, MAX_RATE)
-  if (burst === undefined) return rate
-  if (rate === 'none') throw new UsageError(`--burst requires a rate; ${option} is none`)
-  return { ...rate, burst: parseCount('--burst', burst, MAX_RATE) }
-}
-
-async function limitApiKey(context: CommandContext, apiKeyName: string): Promise<ExitCode> {
-  const { values } = context
-  const { queue, 'enqueue-rate': rate, 'max-unfinished-tasks': maxTasks } = values
-  const foreign = QUEUE_LIMITS.find((limit) => values[limit] !== undefined)
-  if (foreign !== undefined) throw new UsageError(`--${foreign} is a limit of a queue; remove --api-key-name`)
-  if (values['concurrency-key'] !== undefined) {
-    throw new UsageError('specify either --api-key-name or --concurrency-key')
-  }
-  if (rate === undefined && maxTasks === undefined) {
-    throw new UsageError('specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks')
-  }
-  if (maxTasks !== undefined) requireValue('--queue QUEUE', queue)
-  const order = {
-    action: 'limit',
-    ...(queue === undefined ? {} : { queue }),
-    apiKeyName,
-    ...(rate === undefined ? {} : { enqueueRate: parseRate('--enqueue-rate', rate, MAX_ENQUEUE_RATE) }),
-    ...(maxTasks === undefined
-      ? {}
-      : {
-          maxUnfinishedTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-unfinished-tasks', maxTasks),
-        }),
-  } as const
-  return exitCodeOf(await sendCommand(context, context.connect(), order))
 }
 
 /** Sends the command and prints its outcome. */

@@ -66,10 +66,12 @@ interface Limit {
 }
 
 function limits(spec: Spec): readonly Limit[] {
-  const { concurrency, rate, concurrencyPerKey, ratePerKey } = spec
+  const { concurrency, rate, concurrencyPerKey, ratePerKey, permits = {} } = spec
   const { maxTasks, maxBytes, maxAge, enqueueRate, maxUnfinishedTasks } = spec
-  // The limits of a concurrency key are also set in the queue's definition.
-  const fallback = spec.concurrencyKey === undefined ? {} : { fallback: DEFINITION }
+  // The limits of a concurrency key and of a task are also set in definitions.
+  const ofTask = spec.task === undefined ? undefined : 'its definition'
+  const definition = spec.concurrencyKey === undefined ? ofTask : DEFINITION
+  const fallback = definition === undefined ? {} : { fallback: definition }
   return [
     ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency), ...fallback }]),
     ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate), ...fallback }]),
@@ -77,6 +79,11 @@ function limits(spec: Spec): readonly Limit[] {
       ? []
       : [{ kind: 'concurrency per key', value: String(concurrencyPerKey), fallback: DEFINITION }]),
     ...(ratePerKey === undefined ? [] : [{ kind: 'rate per key', value: rateText(ratePerKey), fallback: DEFINITION }]),
+    ...Object.entries(permits).map(([name, number]) => ({
+      kind: `number of ${name} permits`,
+      value: String(number),
+      fallback: DEFINITION,
+    })),
     ...(maxTasks === undefined
       ? []
       : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : count(maxTasks, 'task'), fallback: DEFINITION }]),
@@ -106,10 +113,13 @@ function rateText(rate: NonNullable<Spec['rate']>): string {
   return `${rate.max}/${rate.per}${rate.burst === undefined ? '' : ` with bursts of ${rate.burst}`}`
 }
 
-/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop`, `API key shop in cpu` or `concurrency key acme in cpu`. */
-export function targetText(spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName' | 'concurrencyKey'>): string {
-  const { queue, worker, slot, apiKeyName, concurrencyKey } = spec
+/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop`, `API key shop in cpu`, `concurrency key acme in cpu` or `task a.b in cpu`. */
+export function targetText(
+  spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName' | 'concurrencyKey' | 'task'>,
+): string {
+  const { queue, worker, slot, apiKeyName, concurrencyKey, task } = spec
   if (concurrencyKey !== undefined) return `concurrency key ${concurrencyKey} in ${queue}`
+  if (task !== undefined) return `task ${task} in ${queue}`
   if (apiKeyName !== undefined) return `API key ${apiKeyName}${queue === undefined ? '' : ` in ${queue}`}`
   if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`

@@ -39,6 +39,16 @@ test('a queue shows the limits of its concurrency keys', () => {
   )
 })
 
+test('a queue shows its permits and the caps of its definitions', () => {
+  const limiters = [
+    { kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 },
+    { kind: 'definition' as const, name: 'data.load', capacity: 5, inUse: 5 },
+  ]
+  expect(fleetLines(fleetOf([], [queueOf('cpu', { limiters })]), undefined, layout)[1]).toBe(
+    'cpu    1/4   1      open, 3 of 10 db permits in use, 5 of 5 data.load at once',
+  )
+})
+
 test('a limit of one is shown in the singular', () => {
   const queues = [queueOf('cpu', { rate: { max: 1, perMs: 60_000 }, maxTasks: 1 })]
   expect(fleetLines(fleetOf([], queues), undefined, layout)[1]).toBe(

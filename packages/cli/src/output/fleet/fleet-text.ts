@@ -49,7 +49,8 @@ function queueRow(view: QueueView, now: number): Cell[] {
 
 /** Returns what is unusual about a queue, or `open`, followed by its limits. `obstacles` are unusual, too. */
 export function queueStateCell(view: QueueView, now: number, obstacles: readonly string[] = []): Cell {
-  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, maxTasks, maxBytes, maxAgeMs } = view
+  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, limiters, maxTasks, maxBytes, maxAgeMs } =
+    view
   const unusual = [
     ...obstacles,
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
@@ -60,12 +61,18 @@ export function queueStateCell(view: QueueView, now: number, obstacles: readonly
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
     ...(rate === undefined ? [] : [`at most ${count(rate.max, 'start')} per ${formatLength(rate.perMs)}`]),
     ...keyLimitTexts(perConcurrencyKey),
+    ...(limiters ?? []).map(limiterText),
     ...(maxTasks === undefined ? [] : [`at most ${count(maxTasks, 'task')}`]),
     ...(maxBytes === undefined ? [] : [`at most ${formatBytes(maxBytes)} of tasks`]),
     ...(maxAgeMs === undefined ? [] : [`waiting for at most ${formatDuration(maxAgeMs)}`]),
   ]
   const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
   return unusual.length === 0 ? state : ['yellow', state]
+}
+
+function limiterText({ kind, name, capacity, inUse }: NonNullable<QueueView['limiters']>[number]): string {
+  const what = kind === 'permits' ? `${name} ${capacity === 1 ? 'permit' : 'permits'} in use` : `${name} at once`
+  return plain(`${inUse} of ${capacity} ${what}`)
 }
 
 function keyLimitTexts(limits: QueueView['perConcurrencyKey']): readonly string[] {

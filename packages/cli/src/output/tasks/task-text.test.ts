@@ -144,10 +144,19 @@ test.each([
 
 test('a task whose key is limited says so', () => {
   const lineOf = (waitsFor: TaskView['waitsFor']) =>
-    taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
+    taskLines(view({ concurrencyKey: 'acme', waitsFor }), layout).find((line) => line.startsWith('waits for'))
   expect(lineOf({ kind: 'concurrency', ahead: 2 })).toBe(
     'waits for    the concurrency limit of its key, after 2 tasks of its key',
   )
   const until = new Date(layout.now + 90_000).toISOString()
   expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe('waits for    the rate of its key, next start in 1m')
+})
+
+test('a task that waits for a limiter names it', () => {
+  const lineOf = (waitsFor: TaskView['waitsFor']) =>
+    taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
+  expect(lineOf({ kind: 'permits', limiter: 'db', ahead: 0 })).toBe('waits for    the permits db')
+  expect(lineOf({ kind: 'definition', limiter: 'data.load', ahead: 2 })).toBe(
+    'waits for    the concurrency limit of data.load, after 2 tasks that need the same',
+  )
 })

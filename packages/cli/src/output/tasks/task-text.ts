@@ -91,16 +91,20 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
 }
 
 /** Describes what a waiting task waits for, and how many tasks of its key start first, such as `its turn, after 3 tasks of its key`. */
-function waitsForText({ waitsFor }: TaskView, { now }: Layout): string | undefined {
+function waitsForText({ waitsFor, concurrencyKey }: TaskView, { now }: Layout): string | undefined {
   if (waitsFor === undefined) return undefined
-  const { kind, until, ahead } = waitsFor
+  const { kind, limiter = '', until, ahead } = waitsFor
   const texts: Readonly<Record<typeof kind, string>> = {
     turn: 'its turn',
     concurrency: 'the concurrency limit of its key',
+    permits: `the permits ${plain(limiter)}`,
+    definition: `the concurrency limit of ${plain(limiter)}`,
     rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
   }
   if (ahead === 0) return texts[kind]
-  return `${texts[kind]}, after ${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')} of its key`
+  const isOfKey = concurrencyKey !== undefined && kind !== 'permits' && kind !== 'definition'
+  const first = `${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')}`
+  return `${texts[kind]}, after ${first} ${isOfKey ? 'of its key' : 'that need the same'}`
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */

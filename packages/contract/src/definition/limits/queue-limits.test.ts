@@ -44,7 +44,7 @@ test('the definitions of a queue share one set of limits, which the catalogue re
 test.each([
   [
     { maxTask: 5 },
-    'limits.maxTask is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey or perConcurrencyKey; did you mean maxTasks?',
+    'limits.maxTask is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey, perConcurrencyKey or permits; did you mean maxTasks?',
   ],
   [{ maxTasks: 0 }, 'limits.maxTasks is 0; expected a whole number of at least 1'],
   [{ maxTasks: 1.5 }, 'limits.maxTasks is 1.5'],

@@ -5,6 +5,7 @@ import { type Duration, milliseconds } from '../duration.ts'
 import { suggestion } from '../nearest.ts'
 import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
 import type { PerConcurrencyKeyOptions } from './concurrency-key-limits.ts'
+import type { SharedPermits } from './permits.ts'
 
 export interface QueueLimitOptions {
   /** How many tasks may be waiting, scheduled or retrying: a whole number of at least 1. By default, there is no limit. */
@@ -30,10 +31,18 @@ export interface QueueLimitOptions {
    * default, there are no such limits.
    */
   readonly perConcurrencyKey?: PerConcurrencyKeyOptions
+  /**
+   * The permits of resources that the queue's tasks use, by name, for example `{ db: 10 }`. A task whose definition needs permits (see
+   * `permits` of a task) starts when all of them are free, and gives them back when its attempt ends. The permits of one resource for several
+   * queues are split: `{ db: { total: 10, share: 0.3 } }` gives this queue 3 of 10. Permits refuse no task. By default, there are none.
+   */
+  readonly permits?: Readonly<Record<string, number | SharedPermits>>
 }
 
 /** The name of a limit on what is in a queue, as in the queue's definition. The last one belongs to each API key. */
-export type QueueLimitName = Exclude<keyof QueueLimitOptions, 'perApiKey' | 'perConcurrencyKey'> | 'maxUnfinishedTasks'
+export type QueueLimitName =
+  | Exclude<keyof QueueLimitOptions, 'perApiKey' | 'perConcurrencyKey' | 'permits'>
+  | 'maxUnfinishedTasks'
 
 /** The limits that refuse tasks of a queue. A limit that is undefined does not apply. */
 export interface QueueLimits {
@@ -49,6 +58,7 @@ const LIMITS: readonly string[] = [
   'maxAge',
   'perApiKey',
   'perConcurrencyKey',
+  'permits',
 ] satisfies readonly (keyof QueueLimitOptions)[]
 
 /**
@@ -62,7 +72,7 @@ export function queueLimits(options: QueueLimitOptions, fail: (problem: string) 
   const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
   if (unknown !== undefined) {
     fail(
-      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey or perConcurrencyKey${suggestion(unknown, LIMITS)}`,
+      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey, perConcurrencyKey or permits${suggestion(unknown, LIMITS)}`,
     )
   }
   const { maxTasks, maxAge } = options

@@ -69,12 +69,18 @@ export const taskViewSchema = z
         kind: z
           .enum(WAIT_KINDS)
           .describe(
-            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a handler no longer throttles the key.',
+            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a handler no longer throttles the key. `permits`: until enough permits are free. `definition`: until another task of its definition ends.',
           ),
+        limiter: z
+          .string()
+          .optional()
+          .describe('The name of the permits, or of the definition. Only with `permits` or `definition`.'),
         until: time.optional().describe('When its key may start its next task. Only with `rate`.'),
         ahead: z
           .int()
-          .describe('How many tasks of the same concurrency key start before this one. At most 1,000 are counted.'),
+          .describe(
+            'How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted.',
+          ),
       })
       .optional()
       .describe(

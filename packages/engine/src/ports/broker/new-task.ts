@@ -49,6 +49,14 @@ export interface Turn {
   readonly weight: number
 }
 
+/** What a task needs of a limiter of its queue to start. */
+export interface Need {
+  /** The kind and the name of the limiter, such as `permits:db`. */
+  readonly limiter: string
+  /** At least 1. */
+  readonly amount: number
+}
+
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
@@ -105,6 +113,8 @@ export interface NewTask {
   readonly concurrencyKey: string | undefined
   /** The task's turn, if its queue takes turns and the task has a concurrency key. */
   readonly turn?: Turn | undefined
+  /** What the task needs to start besides a slot. By default, nothing. */
+  readonly needs?: readonly Need[] | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined

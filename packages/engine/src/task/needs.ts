@@ -1,0 +1,28 @@
+// Determines what a new task needs to start besides a slot, and how much of it a queue has.
+import type { Catalogue, QueueDefinition, TaskDefinition } from '@bullpen/contract'
+import type { Need } from '../ports/broker/new-task.ts'
+
+/** The limiter of a queue's permits, and that of a definition's tasks. */
+export const permitsLimiter = (name: string): string => `permits:${name}`
+export const definitionLimiter = (task: string): string => `task:${task}`
+
+/** Returns what each task of a definition needs in a queue, which may be another one than that of the definition. Undefined if it needs nothing. */
+export function needsOf(definition: TaskDefinition, queue: QueueDefinition): readonly Need[] | undefined {
+  const { permits = {} } = queue
+  const needed = Object.entries(definition.permits)
+    .filter(([name]) => Object.hasOwn(permits, name))
+    .map(([name, amount]) => ({ limiter: permitsLimiter(name), amount }))
+  const isLimited = definition.concurrency !== undefined && definition.queue === queue.name
+  const needs = isLimited ? [...needed, { limiter: definitionLimiter(definition.name), amount: 1 }] : needed
+  return needs.length === 0 ? undefined : needs
+}
+
+/** Returns the capacities of a queue's limiters in the catalogue, by the name of the limiter. */
+export function capacitiesOf({ definitions, queue }: Catalogue, name: string): Readonly<Record<string, number>> {
+  const { permits = {} } = queue(name)
+  const ofPermits = Object.entries(permits).map(([permit, count]) => [permitsLimiter(permit), count] as const)
+  const ofDefinitions = definitions.flatMap(({ queue: own, name: task, concurrency }) =>
+    own !== name || concurrency === undefined ? [] : [[definitionLimiter(task), concurrency] as const],
+  )
+  return Object.fromEntries([...ofPermits, ...ofDefinitions])
+}
