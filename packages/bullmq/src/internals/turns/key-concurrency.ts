@@ -17,7 +17,8 @@
 //
 // 1. A lane with a task is either in `turns` or in `blocked-lanes`.
 // 2. If the queue has limits, `active-by-key` agrees with the tasks in `active`.
-// 3. A lane is blocked only if its key has as many active tasks as it may have, or has used up its rate (./key-rate.ts).
+// 3. A lane is blocked only if its key has as many active tasks as it may have, has used up its rate (./key-rate.ts), or is throttled
+//    (./key-throttle.ts).
 // 4. If a lane in `turns` has a task that may start, BullMQ's marker exists, so that an idle worker fetches.
 //
 // Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies to the tasks that
