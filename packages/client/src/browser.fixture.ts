@@ -1,4 +1,4 @@
-// Runs a script in Chromium, on a page whose modules are this repository's sources.
+// Serves a page that runs a script in a browser. The modules of the page are this repository's sources.
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -6,7 +6,6 @@ import { stripTypeScriptTypes } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join, normalize } from 'node:path'
 import { json } from 'node:stream/consumers'
-import { startChromium } from '@bullpen/testing'
 import { onTestFinished } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
@@ -19,15 +18,15 @@ const IMPORTS = {
   zod: '/node_modules/zod/index.js',
 }
 
-export interface Page {
+export interface ScriptPage {
   /** Such as `http://127.0.0.1:40123`. */
   readonly origin: string
-  /** Opens the page. Resolves to what the script's default export returns or, if it throws, to `{ thrown }`. */
-  run(program: string): Promise<unknown>
+  /** Resolves to what the script's default export returns or, if it throws, to `{ thrown }`, after the page has been opened. */
+  readonly reported: Promise<unknown>
 }
 
 /** Serves a page that runs `script`, a module whose default export is a function. */
-export async function openPage(script: () => string): Promise<Page> {
+export async function servePage(script: () => string): Promise<ScriptPage> {
   const reported = Promise.withResolvers<unknown>()
   const server = createServer(async (request, response) => {
     const path = normalize(request.url ?? '/')
@@ -42,14 +41,7 @@ export async function openPage(script: () => string): Promise<Page> {
     server.close()
     server.closeAllConnections()
   })
-  return {
-    origin,
-    run(program) {
-      const child = startChromium(program, [origin], 'ignore')
-      child.once('exit', (code) => reported.reject(new Error(`${program} exited with ${code}`)))
-      return reported.promise
-    },
-  }
+  return { origin, reported: reported.promise }
 }
 
 const PAGE = `<!doctype html>

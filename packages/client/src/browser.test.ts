@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
-import { chromium } from '@bullpen/testing'
+import { chromium, type Page, sharedBrowser } from '@bullpen/testing'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openPage } from './browser.fixture.ts'
+import { servePage } from './browser.fixture.ts'
 
 const double = defineTask({
   name: 'math.double',
@@ -20,10 +20,10 @@ const handlers = {
 }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Runs calls of a client in the browser, against an API that allows the page's origin or not. */
-async function runInBrowser(calls: string, { isAllowed = true } = {}) {
+/** Runs calls of a client on the page, against an API that allows the page's origin or not. */
+async function runOn({ open }: Page, calls: string, { isAllowed = true } = {}) {
   let api: { readonly url: string; readonly key: string } | undefined
-  const page = await openPage(
+  const page = await servePage(
     () => `
 import { createClient, http } from '@bullpen/client'
 import { defineTask } from '@bullpen/contract'
@@ -44,19 +44,22 @@ export default async () => { ${calls} }`,
   const worker = createWorker({ catalogue, handlers, config: { ...common, logLevel: 'silent' } })
   onTestFinished(async () => void (await worker.drain()))
   await worker.start()
-  return page.run(chromium ?? '')
+  await open(page.origin)
+  return page.reported
 }
 
 describe.runIf(chromium !== undefined)('in a browser', { timeout: 60_000 }, () => {
+  const openPage = sharedBrowser()
+
   test('the client enqueues a task and gets its result', async () => {
     const calls = `
       const task = await client.enqueue(double, { n: 21 })
       return { output: await task.result({ timeout: '30s' }), status: (await task.describe()).status }`
-    expect(await runInBrowser(calls)).toEqual({ output: { n: 42 }, status: 'completed' })
+    expect(await runOn(await openPage(), calls)).toEqual({ output: { n: 42 }, status: 'completed' })
   })
 
   test('the client learns why a request was rejected', async () => {
-    expect(await runInBrowser(`return client.enqueue(double, { n: 0.5 })`)).toEqual({
+    expect(await runOn(await openPage(), `return client.enqueue(double, { n: 0.5 })`)).toEqual({
       thrown: expect.objectContaining({
         ...{ name: 'ProblemError', code: 'invalid_input', outcome: 'refused', status: 422 },
         requestId: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -65,7 +68,7 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 60_000 }, () =
   })
 
   test('the outcome of a call is unknown if the API does not allow the page’s origin', async () => {
-    expect(await runInBrowser(`return client.enqueue(double, { n: 1 })`, { isAllowed: false })).toEqual({
+    expect(await runOn(await openPage(), `return client.enqueue(double, { n: 1 })`, { isAllowed: false })).toEqual({
       thrown: expect.objectContaining({ name: 'ProblemError', code: 'unreachable', outcome: 'unknown' }),
     })
   })

@@ -1,10 +1,12 @@
-// Starts Chromium for a test, and ends it with the test.
-import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
+// Drives Chromium by its debugging protocol. The tests of a group share a browser, because starting one takes seconds of processor
+// time, and each test has pages with cookies of its own.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { createInterface } from 'node:readline'
+import { beforeAll, onTestFinished } from 'vitest'
 
 /** The program, or undefined if none is installed. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
@@ -13,20 +15,104 @@ export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
 
-/** Starts Chromium with a profile of its own. `args` are further flags and the address of the page. */
-export function startChromium(program: string, args: readonly string[], stdio: SpawnOptions['stdio']): ChildProcess {
-  const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
-  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`, ...args], { detached: true, stdio })
-  onTestFinished(() => endGroup(child, profile))
-  return child
+export interface Page {
+  open(url: string): Promise<void>
+  /** Returns the value of an expression in the page, which may be a promise. */
+  evaluate<T>(expression: string): Promise<T>
+}
+
+/**
+ * Starts Chromium before the first test of the file or the group, and ends it after the last. Returns a function that opens an empty page
+ * for the running test.
+ */
+export function sharedBrowser(): () => Promise<Page> {
+  let send: Send | undefined
+  beforeAll(async () => {
+    const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
+    const flags = [...FLAGS, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank']
+    const child = spawn(chromium ?? '', flags, { detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+    const connection = await connect(await debuggingAddress(child))
+    send = connection.send
+    return async () => {
+      connection.close()
+      await endGroup(child)
+      rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
+    }
+  })
+  return async () => {
+    if (send === undefined) throw new Error('the browser has not been started')
+    return openPage(send)
+  }
+}
+
+async function openPage(send: Send): Promise<Page> {
+  const { browserContextId } = await send('Target.createBrowserContext')
+  onTestFinished(async () => void (await send('Target.disposeBrowserContext', { browserContextId })))
+  const { targetId } = await send('Target.createTarget', { url: 'about:blank', browserContextId })
+  const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
+  return {
+    async open(url) {
+      await send('Page.navigate', { url }, sessionId)
+    },
+    async evaluate(expression) {
+      const options = { expression, awaitPromise: true, returnByValue: true, userGesture: true }
+      const { result, exceptionDetails } = await send('Runtime.evaluate', options, sessionId)
+      if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description ?? expression)
+      return result.value
+    },
+  }
 }
 
 /** Chromium has several processes, which share the group of the first one. */
-async function endGroup(child: ChildProcess, profile: string): Promise<void> {
-  if (child.pid !== undefined && child.exitCode === null) {
-    const exit = once(child, 'exit')
-    process.kill(-child.pid, 'SIGKILL')
-    await exit
+async function endGroup(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null) return
+  const exit = once(child, 'exit')
+  process.kill(-child.pid, 'SIGKILL')
+  await exit
+}
+
+async function debuggingAddress({ stderr }: ChildProcess): Promise<string> {
+  if (stderr === null) throw new Error('the browser has no standard error')
+  for await (const line of createInterface(stderr)) {
+    const [, address] = /DevTools listening on (ws:\S+)/.exec(line) ?? []
+    if (address !== undefined) return address
   }
-  rmSync(profile, { recursive: true, force: true, maxRetries: 10 })
+  throw new Error('the browser has ended')
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the replies have a shape for each method.
+type Send = (method: string, params?: object, sessionId?: string) => Promise<any>
+
+interface Reply {
+  readonly error?: { readonly message: string }
+  readonly result?: unknown
+}
+
+async function connect(address: string): Promise<{ readonly send: Send; close(): void }> {
+  const socket = new WebSocket(address)
+  const waiting = new Map<number, (reply: Reply) => void>()
+  socket.addEventListener('message', ({ data }) => {
+    const reply = JSON.parse(String(data))
+    waiting.get(reply.id)?.(reply)
+  })
+  socket.addEventListener('close', () => {
+    for (const settle of waiting.values()) settle({ error: { message: 'the browser has ended' } })
+  })
+  await once(socket, 'open')
+  let last = 0
+  return {
+    send(method, params = {}, sessionId) {
+      const id = ++last
+      const replied = new Promise((resolve, reject) => {
+        waiting.set(id, ({ error, result }) => {
+          waiting.delete(id)
+          if (error === undefined) resolve(result)
+          else reject(new Error(`${method}: ${error.message}`))
+        })
+      })
+      socket.send(JSON.stringify({ id, method, params, sessionId }))
+      return replied
+    },
+    close: () => socket.close(),
+  }
 }

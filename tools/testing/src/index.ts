@@ -1,6 +1,6 @@
 // Helpers for this repository's own tests. This package is not published because it needs vitest and the scripts.
 
-export { chromium, startChromium } from './chromium.ts'
+export { chromium, type Page, sharedBrowser } from './chromium.ts'
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'

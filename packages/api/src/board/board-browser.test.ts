@@ -1,14 +1,13 @@
 // Operates the board in a real browser: logs in, reads the tabs, and presses buttons.
 
-import { amount, chromium } from '@bullpen/testing'
+import { amount, chromium, type Page, sharedBrowser } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { openBoard, QUEUE } from './board.fixture.ts'
-import { openBrowser } from './browser.fixture.ts'
 
-async function openPage() {
+/** Opens a board, and logs in to it on the page. */
+async function openBoardOn(page: Page) {
   const board = await openBoard({ allowBoardChanges: true })
-  const page = await openBrowser(chromium ?? '')
   const becomesTrue = (expression: string, expected: string) =>
     eventually(() => page.evaluate(expression)).catch(async (cause: unknown) => {
       const text = await page.evaluate<string>("location.href + ' ' + document.body.innerText.slice(0, 2_000)")
@@ -40,8 +39,10 @@ async function openPage() {
 }
 
 describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () => {
+  const openPage = sharedBrowser()
+
   test('each status has its own tab, and a button that does not work says why', async () => {
-    const { openTab, shows, lacks, confirm, enqueue, api, task } = await openPage()
+    const { openTab, shows, lacks, confirm, enqueue, api, task } = await openBoardOn(await openPage())
     const dead = await enqueue('bank.charge', { error: 'card_declined', customer: 1 })
     const cancelled = await enqueue('bank.charge', { customer: 2 }, { delay: '1h' })
     const completed = await enqueue('bank.charge', { customer: 3 })
@@ -62,7 +63,7 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () 
   })
 
   test('a link on another site leads to the board, if the browser has a session', async () => {
-    const { open, press, shows, url, enqueue } = await openPage()
+    const { open, press, shows, url, enqueue } = await openBoardOn(await openPage())
     const id = await enqueue('idle.wait', {})
     await open(`data:text/html,<a href="${url}/board/queue/idle/${id}">to the task</a>`)
     await press('to the task')
@@ -70,7 +71,7 @@ describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () 
   })
 
   test('an operator finds out why tasks are dead, retries those that can succeed, and deletes the rest', async () => {
-    const { press, shows, confirm, api, board, fixed, lines, open, url } = await openPage()
+    const { press, shows, confirm, api, board, fixed, lines, open, url } = await openBoardOn(await openPage())
     const times = amount({ small: 1, full: 50 })
     const reasons = { bank_away: 8 * times, card_expired: 7 * times, customer_gone: 5 * times }
     for (const [error, count] of Object.entries(reasons)) {
