@@ -8,16 +8,36 @@ import { type DrillSetup, openRedis, withDrillSetup } from '../../environment/dr
 import type { WorkerProcess } from '../../environment/fleet.ts'
 import type { Figures } from '../../figures/figures.ts'
 import { figuresOf } from '../../figures/tasks.ts'
+import { holdsWithin } from '../../holds-within.ts'
 import { interruptedBy } from '../../ledger/attempts.ts'
 import type { Interruption } from '../../ledger/ledger.ts'
 import { enqueueSteadily } from '../../ledger/load.ts'
 import { secondWork, work } from '../../programs/catalogue.ts'
 import type { Scale } from '../../report.ts'
 
-/** At these rates, 20 and 38 tasks run at a time, so that each fault interrupts some of them. */
+/**
+ * At these rates, 20 and 38 tasks run at a time, so that each fault interrupts some of them. After each fault, the next leader works for
+ * `calmMs`, which is longer than the 1.5 s between two of its rounds.
+ */
 const PLANS = {
-  small: { rounds: 1, processes: 3, concurrency: 10, ratePerSecond: 80, expiriesPerSecond: 5, pauseMs: 8_000 },
-  full: { rounds: 5, processes: 4, concurrency: 50, ratePerSecond: 150, expiriesPerSecond: 20, pauseMs: 20_000 },
+  small: {
+    rounds: 1,
+    processes: 3,
+    concurrency: 10,
+    ratePerSecond: 80,
+    expiriesPerSecond: 5,
+    pauseMs: 8_000,
+    calmMs: 2_000,
+  },
+  full: {
+    rounds: 5,
+    processes: 4,
+    concurrency: 50,
+    ratePerSecond: 150,
+    expiriesPerSecond: 20,
+    pauseMs: 20_000,
+    calmMs: 4_000,
+  },
 } as const
 
 const FAULTS = ['kill', 'pause', 'cut'] as const
@@ -27,8 +47,6 @@ const TASK_MS = 250
 const QUEUE_TIMEOUT: CallOptions = { queueTimeout: '1s' }
 /** Longer than the leader's lease and than a lock, as the pauses are. */
 const CUT_MS = 8_000
-/** How long to wait after each fault, in ms, so that the next leader is at work. */
-const CALM_MS = 4_000
 const LEADER_WITHIN_MS = 10_000
 const IDLE_WITHIN_MS = 60_000
 const POLL_MS = 50
@@ -67,7 +85,7 @@ export const leader: Drill = {
 }
 
 async function disturb(plan: (typeof PLANS)[Scale], setup: DrillSetup): Promise<Figures> {
-  const { rounds, processes, ratePerSecond, expiriesPerSecond, pauseMs } = plan
+  const { rounds, processes, ratePerSecond, expiriesPerSecond, pauseMs, calmMs } = plan
   const { redisUrl, broker, fleet, fencing, effects: readEffects, untilIdle, records } = setup
   const proxies = new Map<WorkerProcess, FaultProxy>()
   const start = async (): Promise<void> => {
@@ -96,6 +114,7 @@ async function disturb(plan: (typeof PLANS)[Scale], setup: DrillSetup): Promise<
       const victim = await untilLed(setup)
       const before = await fencing()
       const at = await inflict(fault, victim, { proxy: proxies.get(victim), pauseMs })
+      if (!(await holdsWithin(LEADER_WITHIN_MS, async () => (await fencing()) !== before))) notTakenOver++
       interruptions.push(
         ...interruptedBy(
           readEffects().filter((effect) => effect.at <= at),
@@ -103,9 +122,8 @@ async function disturb(plan: (typeof PLANS)[Scale], setup: DrillSetup): Promise<
           at,
         ),
       )
-      if ((await fencing()) === before) notTakenOver++
       if (fault === 'kill') await start()
-      await sleep(CALM_MS)
+      await sleep(calmMs)
     }
     isOver = true
     const [accepted, timedOut] = await Promise.all([enqueued, doomed])
@@ -137,18 +155,15 @@ async function untilLed({ leader }: DrillSetup): Promise<WorkerProcess> {
   throw new Error(`no worker has led the namespace within ${LEADER_WITHIN_MS} ms`)
 }
 
-/** Returns when the fault began, as unix time in ms. Resolves when the fault is over and another process may have taken over. */
+/** Returns when the fault began, as unix time in ms. Resolves when the fault is over. */
 async function inflict(
   fault: Fault,
   victim: WorkerProcess,
   { proxy, pauseMs }: { readonly proxy: FaultProxy | undefined; readonly pauseMs: number },
 ): Promise<number> {
   switch (fault) {
-    case 'kill': {
-      const at = await victim.kill()
-      await sleep(CALM_MS)
-      return at
-    }
+    case 'kill':
+      return await victim.kill()
     case 'pause': {
       const at = Date.now()
       victim.pause()
