@@ -1,6 +1,7 @@
 // The commands of the runbook's page on orphaned keys do what the page says, against a real API and a worker that runs tasks.
 import { randomUUID } from 'node:crypto'
 import { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createApi } from '@bullpen/api'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import { createClient, http } from '@bullpen/client'
@@ -9,6 +10,9 @@ import { createWorker } from '@bullpen/worker'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { bullpen } from '../packages/cli/src/program.ts'
+
+/** Between two tasks, so that the search gets its share of the processor. */
+const PAUSE_MS = 5
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const send = defineTask({ name: 'invoice.send', queue: 'invoices', kind: 'short', input: z.object({ n: z.int() }) })
@@ -57,7 +61,10 @@ it('doctor finds nothing while tasks run, and finds and deletes what another pro
   const { run, client, redis, namespace, audited } = await platform()
   let isOver = false
   const working = (async () => {
-    for (let n = 0; !isOver; n++) await client.enqueue(send, { n })
+    for (let n = 0; !isOver; n++) {
+      await client.enqueue(send, { n })
+      await sleep(PAUSE_MS)
+    }
   })()
   const busy = await run('doctor', '--orphans')
   isOver = true

@@ -1,10 +1,14 @@
 // npm test: runs the tests once. --watch runs them again whenever a file is saved, and --full runs the full number of random
 // cases. Other arguments are passed to vitest.
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
+import { run } from './system/programs.mjs'
 
 const FULL = '--full'
+/** Together, these programs load nearly all modules that the programs of tests load. */
+const PROGRAMS = ['apps/worker/src/main.ts', 'apps/api/src/main.ts', 'packages/cli/src/main.ts']
 
 const given = process.argv.slice(2)
 helpOn(
@@ -22,8 +26,14 @@ Other arguments are passed to vitest: npx vitest --help`,
 const once = given.includes('--watch') ? [] : ['run']
 const full = given.includes(FULL) ? ['--mode', 'full'] : []
 const others = given.filter((arg) => arg !== FULL)
-const modules = join(import.meta.dirname, '../node_modules')
+const root = join(import.meta.dirname, '..')
+const modules = join(root, 'node_modules')
 const vitest = join(modules, 'vitest/vitest.mjs')
-// The tests start several hundred processes, which spend most of their first second compiling the same modules.
-process.env.NODE_COMPILE_CACHE ??= join(modules, '.cache/node-compile-cache')
+// The tests start several hundred processes, which would otherwise spend half of their processor time compiling the same modules. The
+// first of them would do so at the same time, and a process that is killed does not keep what it has compiled.
+const { NODE_COMPILE_CACHE: cache = join(modules, '.cache/node-compile-cache') } = process.env
+process.env.NODE_COMPILE_CACHE = cache
+if (!existsSync(cache)) {
+  await Promise.all(PROGRAMS.map((file) => run(process.execPath, [join(root, file), '--help'])))
+}
 process.exit(await foreground(process.execPath, [vitest, ...once, ...full, ...others]))

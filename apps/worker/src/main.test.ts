@@ -58,27 +58,38 @@ describe('the example worker', () => {
     expect(worker.output()).toContain('--files-roots, BULLPEN_WORKER_FILES_ROOTS')
   })
 
+  it('refuses to start with invalid settings, and reports what each of them accepts', async () => {
+    const worker = run(['--concurency', '3'], {
+      REDIS_URL: 'localhost:6379',
+      BULLPEN_WORKER_DRAIN_TIMEOUT: '20',
+      BULLPEN_WORKER_FILES_ROOTS: 'data',
+      BULLPEN_WORKER_POOLS: 'cpu',
+      BULLPEN_WORKER_PORT: ' ',
+    })
+    expect(await worker.exited).toBe(2)
+    const lines = worker.output().trimEnd().split('\n')
+    expect(lines[0]).toBe('invalid configuration:')
+    for (const message of [
+      '--concurency is not a setting',
+      'REDIS_URL is not valid; expected a URL such as redis:',
+      'BULLPEN_WORKER_DRAIN_TIMEOUT is "20"; expected a duration such as "20s"',
+      'BULLPEN_WORKER_FILES_ROOTS is "data"; expected absolute paths',
+      'BULLPEN_WORKER_POOLS is "cpu"; expected each queue once with its concurrency',
+      'BULLPEN_WORKER_PORT is " "; expected a whole number from 0 to 65535',
+    ]) {
+      expect(lines).toContainEqual(expect.stringContaining(`- ${message}`))
+    }
+    expect(lines.at(-1)).toBe('Run with --help to list all settings.')
+    expect(worker.output()).not.toContain('    at ')
+  })
+
   it.each([
-    [['--concurency', '3'], {}, /^invalid configuration: --concurency is not a setting/],
-    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '29s' }, /drainTimeout.*29s.*do not fit in terminationGrace/],
-    [
-      [],
-      { BULLPEN_WORKER_DRAIN_TIMEOUT: '20' },
-      /BULLPEN_WORKER_DRAIN_TIMEOUT is "20"; expected a duration such as "20s"/,
-    ],
-    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,fils=2' }, /queue 'fils'.*did you mean 'files'/],
-    [
-      [],
-      { BULLPEN_WORKER_POOLS: 'cpu' },
-      /BULLPEN_WORKER_POOLS is "cpu"; expected each queue once with its concurrency/,
-    ],
-    [[], { BULLPEN_WORKER_PORT: ' ' }, /BULLPEN_WORKER_PORT is " "; expected a whole number from 0 to 65535/],
-    [[], { BULLPEN_WORKER_PORT: '1', BULLPEN_WORKER_HOST: '192.0.2.1' }, /can't listen on 192\.0\.2\.1:1/],
-    [[], { BULLPEN_WORKER_FILES_ROOTS: 'data' }, /BULLPEN_WORKER_FILES_ROOTS is "data"; expected absolute paths/],
-    [[], { BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
-    [[], { REDIS_URL: 'localhost:6379' }, /REDIS_URL is not valid; expected a URL such as redis:/],
-  ])('refuses to start with %j %j, and reports what is accepted', async (args, env, message) => {
-    const worker = run(args, env)
+    [{ BULLPEN_WORKER_DRAIN_TIMEOUT: '29s' }, /drainTimeout.*29s.*do not fit in terminationGrace/],
+    [{ BULLPEN_WORKER_POOLS: 'cpu=4,fils=2' }, /queue 'fils'.*did you mean 'files'/],
+    [{ BULLPEN_WORKER_PORT: '1', BULLPEN_WORKER_HOST: '192.0.2.1' }, /can't listen on 192\.0\.2\.1:1/],
+    [{ BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
+  ])('refuses to start with %j, and reports why', async (env, message) => {
+    const worker = run([], env)
     expect(await worker.exited).toBe(2)
     expect(worker.output()).toMatch(message)
     expect(worker.output()).not.toContain('    at ')

@@ -25,9 +25,9 @@ const LOCKS = { lockMs: 2_000, renewalMs: 200 }
 
 const say = (line: Said): void => console.log(JSON.stringify(line))
 
+/** Blocks the event loop without using the processor. */
 function block(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)), 0, 0, ms)
 }
 
 if (process.argv[1] === import.meta.filename) {

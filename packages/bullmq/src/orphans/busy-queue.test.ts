@@ -81,9 +81,9 @@ describe.each([
         if (id !== undefined) await broker.deleteDead(id)
       },
       async () => {
-        if (added % 50 === 0) {
-          await broker.cancelMany({ queue: 'rig', task: 'rig.long', before: Date.now(), reason: 'cancelled' })
-        }
+        const next = added + 50
+        await eventually(() => isOver || added >= next)
+        await broker.cancelMany({ queue: 'rig', task: 'rig.long', before: Date.now(), reason: 'cancelled' })
       },
     ]
     const working = work.flatMap((act) =>
