@@ -29,11 +29,11 @@ export const exactness: Drill = {
   target(scale) {
     const { keys, kills, freezes } = PLANS[scale]
     return {
-      text: `${keys} concurrency keys with limits of 1 to 5; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks of a key started at once than its limit, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place held at the end, nothing repaired by the leader`,
+      text: `${keys} concurrency keys with limits of 1 to 5; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks of a key started at once than its limit, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place held at the end, nothing repaired by the leader${scale === 'full' ? '; at least half of the keys reach their limits' : ''}`,
       atMost: {
         ...{ aboveLimit: 0, ranAfterEnd: 0, attemptsUsed: 0, placesHeld: 0, repairs: 0, faultsWithoutEffect: 0 },
-        // At small scale on a busy machine, the few tasks of a key may not all run at once.
-        ...(scale === 'full' && { limitsNotReached: 0 }),
+        // How many keys reach their limits depends on how fast the workers start tasks, and a small run has few tasks of each key.
+        ...(scale === 'full' && { limitsNotReached: keys / 2 }),
       },
     }
   },
