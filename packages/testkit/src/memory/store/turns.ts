@@ -39,8 +39,8 @@ export class Turns {
   /** Notes that a key has got its first waiting task. */
   join(key: string): void {
     if (this.#passes.has(key) || this.#blocked.has(key)) return
-    const first = this.#first()
-    this.#passes.set(key, first === undefined ? (this.#time ?? this.#own ?? 0) : first.pass + JOINS_BEHIND)
+    const reached = this.#reached()
+    this.#passes.set(key, reached === undefined ? (this.#own ?? 0) : reached + JOINS_BEHIND)
   }
 
   /**
@@ -103,11 +103,18 @@ export class Turns {
     this.#time = time
   }
 
+  /** Returns the pass that the keys have reached: that of the next key, or that of the last turn after which a key was blocked. */
+  #reached(): number | undefined {
+    const first = this.#first()?.pass
+    if (first === undefined || this.#time === undefined) return first ?? this.#time
+    return Math.max(first, this.#time)
+  }
+
   /** Lets a key take turns again. If it was blocked for a long time, it gets no more than its turn. */
   #resume(key: string): void {
     const { pass = 0 } = this.#blocked.get(key) ?? {}
     this.#blocked.delete(key)
-    this.#passes.set(key, Math.max(pass, this.#first()?.pass ?? this.#time ?? pass))
+    this.#passes.set(key, Math.max(pass, this.#reached() ?? pass))
   }
 
   /** All keys begin again. */
