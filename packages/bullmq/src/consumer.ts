@@ -25,7 +25,7 @@
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
 // script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a
 // consumer stop fetching, and is called only here, in `resize`.
-import type { Log, PerConcurrencyKey, TaskId } from '@bullpen/contract'
+import type { BreakersOf, Log, PerConcurrencyKey, TaskId } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import {
   assertTransition,
@@ -38,6 +38,7 @@ import {
   type Transitions,
 } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
+import { defineBreakers } from './breakers/stored-breaker.ts'
 import { type CancelSubscriber, causeOf, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
@@ -97,6 +98,8 @@ export interface ConsumerOptions {
   readonly keyLimits?: PerConcurrencyKey | undefined
   /** The capacities of the queue's limiters in the catalogue, by the name of the limiter. By default, it has none. */
   readonly capacities?: Readonly<Record<string, number>> | undefined
+  /** The queue's circuit breakers in the catalogue. By default, it has none. */
+  readonly breakers?: BreakersOf | undefined
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   /** Called when a task with follow-ups or compensations has ended, once Redis has confirmed the end. Must not throw or block. */
@@ -170,13 +173,14 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     state = to
   }
 
-  const defineLimits = (redis: Commander, { replaces }: { readonly replaces: boolean }): Promise<void> =>
-    storeLimits(
-      redis,
-      queueKeys(namespace, queue),
-      { keyLimits: options.keyLimits, capacities: options.capacities ?? {} },
-      { replaces },
-    )
+  const defineLimits = async (redis: Commander, { replaces }: { readonly replaces: boolean }): Promise<void> => {
+    const keys = queueKeys(namespace, queue)
+    const { keyLimits, capacities = {}, breakers } = options
+    await Promise.all([
+      storeLimits(redis, keys, { keyLimits, capacities }, { replaces }),
+      ...(replaces || breakers !== undefined ? [defineBreakers(redis, keys, breakers ?? {}, { replaces })] : []),
+    ])
+  }
 
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log, options.watch)

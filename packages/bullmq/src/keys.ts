@@ -200,6 +200,8 @@ export function queueKeys(namespace: string, queue: string) {
     keyThrottles: `${base}:key-throttles`,
     /** String: until when the rate of this concurrency key is used up. Expires then. */
     keyRate: (key: string) => `${base}:key-rate:${key}`,
+    /** Hash: the circuit breakers of the queue's definition, by the name of their service (breakers/stored-breaker.ts). */
+    breakers: `${base}:breakers`,
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**

@@ -37,6 +37,7 @@ import { encodeStack } from './codec.ts'
 import type { EventBuffer } from './events/event-buffer.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
 import type { Commit } from './internals/composition/commits.ts'
+import { encodeCalls } from './internals/composition/ended-calls.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
 import { backendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
 import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
@@ -151,6 +152,7 @@ export function settleWhenAnswered(
     budget: attempts.count(result),
     events: events.close(job, result),
     followUps: result.followUps,
+    calls: result.calls && encodeCalls(result.calls, Math.random),
     kind: result.verdict.kind === 'dead' ? errorKind(result.record, result.error, sha256) : undefined,
     settled(refusal?: CommitRefusal) {
       settled(result, refusal)

@@ -196,6 +196,7 @@ describe('a fleet command', () => {
       ['limit', '--api-key-name', 'shop', '--enqueue-rate', 'none'],
       { action: 'limit', apiKeyName: 'shop', enqueueRate: 'none' },
     ],
+    [['breaker', 'smtp', 'open', '--queue', 'cpu'], { action: 'breaker', queue: 'cpu', service: 'smtp', to: 'open' }],
   ])('%j is sent as a command', async (args, order) => {
     await using api = await fakeApi({
       [SEND]: done({ responses: [{ worker: P1, outcome: 'done' }] }),

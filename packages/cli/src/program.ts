@@ -11,7 +11,7 @@ import { enqueue } from './commands/enqueue.ts'
 import { audit } from './commands/fleet/audit.ts'
 import { drain } from './commands/fleet/drain.ts'
 import { fleet } from './commands/fleet/fleet.ts'
-import { logLevel, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
+import { breaker, logLevel, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
 import { limit } from './commands/fleet/limit.ts'
 import { limits } from './commands/fleet/limits.ts'
 import { groups } from './commands/groups/groups.ts'
@@ -64,6 +64,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   resize,
   limit,
   limits,
+  breaker,
   'log-level': logLevel,
   audit,
   doctor,

@@ -18,6 +18,7 @@ export type {
 } from './definition/follow-ups/rules.ts'
 export type { EventOptions, KeptEvents } from './definition/kept-events.ts'
 export type { ApiKeyLimitOptions, ApiKeyLimits } from './definition/limits/api-key-limits.ts'
+export type { BreakerOptions, BreakerSettings, BreakersOf } from './definition/limits/breakers.ts'
 export type {
   ConcurrencyKeyLimitOptions,
   ConcurrencyKeyLimits,
@@ -133,6 +134,7 @@ export {
   type SourceFunction,
 } from './pipeline/stage-definitions.ts'
 export type { AttemptRecord } from './task/attempt-record.ts'
+export type { BreakerMode, BreakerState } from './task/breaker-states.ts'
 export type { EnqueueAction, Enqueued } from './task/enqueued.ts'
 export type { CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from './task/events.ts'
 export type { GroupId } from './task/group-id.ts'
@@ -226,7 +228,16 @@ export type {
 // The fleet over HTTP:
 
 export type { CommandOutcome, CommandPage, CommandRequest, CommandView, DrainMode, StopMode } from './fleet/commands.ts'
-export type { FleetView, PoolPage, PoolView, QueueView, SlotPage, SlotView, WorkerView } from './fleet/fleet.ts'
+export type {
+  BreakerView,
+  FleetView,
+  PoolPage,
+  PoolView,
+  QueueView,
+  SlotPage,
+  SlotView,
+  WorkerView,
+} from './fleet/fleet.ts'
 export type { KeyBlock, KeyOrder, LimitSource, LimitsView } from './fleet/limits.ts'
 export type { QueuePage, QueueStats } from './fleet/queues.ts'
 export { POOL_STATE_LABELS, type PoolState, SLOT_STATE_LABELS, type SlotState } from './task/states.ts'

@@ -19,6 +19,7 @@ export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } f
 export { weightOf } from './definition/fairness.ts'
 export { handlerIn } from './definition/handler.ts'
 export { DEFAULT_KEPT_EVENTS } from './definition/kept-events.ts'
+export { DEFAULT_BREAKER } from './definition/limits/breakers.ts'
 export {
   ENQUEUE_RATE_FORM,
   formatEnqueueRate,
@@ -208,6 +209,7 @@ export { scheduleFrom } from './schedule/schedule-definition.ts'
 export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-policies.ts'
 export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
+export { BREAKER_MODES, BREAKER_STATES } from './task/breaker-states.ts'
 export { ENQUEUE_ACTIONS, isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
 export {

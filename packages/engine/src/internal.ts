@@ -16,6 +16,8 @@ export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './
 export { Steps } from './attempt/steps.ts'
 export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
 export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/uncaught.ts'
+export * from './breaker/breaker.ts'
+export { type Admission, breakerStatus, QueueBreakers, type StoredBreaker } from './breaker/queue-breakers.ts'
 export { lowerAscii, matchesDead } from './dead-tasks/dead-filter.ts'
 export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './dead-tasks/fingerprint.ts'
 export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
@@ -113,7 +115,16 @@ export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createOnlineGroup, type OnlineGroup } from './pool/online-group.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
-export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
+export type {
+  AttemptResult,
+  CancelCause,
+  CloseReason,
+  Outcome,
+  ServiceCall,
+  StopCause,
+  Verdict,
+} from './ports/attempt-result.ts'
+export type { BreakerStatus, Breakers, SetBreaker } from './ports/broker/breakers.ts'
 export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker/cancelling.ts'
 export type {
   KeyLimit,

@@ -110,6 +110,15 @@ describe('a command', () => {
     expect(problemIn(refused)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('fairness') })
   })
 
+  test('that sets a breaker which the definition of the queue does not have is refused', async () => {
+    const { send } = await commandApi()
+    const refused = await send({ action: 'breaker', queue: 'cpu', service: 'smtp', to: 'open' })
+    expect(problemIn(refused)).toMatchObject({
+      code: 'invalid_request',
+      detail: expect.stringContaining("queue 'cpu' has no circuit breaker 'smtp'; it has none"),
+    })
+  })
+
   test('that limits permits or a task definition is refused if the queue has none of this name', async () => {
     const { send } = await commandApi()
     const permits = await send({ action: 'limit', queue: 'cpu', permits: { db: 3 } })

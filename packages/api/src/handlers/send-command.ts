@@ -29,6 +29,7 @@ export function sendCommand(context: ApiContext) {
       assertTakesTurns(spec, catalogue)
       assertDefined(spec, catalogue)
     }
+    if (spec.action === 'breaker') assertHasBreaker(spec, catalogue)
     const command = { id, spec, by: requesterOf(request, by) }
     let record = await fleet.send(command)
     try {
@@ -90,6 +91,15 @@ function assertDefined(
   if (unknown === undefined) return
   const expected = defined.length === 0 ? 'it has no limits.permits' : `expected one of ${defined.join(', ')}`
   refuse('/permits', `the definition of queue '${queue}' has no permits '${unknown}'; ${expected}`)
+}
+
+/** @throws BullpenError `invalid_request`. */
+function assertHasBreaker({ queue, service }: Extract<CommandSpec, { action: 'breaker' }>, catalogue: Catalogue): void {
+  const services = Object.keys(catalogue.queue(queue).breakers ?? {})
+  if (services.includes(service)) return
+  const expected = services.length === 0 ? 'it has none' : `expected one of ${services.join(', ')}`
+  const message = `queue '${queue}' has no circuit breaker '${service}'; ${expected}`
+  throw new BullpenError('invalid_request', `/service: ${message}`, { errors: [{ pointer: '/service', message }] })
 }
 
 /**

@@ -1,5 +1,6 @@
 // Converts the fleet to the form that the API returns: the workers' reports, with times from Redis's clock.
 import {
+  type BreakerView,
   type Catalogue,
   POOL_STATE_LABELS,
   type PoolState,
@@ -11,7 +12,13 @@ import {
 } from '@bullpen/contract'
 import { ENDED_POOL_STATES, optionalTime, timeText } from '@bullpen/contract/internal'
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
-import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
+import {
+  type BreakerStatus,
+  isAlive,
+  type QueueSettings,
+  type RegisteredWorker,
+  type WorkerStatus,
+} from '@bullpen/engine/internal'
 
 /** Converts a worker. `now` is Redis's current time. If `queue` is given, only that queue's pools are included. */
 export function workerView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
@@ -85,8 +92,19 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, limiters, maxTasks, maxBytes, maxAgeMs } =
-    settings
+  const {
+    paused,
+    outboxFull,
+    drain,
+    concurrency,
+    rate,
+    perConcurrencyKey,
+    limiters,
+    breakers,
+    maxTasks,
+    maxBytes,
+    maxAgeMs,
+  } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
@@ -100,6 +118,7 @@ export function queueView(queue: string, settings: QueueSettings, live: readonly
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
     ...(perConcurrencyKey === undefined ? {} : { perConcurrencyKey: keyLimitsView(perConcurrencyKey) }),
     ...(limiters === undefined ? {} : { limiters: limiters.map((limiter) => ({ ...limiter })) }),
+    ...(breakers === undefined ? {} : { breakers: breakers.map(breakerView) }),
     ...(maxTasks === undefined ? {} : { maxTasks }),
     ...(maxBytes === undefined ? {} : { maxBytes }),
     ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
@@ -114,6 +133,15 @@ function keyLimitsView({ concurrency, rate, ofSingleKeys }: NonNullable<QueueSet
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { ...rate } }),
     ofSingleKeys,
+  }
+}
+
+function breakerView({ since, startsAt, setBy, ...breaker }: BreakerStatus): BreakerView {
+  return {
+    ...breaker,
+    ...optionalTime('since', since),
+    ...optionalTime('startsAt', startsAt),
+    ...(setBy === undefined ? {} : { setBy: { by: setBy.by, at: timeText(setBy.at) } }),
   }
 }
 

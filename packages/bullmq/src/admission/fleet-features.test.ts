@@ -49,7 +49,7 @@ it('a task with a turn is refused with the names of the workers that are too old
   expect((await broker.counts('rig')).waiting).toBe(1)
 })
 
-it('a task that needs permits is refused while a worker knows turns, but not limiters', async () => {
+it('a task that needs permits or depends on a service is refused while a worker only knows turns', async () => {
   const { fleet, redis, keys, enqueue, broker } = await stage()
   const worker = { ...status('old:1', [pool('rig')]), features: ['turns'] }
   await fleet.heartbeat(worker)
@@ -58,6 +58,10 @@ it('a task that needs permits is refused while a worker knows turns, but not lim
   await expect(enqueue(short, { needs: [{ limiter: 'permits:db', amount: 1 }] })).rejects.toMatchObject({
     code: 'fleet_too_old',
     message: expect.stringContaining('old:1 (Bullpen 1.2.3)'),
+  })
+  await expect(enqueue(short, { services: ['smtp'] })).rejects.toMatchObject({
+    code: 'fleet_too_old',
+    message: expect.stringContaining("the task depends on a circuit breaker of queue 'rig'"),
   })
   expect((await broker.counts('rig')).waiting).toBe(1)
 })

@@ -1,5 +1,5 @@
 // Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this
-// keeps tasks with a concurrency key, and tasks that need permits, out of a queue of which only the new workers would run them correctly.
+// keeps tasks with a concurrency key, and tasks that need permits or depend on services, out of a queue of which only the new workers would run them correctly.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { isAlive, type RegisteredWorker } from '@bullpen/engine/internal'
@@ -15,7 +15,7 @@ export interface FleetFeatures {
    *
    * @throws BullpenError `fleet_too_old`. The promise rejects with the same error.
    */
-  admit(task: Pick<NewTask, 'queue' | 'turn' | 'needs'>): Promise<void> | undefined
+  admit(task: Pick<NewTask, 'queue' | 'turn' | 'needs' | 'services'>): Promise<void> | undefined
 }
 
 /** How long the workers are known after they were read, in ms. */
@@ -42,17 +42,21 @@ export function createFleetFeatures(options: {
   }
 
   return {
-    admit({ queue, turn, needs }) {
-      if (turn === undefined && needs === undefined) return undefined
-      const feature = needs === undefined ? 'turns' : 'limiters'
+    admit({ queue, turn, needs, services }) {
+      if (turn === undefined && needs === undefined && services === undefined) return undefined
+      // A worker that knows breakers knows limiters, and one that knows limiters knows turns.
+      const assert = (): void => {
+        if (services !== undefined) assertAll(known, queue, 'breakers')
+        else assertAll(known, queue, needs === undefined ? 'turns' : 'limiters')
+      }
       if (performance.now() - readAt < KNOWN_MS) {
-        assertAll(known, queue, feature)
+        assert()
         return undefined
       }
       reading ??= read().finally(() => {
         reading = undefined
       })
-      return reading.then(() => assertAll(known, queue, feature))
+      return reading.then(assert)
     },
   }
 }
@@ -61,11 +65,13 @@ const REASONS: Readonly<Record<Feature, (queue: string) => string>> = {
   turns: (queue) => `the concurrency keys of queue '${queue}' take turns, but`,
   limiters: (queue) =>
     `the task's definition has permits or concurrency, and tasks of queue '${queue}' wait for that, but`,
+  breakers: (queue) => `the task depends on a circuit breaker of queue '${queue}', but`,
 }
 
 const REMEDIES: Readonly<Record<Feature, string>> = {
   turns: 'upgrade them, or enqueue the task without a concurrency key',
   limiters: 'upgrade them',
+  breakers: 'upgrade them',
 }
 
 function assertAll(workers: readonly RegisteredWorker[], queue: string, feature: Feature): void {

@@ -73,16 +73,17 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
    */
   function admit(queue: string, bytes: number, tasks: readonly NewTask[]): Promise<void> | undefined {
     // A check is awaited only if it returns a promise, so that an enqueue takes a single tick.
-    const checking = schema.check() ?? admission.admit(queue) ?? admitLanes(tasks)
+    const checking = schema.check() ?? admission.admit(queue) ?? admitFeatures(queue, tasks)
     if (checking !== undefined) return checking.then(() => admit(queue, bytes, tasks))
     return memory?.admit(queue, bytes, tasks.length)
   }
 
-  function admitLanes(tasks: readonly NewTask[]): Promise<void> | undefined {
-    // A worker that knows limiters knows turns, too.
-    const task =
-      features && (tasks.find(({ needs }) => needs !== undefined) ?? tasks.find(({ turn }) => turn !== undefined))
-    return task && features?.admit(task)
+  function admitFeatures(queue: string, tasks: readonly NewTask[]): Promise<void> | undefined {
+    if (features === undefined) return undefined
+    const turn = tasks.find((task) => task.turn !== undefined)?.turn
+    const needs = tasks.find((task) => task.needs !== undefined)?.needs
+    const services = tasks.find((task) => task.services !== undefined)?.services
+    return features.admit({ queue, turn, needs, services })
   }
 
   /**

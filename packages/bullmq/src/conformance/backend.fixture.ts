@@ -1,23 +1,26 @@
 // BullMQ on a Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import type { Consumer } from '@bullpen/engine/internal'
+import type { Breakers, Consumer } from '@bullpen/engine/internal'
 import type { Backend, BackendOptions, OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { afterAll, inject } from 'vitest'
+import { afterAll, expect, inject } from 'vitest'
+import { addBreakerReads, decodeBreakers, defineBreakers } from '../breakers/stored-breaker.ts'
 import { openBroker } from '../broker/broker.ts'
 import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
+import { applySettings } from '../fleet/queue-settings.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { keyLimitSettings } from '../internals/turns/key-limits.ts'
-import { queueKeys } from '../keys.ts'
+import { type QueueKeys, queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { patternOf } from '../orphans/stored-key.ts'
+import { answersOf } from '../queries/read-together.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -40,7 +43,7 @@ export const newNamespace = (): string => `t-${randomUUID().slice(0, 12)}`
 export async function openBullmqOn(
   redisUrl: string,
   namespace: string,
-  { queues, sizeLimit, codec, retention = {}, onExpired, locks }: BackendOptions,
+  { queues, breakers, sizeLimit, codec, retention = {}, onExpired, locks }: BackendOptions,
 ): Promise<Backend> {
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)
@@ -53,8 +56,10 @@ export async function openBullmqOn(
   let commands = 0
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
+  if (breakers !== undefined) await defineBreakers(redis, keys, breakers, { replaces: true })
   return {
     broker,
+    breakers: openBreakers(redis, keys),
     consumer:
       ({ concurrency, worker, candidates, keyLimits }) =>
       (runTask, pool) => {
@@ -68,6 +73,7 @@ export async function openBullmqOn(
           keyLimits,
           codec,
           retention,
+          breakers,
           onFollowed: () => broker.forward(queue),
           log: silent,
         }
@@ -105,6 +111,27 @@ export async function openBullmqOn(
       await Promise.allSettled(broker.boardQueues.map((each) => each.obliterate({ force: true })))
       await broker.close()
       redis.disconnect()
+    },
+  }
+}
+
+/** Reads the breakers as the API does, and sets them as its commands do. */
+function openBreakers(redis: Commander, keys: QueueKeys): Breakers {
+  let sequence = 0
+  const list: Breakers['list'] = async (_, defined) => {
+    const pipeline = redis.pipeline()
+    addBreakerReads(pipeline, keys)
+    const all = decodeBreakers(answersOf(await pipeline.exec())) ?? []
+    return Object.keys(defined).map((service) => all.find((each) => each.service === service) ?? expect.fail(service))
+  }
+  return {
+    list,
+    async set({ queue, service, mode, by, settings }) {
+      sequence += 1
+      const spec = { action: 'breaker', queue, service, to: mode } as const
+      await applySettings(redis, keys, { id: `${sequence}`, spec, by, sequence: `${sequence}`, at: Date.now() })
+      const [status = expect.fail(service)] = await list(queue, { [service]: settings })
+      return status
     },
   }
 }

@@ -14,7 +14,7 @@ import { type CommandPage, readCommandPage } from '../scripts/fleet/read-command
 import { respondToCommand } from '../scripts/fleet/respond-to-command.ts'
 import { storeCommandScript } from '../scripts/fleet/store-command.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { changesSettings, type StoredCommand } from './queue-settings.ts'
+import { changesSettings, isOfQueueOnly, type StoredCommand } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
 const KEEP_MS = 7 * 86_400_000
@@ -33,8 +33,8 @@ export type NewCommand = Omit<Command, 'at'>
  * `now` is the time by Redis's clock.
  */
 export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
-  // Fleet-wide limits are queue settings, so no worker has to act.
-  if (spec.action === 'limit') return []
+  // Limits and breakers are those of a queue, so no worker has to act.
+  if (isOfQueueOnly(spec)) return []
   const { queue, worker } = spec
   return workers
     .filter((each) => isAlive(each, now) || (spec.action === 'resize' && worker === undefined))
@@ -50,7 +50,7 @@ export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker
  */
 export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredWorkers): readonly string[] {
   const found = recipients(spec, workers, now)
-  if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
+  if (found.length === 0 && !isOfQueueOnly(spec) && spec.worker !== undefined) {
     throw new BullpenError(
       'worker_not_found',
       `no live worker has id '${spec.worker}'; GET /v1/fleet lists all workers`,
@@ -92,7 +92,7 @@ export async function storeCommand(
   if (stored === undefined) {
     throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
-  return { id, spec, ...stored }
+  return { id, spec, by, ...stored }
 }
 
 /** Returns the level that a command sets for all processes, and for how long in ms. The level is '' if it sets none. */

@@ -29,6 +29,7 @@ import {
   applySettings,
   changesSettings,
   decodeSettings,
+  isOfQueueOnly,
   type StoredCommand,
   targetQueue,
 } from './queue-settings.ts'
@@ -101,7 +102,7 @@ export function openFleet(options: FleetOptions): Fleet {
     const rate = rateCommandIn(spec)
     if (queue !== undefined) await applySettings(redis, queueKeys(namespace, queue), command)
     if (rate !== undefined) await storeEnqueueRate(redis, keys, rate, command.sequence)
-    const worker = spec.action === 'limit' ? undefined : spec.worker
+    const worker = isOfQueueOnly(spec) ? undefined : spec.worker
     const message = worker === undefined ? fleetMessage(spec.queue) : workerMessage(worker)
     const hasChanged = changesSettings(spec) ? '1' : ''
     await runScript(redis, announceCommand, keys, { id, hasChanged, channel: keys.notifications, message })

@@ -1,10 +1,11 @@
-// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and the limits for
-// unfinished tasks and API keys. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, circuit breakers, and the
+// limits for unfinished tasks and API keys. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that
 // BullMQ's fetch scripts apply them.
 import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits, type StartRate } from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import { definitionLimiter, permitsLimiter, type QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
+import { addBreakerReads, BREAKER_READS, breakerSettings, decodeBreakers } from '../breakers/stored-breaker.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import {
@@ -23,15 +24,22 @@ import { type Commander, runScript } from '../scripts/script.ts'
 export interface StoredCommand {
   readonly id: string
   readonly spec: CommandSpec
+  /** Who sent the command. */
+  readonly by: string
   /** The command's position in the order of all commands. */
   readonly sequence: string
   /** The time in milliseconds since 1970 by Redis's clock. */
   readonly at: number
 }
 
+/** Returns whether a command only changes settings. No worker has to carry it out. */
+export function isOfQueueOnly(spec: CommandSpec): spec is Extract<CommandSpec, { action: 'limit' | 'breaker' }> {
+  return spec.action === 'limit' || spec.action === 'breaker'
+}
+
 /** Returns the queue whose settings a command changes, or undefined if the command does not change any settings. */
 export function targetQueue(spec: CommandSpec): string | undefined {
-  if (spec.action === 'limit') return spec.queue
+  if (isOfQueueOnly(spec)) return spec.queue
   const ofFleet = spec.action === 'pause' || spec.action === 'resume' || spec.action === 'drain'
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
@@ -51,7 +59,7 @@ export async function applySettings(redis: Commander, keys: QueueKeys, command: 
 }
 
 /** Returns the names and values of the settings that a command changes. */
-function settingsOf({ id, spec, at }: StoredCommand): string[] {
+function settingsOf({ id, spec, by, at }: StoredCommand): string[] {
   switch (spec.action) {
     case 'pause':
       return ['paused', '1']
@@ -84,6 +92,8 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
       }
       return settings
     }
+    case 'breaker':
+      return breakerSettings(spec, by)
     default:
       return []
   }
@@ -144,6 +154,7 @@ export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys):
   pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', ...LIMIT_FIELDS)
   addKeyLimitReads(pipeline, keys)
   addLimiterReads(pipeline, keys)
+  addBreakerReads(pipeline, keys)
 }
 
 /** Decodes the replies to {@link addSettingsReads}. */
@@ -160,6 +171,7 @@ export function decodeSettings([meta, settings, ...limits]: readonly unknown[]):
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
     perConcurrencyKey: decodeKeyLimits(limits.slice(0, KEY_LIMIT_READS)),
     limiters: decodeLimiters(limits.slice(KEY_LIMIT_READS)),
+    breakers: decodeBreakers(limits.slice(-BREAKER_READS)),
     maxTasks,
     maxBytes,
     maxAgeMs,

@@ -2,7 +2,7 @@
 // that is written. A key that should always expire has a time to live at every moment.
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineSchedule, followUp, TaskError, type TaskId } from '@bullpen/contract'
-import { createGroupId, createRunId, createTaskId } from '@bullpen/contract/internal'
+import { createGroupId, createRunId, createTaskId, DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { MAX_PASSED_BYTES, newGroup, newTask, planFollowUps, type RunSettings } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -10,6 +10,7 @@ import { FlowProducer, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
+import { defineBreakers } from '../breakers/stored-breaker.ts'
 import { openBroker } from '../broker/broker.ts'
 import { eventSender } from '../events/event-sender.ts'
 import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
@@ -231,6 +232,8 @@ it('tasks that wait for a limiter', async () => {
   for (let i = 0; i < 3; i++) await enqueue(long, { needs, input: { n: GATED } })
   await startPool()
   await has('capacities', 'in-use', 'need-waiters:<need>', 'waited-needs', 'key-passes')
+  await defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
+  await has('breakers')
   gate.resolve()
 })
 

@@ -10,7 +10,7 @@ import { openQueues } from './outbox.fixture.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-steps.ts'
 
 const command = (action: 'pause' | 'resume', sequence: number) =>
-  ({ id: `c${sequence}`, spec: { action, queue: 'source' }, sequence: `${sequence}`, at: 0 }) as const
+  ({ id: `c${sequence}`, spec: { action, queue: 'source' }, by: 'ann', sequence: `${sequence}`, at: 0 }) as const
 
 it.each([
   ['entries', MAX_OUTBOX_ENTRIES, 0],

@@ -125,6 +125,7 @@ export const isTask = shape<TaskView>({
     shape<NonNullable<TaskView['waitsFor']>>({
       kind: word(),
       limiter: optional(text),
+      service: optional(text),
       until: optional(time),
       ahead: whole,
     }),

@@ -36,6 +36,7 @@ const QUEUE_SETTINGS = [
   'fairness',
   'perConcurrencyKey',
   'permits',
+  'breakers',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /** What {@link defineCatalogue} accepts: task definitions, schedules, and pipelines that run across the fleet. */

@@ -4,6 +4,7 @@ import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { type Fairness, type FairnessOptions, parseFairness } from './fairness.ts'
 import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
+import { type BreakerOptions, type BreakersOf, parseBreakers } from './limits/breakers.ts'
 import { type PerConcurrencyKey, perConcurrencyKey } from './limits/concurrency-key-limits.ts'
 import { type Permits, queuePermits } from './limits/permits.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './limits/queue-limits.ts'
@@ -65,6 +66,12 @@ export interface QueueOptions {
    * By default, the key does not affect the order in which tasks start, unless `limits.perConcurrencyKey` is set.
    */
   readonly fairness?: true | FairnessOptions
+  /**
+   * Circuit breakers for the services that the queue's tasks call, by name, for example `{ smtp: { openFor: '1m' } }`. While a service fails,
+   * the tasks that depend on it (see `dependsOn` of a task) wait without using attempts, and the queue's other tasks go on. Then a few of
+   * the waiting tasks probe the service. All workers share a breaker. A queue has at most 32. By default, it has none.
+   */
+  readonly breakers?: Readonly<Record<string, BreakerOptions>>
 }
 
 export interface QueueDefinition {
@@ -86,6 +93,8 @@ export interface QueueDefinition {
   readonly perConcurrencyKey: PerConcurrencyKey | undefined
   /** How many permits the queue has of each name. Undefined if it has none. */
   readonly permits: Permits | undefined
+  /** The settings of the queue's circuit breakers. Undefined if it has none. */
+  readonly breakers: BreakersOf | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -101,6 +110,7 @@ const SETTINGS: readonly string[] = [
   'events',
   'slo',
   'fairness',
+  'breakers',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -147,6 +157,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   const { fairness: taken = keyLimits && true } = options
   const fairness = taken === undefined ? undefined : parseFairness(taken, fail)
   const permits = options.limits?.permits === undefined ? undefined : queuePermits(options.limits.permits, fail)
+  const breakers = options.breakers === undefined ? undefined : parseBreakers(options.breakers, name, fail)
   const settings = {
     onShutdown,
     idempotencyLifeS,
@@ -158,6 +169,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
     fairness,
     perConcurrencyKey: keyLimits,
     permits,
+    breakers,
   }
   const definition = Object.freeze({ name, ...settings })
   definitions.add(definition)
@@ -178,6 +190,7 @@ export function defaultQueue(name: string): QueueDefinition {
     fairness: undefined,
     perConcurrencyKey: undefined,
     permits: undefined,
+    breakers: undefined,
   }
 }
 

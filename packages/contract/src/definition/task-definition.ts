@@ -7,6 +7,7 @@ import { bytes, type Memory } from './bytes.ts'
 import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
+import { parseDependencies } from './limits/breakers.ts'
 import { definitionConcurrency, neededPermits, type Permits } from './limits/permits.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
@@ -75,6 +76,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * them are free. By default, a task needs none.
    */
   readonly permits?: Permits
+  /**
+   * The services that the handler calls, for example `['smtp']`: 1 to 8 names of the queue's `breakers`. While the circuit breaker of one of
+   * them is open, the tasks wait without using attempts. By default, the tasks depend on no breaker.
+   */
+  readonly dependsOn?: readonly string[]
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -179,6 +185,8 @@ export interface TaskDefinition<
   readonly concurrency: number | undefined
   /** How many permits of each name a task needs to start. */
   readonly permits: Permits
+  /** The names of the circuit breakers that the tasks depend on, sorted. Empty if there are none. */
+  readonly dependsOn: readonly string[]
 }
 
 /** What a producer sends: the input before the schema applies its defaults and transforms. */
@@ -220,10 +228,12 @@ const SETTINGS: readonly string[] = [
   'expectedDuration',
   'concurrency',
   'permits',
+  'dependsOn',
   ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
 const NO_PERMITS: Permits = Object.freeze({})
+const NO_DEPENDENCIES: readonly string[] = Object.freeze([])
 const MAX_NAME_LENGTH = 80
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
@@ -334,6 +344,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     memoryLimitBytes,
     concurrency: options.concurrency === undefined ? undefined : definitionConcurrency(options.concurrency, fail),
     permits: options.permits === undefined ? NO_PERMITS : neededPermits(options.permits, queue, fail),
+    dependsOn: options.dependsOn === undefined ? NO_DEPENDENCIES : parseDependencies(options.dependsOn, queue, fail),
   })
 }
 

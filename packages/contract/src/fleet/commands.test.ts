@@ -26,6 +26,7 @@ describe('a fleet command', () => {
     [{ action: 'limit', apiKeyName: '0813ba6d', enqueueRate: 'none' }],
     [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', enqueueRate: { max: 100, per: '1s' } }],
     [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', maxUnfinishedTasks: 50 }],
+    [{ action: 'breaker', queue: 'cpu', service: 'smtp', to: 'auto' }],
   ])('%j is valid', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
@@ -41,6 +42,7 @@ describe('a fleet command', () => {
     [{ action: 'pause' }, 'queue', 'specify queue, worker, or both to target one pool'],
     [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout requires mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
+    [{ action: 'breaker', queue: 'cpu', service: 'SMTP', to: 'open' }, 'service', 'expected a lower-case letter'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
     [
       { action: 'limit', queue: 'cpu' },
@@ -106,7 +108,7 @@ describe('a fleet command', () => {
     const issue = commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).error?.issues[0]
     expect(issue).toMatchObject({
       path: ['action'],
-      message: 'expected pause, resume, drain, stop, resize, limit or log_level',
+      message: 'expected pause, resume, drain, stop, resize, limit, breaker or log_level',
     })
   })
 })

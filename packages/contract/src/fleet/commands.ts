@@ -6,7 +6,8 @@ import { MAX_PERMITS, PERMIT_NAME } from '../definition/limits/permits.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
-import { apiKeyNameText, concurrencyKeyText, queueText, taskNameText, workerText } from './fleet-names.ts'
+import { BREAKER_MODES } from '../task/breaker-states.ts'
+import { apiKeyNameText, concurrencyKeyText, queueText, serviceText, taskNameText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
@@ -132,6 +133,19 @@ const logLevelSchema = z
   .describe(
     'Change the level of the log of one worker, of all running workers of a queue or, without a target, of all workers and API processes, including those that start while the change is in force.',
   )
+const breakerSchema = z
+  .strictObject({
+    action: z.literal('breaker'),
+    queue,
+    service: serviceText,
+    to: z
+      .enum(BREAKER_MODES)
+      .describe(
+        '`open`: no task that depends on the service starts. `closed`: they start, however many calls fail. `auto`: the calls determine the state again, and after `open`, tasks probe the service first.',
+      ),
+    ...commandFields,
+  })
+  .describe("Set a circuit breaker of a queue, for all of the queue's workers.")
 const QUEUE_LIMITS = [
   'concurrency',
   'rate',
@@ -280,11 +294,11 @@ function checkLimits(limits: Limits, context: z.RefinementCtx): void {
 export const commandRequestSchema = z
   .discriminatedUnion(
     'action',
-    [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema, logLevelSchema],
+    [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema, breakerSchema, logLevelSchema],
     {
       error: ({ code }) =>
         code === 'invalid_union'
-          ? 'expected pause, resume, drain, stop, resize, limit or log_level'
+          ? 'expected pause, resume, drain, stop, resize, limit, breaker or log_level'
           : 'expected a JSON object',
     },
   )
@@ -322,7 +336,9 @@ const startRateView = z.object({ max: z.int(), per: z.string(), burst: z.int().o
 
 const commandSpecSchema = z
   .object({
-    action: z.enum(['pause', 'resume', 'drain', 'stop', 'resize', 'limit', 'log_level'] satisfies CommandAction[]),
+    action: z.enum([
+      ...(['pause', 'resume', 'drain', 'stop', 'resize', 'limit', 'breaker', 'log_level'] satisfies CommandAction[]),
+    ]),
     queue: z.string().optional(),
     worker: z.string().optional(),
     slot: z.int().optional(),
@@ -336,6 +352,8 @@ const commandSpecSchema = z
     rate: z.union([z.literal('none'), startRateView]).optional(),
     concurrencyPerKey: z.union([z.literal('none'), z.int()]).optional(),
     ratePerKey: z.union([z.literal('none'), startRateView]).optional(),
+    service: z.string().optional(),
+    to: z.enum(BREAKER_MODES).optional(),
     level: z.enum(COMMANDED_LEVELS).optional(),
     for: z.string().optional(),
     maxTasks: z.union([z.literal('none'), z.int()]).optional(),

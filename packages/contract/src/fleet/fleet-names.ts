@@ -1,6 +1,7 @@
-// Defines the schemas for the names of queues, workers, concurrency keys and API keys in requests.
+// Defines the schemas for the names of queues, workers, concurrency keys, services and API keys in requests.
 import { z } from 'zod'
 import { MAX_CONCURRENCY_KEY_LENGTH } from '../definition/fairness.ts'
+import { SERVICE_NAME, SERVICE_NAME_RULE } from '../definition/limits/breakers.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
@@ -15,6 +16,10 @@ export const workerText = z
   .describe("A worker's name, as returned by GET /v1/fleet.")
 export const concurrencyKeyText = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH).describe('A concurrency key.')
 export const taskNameText = z.string().min(1).max(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
+export const serviceText = z
+  .string()
+  .regex(SERVICE_NAME, SERVICE_NAME_RULE)
+  .describe("The name of a service in `breakers` of the queue's definition.")
 export const apiKeyNameText = z
   .string()
   .regex(API_KEY_NAME, 'expected the name of an API key, which is shorter than the key itself')

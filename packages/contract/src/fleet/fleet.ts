@@ -1,6 +1,7 @@
 // Defines the fleet over HTTP: queues, workers, pools and slots.
 import { z } from 'zod'
 import { LOG_LEVELS } from '../definition/log.ts'
+import { BREAKER_MODES, BREAKER_STATES } from '../task/breaker-states.ts'
 import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
 import { DRAIN_MODES } from './commands.ts'
 import { queueText, workerText } from './fleet-names.ts'
@@ -97,6 +98,31 @@ export const workerViewSchema = z
 
 export type WorkerView = z.infer<typeof workerViewSchema>
 
+export const breakerViewSchema = z
+  .object({
+    service: z.string(),
+    state: z.enum(BREAKER_STATES),
+    mode: z
+      .enum(BREAKER_MODES)
+      .describe('`auto` if the calls of the service determine the state. Otherwise, the state that a command has set.'),
+    since: time.optional().describe('When the breaker got its state. Absent if it has never had another one.'),
+    startsAt: time
+      .optional()
+      .describe(
+        'When the next task may start. Absent if one may start now, or if the breaker stays open until it is set again.',
+      ),
+    calls: z.int().describe('How many calls the window contains. 0 unless the breaker is closed.'),
+    failures: z.int().describe('How many of the calls have failed.'),
+    slow: z.int().describe('How many of the calls were slow.'),
+    setBy: z
+      .object({ by: z.string(), at: time })
+      .optional()
+      .describe('Who sent the command that has set the mode, and when. Absent if it was never set.'),
+  })
+  .meta({ id: 'Breaker' })
+
+export type BreakerView = z.infer<typeof breakerViewSchema>
+
 export const queueViewSchema = z
   .object({
     queue: z.string(),
@@ -137,6 +163,10 @@ export const queueViewSchema = z
       .describe(
         "The queue's permits and the caps of its definitions across all workers, whether a command or a definition has set them. Absent if there are none.",
       ),
+    breakers: z
+      .array(breakerViewSchema)
+      .optional()
+      .describe('The circuit breakers of the queue, by the name of their service. Absent if it has none.'),
     maxTasks: z
       .int()
       .optional()

@@ -43,6 +43,8 @@ export interface StoredTemplate {
   readonly turn?: { readonly key: string; readonly weight: number } | undefined
   /** What the task needs to start. */
   readonly needs?: readonly { readonly limiter: string; readonly amount: number }[] | undefined
+  /** The services on whose circuit breakers the task depends. */
+  readonly services?: readonly string[] | undefined
   /** The API key for which the task is counted. */
   readonly apiKey?: string | undefined
   /** The follow-ups of this task itself. */
@@ -68,6 +70,7 @@ export const storedTemplateSchema: z.ZodType<StoredTemplate> = z.object({
   events: z.int().positive().optional(),
   turn: z.object({ key: z.string(), weight: z.number().positive() }).optional(),
   needs: z.array(z.object({ limiter: z.string(), amount: z.int().positive() })).optional(),
+  services: z.array(z.string()).optional(),
   apiKey: z.string().optional(),
   followUps: z
     .array(z.object({ on: z.enum(FOLLOW_UP_KINDS), template: z.lazy(() => storedTemplateSchema) }))

@@ -9,14 +9,17 @@ export const MAX_AHEAD = 1_000
  * - `rate`: until the rate of its key allows the next start, or until a handler's throttle of the key ends.
  * - `permits`: until enough permits are free.
  * - `definition`: until another task of its definition ends, because as many run as the definition allows.
+ * - `breaker`: until the circuit breaker of a service that it depends on lets it start.
  */
-export const WAIT_KINDS = ['turn', 'concurrency', 'rate', 'permits', 'definition'] as const
+export const WAIT_KINDS = ['turn', 'concurrency', 'rate', 'permits', 'definition', 'breaker'] as const
 
 export interface WaitsFor {
   readonly kind: (typeof WAIT_KINDS)[number]
   /** The name of the permits, or of the definition. Only if `kind` is `permits` or `definition`. */
   readonly limiter?: string
-  /** When its key may start its next task, in ms since 1970. Only if `kind` is `rate`. */
+  /** The service. Only if `kind` is `breaker`. */
+  readonly service?: string
+  /** When its key may start its next task, or the next task may probe the service, in ms since 1970. Only if `kind` is `rate` or `breaker`. */
   readonly until?: number
   /** How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted. */
   readonly ahead: number

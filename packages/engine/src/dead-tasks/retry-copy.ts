@@ -1,6 +1,7 @@
 // Creates the copy of a dead task that is enqueued in another queue.
 import type { QueueDefinition, TaskDefinition, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { servicesOf } from '../breaker/service-calls.ts'
 import type { InputEdit } from '../ports/broker/dead-tasks.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { Sha256 } from '../task/child-task.ts'
@@ -54,6 +55,7 @@ export function retryCopy(
     queue: queue.name,
     turn: turnOf(queue, concurrencyKey),
     needs: needsOf(definition, queue),
+    services: servicesOf(definition, queue),
     version,
     maxAttempts,
     retryOf: dead.id,

@@ -81,6 +81,7 @@ export function storedTemplate(task: FollowUpTask, codec: PayloadCodec | undefin
     ...(tags !== undefined && tags.length > 0 && { tags }),
     ...(task.turn !== undefined && { turn: task.turn }),
     ...(task.needs !== undefined && { needs: task.needs }),
+    ...(task.services !== undefined && { services: task.services }),
     ...(isCounted && { apiKey: apiKeyName }),
     ...(followUps !== undefined && { followUps: followUps.map((each) => storedFollowUp(each, codec)) }),
   }
@@ -145,6 +146,7 @@ export function templateTask(template: StoredTemplate, id: TaskId, now: number):
     events,
     turn,
     needs,
+    services,
     apiKey: apiKeyName,
   } = template
   return {
@@ -161,6 +163,7 @@ export function templateTask(template: StoredTemplate, id: TaskId, now: number):
     events,
     turn,
     needs,
+    services,
     apiKeyName,
     limits: apiKeyName === undefined ? undefined : countedLimits,
     expiresAt: queueMs === undefined ? undefined : now + (delayMs ?? 0) + queueMs,

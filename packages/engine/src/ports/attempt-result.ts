@@ -1,6 +1,14 @@
 // Defines how an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and
 // isolators report them.
-import type { AttemptRecord, CancelReason, EndReason, RetryBudget, TaskEvent, Throttled } from '@bullpen/contract'
+import type {
+  AttemptRecord,
+  BreakerSettings,
+  CancelReason,
+  EndReason,
+  RetryBudget,
+  TaskEvent,
+  Throttled,
+} from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 import type { Survival } from '../quarantine/decision.ts'
 
@@ -63,6 +71,15 @@ export type Verdict =
 /** The event to emit after the verdict has been carried out, or at once if there is nothing to carry out. */
 export type EndEvent = Extract<TaskEvent, { readonly event: 'attempt.ended' | 'attempt.commit_refused' }>
 
+/** What an attempt has shown about a service that its task depends on. */
+export interface ServiceCall {
+  readonly service: string
+  readonly failed: boolean
+  readonly slow: boolean
+  /** The settings of the service's circuit breaker. */
+  readonly settings: BreakerSettings
+}
+
 export interface AttemptResult {
   /** The event to emit when the consumer reports that the commit has settled; see `ConsumerHost.settled`. */
   readonly event: EndEvent
@@ -83,4 +100,6 @@ export interface AttemptResult {
   readonly hasRegistered?: true
   /** The lines of the follow-ups that the attempt has added, if it completes the task. The store stores them with the end. */
   readonly followUps?: string
+  /** What the attempt has shown about services. The store counts it in the script that carries out the verdict. */
+  readonly calls?: readonly ServiceCall[]
 }

@@ -1,6 +1,7 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
 import type { DrainMode, LimiterKind, LogLevel, StartRate } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
+import type { BreakerStatus } from './broker/breakers.ts'
 import type { LimitSettings } from './limit-settings.ts'
 import type { PoolStatus } from './pool-status.ts'
 
@@ -91,6 +92,8 @@ export interface QueueSettings {
     | undefined
   /** The limiters that apply, whether a command or a definition has set their capacities, in alphabetical order. */
   readonly limiters?: readonly LimiterStatus[] | undefined
+  /** The circuit breakers, by the name of their service. Undefined if there are none. */
+  readonly breakers?: readonly BreakerStatus[] | undefined
   /** How many tasks may be waiting, scheduled or retrying. Replaces the limit in the queue's definition. */
   readonly maxTasks: number | undefined
   /** How many bytes the unfinished tasks may take. Replaces the limit in the queue's definition. */

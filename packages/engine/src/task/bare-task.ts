@@ -10,6 +10,7 @@ import {
   type UniqueOptions,
 } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
+import { servicesOf } from '../breaker/service-calls.ts'
 import type { Caller, Idempotency, NewTask, UniqueKey } from '../ports/broker/new-task.ts'
 import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
 import { needsOf } from './needs.ts'
@@ -79,6 +80,7 @@ export function bareTask(definition: TaskDefinition, input: unknown, call: CallO
     concurrencyKey: call.concurrencyKey,
     turn: turnOf(definition.queueSettings, call.concurrencyKey),
     needs: needsOf(definition, definition.queueSettings),
+    services: servicesOf(definition, definition.queueSettings),
     unique: call.unique === undefined ? undefined : uniqueKeyOf(call.unique, call, totalMs),
     delayMs,
     ...limits,

@@ -9,6 +9,7 @@
 import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind, VerdictKind } from '@bullpen/contract'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { DecodedTask } from '../attempt/decode.ts'
+import { serviceCalls } from '../breaker/service-calls.ts'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -178,6 +179,7 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   }
   const verdict = decide(context, final, retry, now, host.random)
   const durationMs = endedAt - startedAtMonotonic
+  const calls = serviceCalls(definition, final, durationMs)
   return {
     event: endEvent(task, definition.kind, decoded.correlationId, details, verdict, durationMs, now, host),
     record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host),
@@ -186,6 +188,7 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
     budget: retry.budget,
     totalTimeoutAt,
     ...(survival !== undefined && { survival }),
+    ...(calls !== undefined && { calls }),
     ...(attempt.hasRegistered && { hasRegistered: true as const }),
     ...(verdict.kind === 'completed' && attempt.followUps !== undefined && { followUps: attempt.followUps }),
   }

@@ -7,6 +7,7 @@ export const openMemory: OpenBackend = async ({ queues, sizeLimit, codec, retent
   const [queue = ''] = queues
   return {
     broker,
+    breakers: broker.breakers,
     consumer: (options) => broker.consumer({ queue, ...options }),
     limitKeys: async (limits, key) => broker.limitKeys(queue, limits, key),
     loseLock: async (id) => broker.loseLock(id),

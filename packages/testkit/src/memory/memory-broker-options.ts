@@ -1,7 +1,7 @@
 // Declares the memory broker: its options, and what it can do besides what every broker does.
 import type { CallOptions, InputOf, PerConcurrencyKey, TaskDefinition, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
+import type { Breakers, Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from './store/key-limits.ts'
 
 export interface MemoryBrokerOptions {
@@ -46,6 +46,8 @@ export interface MemoryBroker extends Broker {
    * catalogue until they are set to `none`.
    */
   limitKeys(queue: string, limits: ConcurrencyKeyLimitChange, concurrencyKey?: string): void
+  /** Shows and sets the circuit breakers of a queue. */
+  readonly breakers: Breakers
   /** Creates the consumer for a pool. */
   consumer(options: MemoryConsumerOptions): PoolOptions['consumer']
   /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools do not fetch tasks. */

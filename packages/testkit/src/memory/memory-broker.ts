@@ -218,6 +218,17 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     groups: groups.groups,
     runs: runs.runs,
 
+    breakers: {
+      async list(queue, defined) {
+        outage.check()
+        return storeOf(queue).listBreakers(defined)
+      },
+      async set({ queue, ...setting }) {
+        outage.check()
+        return storeOf(queue).setBreaker(setting)
+      },
+    },
+
     // Everything is stored as a property of its owner.
     orphans: {
       async search() {

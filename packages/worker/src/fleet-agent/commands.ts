@@ -37,6 +37,7 @@ export interface CommandTarget {
 
 export function planCommand(spec: CommandSpec, { worker, queues, draining }: CommandTarget): CommandPlan {
   if (spec.action === 'limit') return { do: 'nothing', detail: 'the limit is enforced by the queue' }
+  if (spec.action === 'breaker') return { do: 'nothing', detail: 'the breaker is applied by the queue' }
   const isForAll = spec.worker === undefined
   if (!isForAll && spec.worker !== worker) return { do: 'refuse', why: `this is worker ${worker}` }
   if (spec.queue !== undefined && !queues.includes(spec.queue)) {

@@ -82,6 +82,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             eventsAgeMs: eventsAgeOf(catalogue.queue(queue)),
             keyLimits: catalogue.queue(queue).perConcurrencyKey,
             capacities: capacitiesOf(catalogue, queue),
+            breakers: catalogue.queue(queue).breakers,
             eventLoopStallLimitMs,
             clock,
             onFollowed: () => tasks.forward(queue),

@@ -1,13 +1,15 @@
 // Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
-import type { PerConcurrencyKey, TaskId } from '@bullpen/contract'
+import type { BreakersOf, PerConcurrencyKey, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
+import type { Breakers, Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from '@bullpen/testkit'
 
 export interface BackendOptions {
   readonly queues: readonly string[]
   readonly sizeLimit: number
   readonly codec?: PayloadCodec | undefined
+  /** The circuit breakers of the first queue. By default, it has none. */
+  readonly breakers?: BreakersOf | undefined
   /** How long ended tasks are kept. By default, they are kept for the whole test. */
   readonly retention?: Retention | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
@@ -23,6 +25,7 @@ export interface BackendOptions {
 /** A broker that only one test uses. */
 export interface Backend {
   readonly broker: Broker
+  readonly breakers: Breakers
   /**
    * Returns the consumer for a pool on the first queue, in the named worker. `candidates`, if given, are the tasks that it may fetch.
    * `keyLimits` are the limits of concurrency keys in the worker's catalogue.

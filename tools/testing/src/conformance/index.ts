@@ -2,6 +2,7 @@
 // against the Redis broker and the in-memory broker.
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
+import { breakers } from './breakers.ts'
 import { concurrencyKeys } from './concurrency-keys.ts'
 import { deadTasks } from './dead-tasks/dead-tasks.ts'
 import { deadTaskRequests } from './dead-tasks/requests-by-filter.ts'
@@ -109,6 +110,7 @@ const SUITES: readonly Suite[] = [
   { title: 'the run of a pipeline', define: pipelineRuns, within: 'several slots' },
   { title: 'large inputs of a pipeline', define: largeInputs, within: 'several slots' },
   { title: 'the batches of a pipeline', define: pipelineBatches, within: 'several slots' },
+  { title: 'circuit breakers', define: breakers, within: 'one queue' },
   { title: 'random kills', define: randomKills, within: 'one queue' },
 ]
 

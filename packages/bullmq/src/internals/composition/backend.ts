@@ -131,6 +131,7 @@ export function composeBackend(
       else args.push(values[each] ?? '')
     }
     args.push(base ?? baseOf(String(args[0])))
+    if (commit?.calls !== undefined) args.push(commit.calls)
   }
 
   backend.execCommand = (client, name, args: unknown[]) => {

@@ -5,6 +5,7 @@
 // If there are no candidates, a fetch pays for one comparison. Otherwise, the script looks at the candidates one after the other, which
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
+import { ADMIT } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
@@ -74,6 +75,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
             if has_limits then is_at_limit(lane, true) end
+            ${splitName(nameIn('lane'))}${ADMIT}
             jobId = id
             break
           end

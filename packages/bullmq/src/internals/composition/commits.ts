@@ -21,6 +21,8 @@ export interface Commit {
   readonly events?: string | undefined
   /** The lines of the follow-ups that the handler has added. By default, there are none. */
   readonly followUps?: string | undefined
+  /** What the attempt has shown about services (./ended-calls.ts). By default, nothing. */
+  readonly calls?: string | undefined
   /** The kind of error that makes the task dead. By default, it is determined from the failure's reason. */
   readonly kind?: ErrorKind | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */

@@ -12,6 +12,7 @@
 // these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
 // taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
+import { OPEN_GATES } from '../../breakers/gate-steps.ts'
 import { RESERVED_IDS } from '../../keys.ts'
 import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.ts'
 import { addEvent, addEvents, eventStart } from '../../scripts/includes/add-events.ts'
@@ -28,6 +29,7 @@ import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
 import { ADD_ONE } from './add-steps.ts'
 import { withCandidates } from './candidate-steps.ts'
+import { withEndedCalls } from './ended-calls.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { withLiteralStrings } from './literal-arguments.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
@@ -126,6 +128,8 @@ const STEPS: Readonly<Record<string, Steps>> = {
   },
 
   moveToFinished: {
+    /** See ./ended-calls.ts. */
+    last: 'calls',
     /**
      * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among
      * those with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the
@@ -162,6 +166,7 @@ end`,
   },
 
   moveToDelayed: {
+    last: 'calls',
     /**
      * `budget`: see ../../retry-budget/retry-budget-steps.ts. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
      * not started because it has no place in quarantine. `events`: see ../../scripts/includes/add-events.ts. `candidates`: see
@@ -183,6 +188,7 @@ ${addEventsOf('ARGV[3]', 'KEYS[5]', 'ARGV[2] + ARGV[5]')}`,
   },
 
   retryJob: {
+    last: 'calls',
     /** `survival`: see ../quarantine-steps.ts. `events`: see ../../scripts/includes/add-events.ts. */
     extra: ['survival', 'events'],
     after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}
@@ -314,16 +320,18 @@ export interface ComposedScript {
  */
 export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript {
   const { name, keys } = script
-  const { extra, own, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
+  const { extra, own, last, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
   const withTurns = own === undefined ? withLanes : withLaneOfAdded
-  const content = withLiteralStrings(withLaneTimes(withLeaves(withTurns(withReturns(script.content)))))
+  const withCalls = last === undefined ? unchanged : withEndedCalls
+  const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withTurns(withReturns(script.content))))))
   const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
   const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
-${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
+${last === undefined ? '' : removeLast(last)}${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start' : ''}
+${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
 local function bullmq()
 ${text}
 end
@@ -343,6 +351,12 @@ export function withWatched(content: string, unwatched: readonly WatchedCommand[
   const watched = WATCHED.filter((command) => !unwatched.includes(command))
   return watched.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
 }
+
+/** Removes the argument that is sent only if it is needed. The one before it, `base`, is no JSON array. */
+const removeLast = (
+  name: string,
+): string => `local ${name} = string.sub(ARGV[#ARGV], 1, 1) == '[' and table.remove(ARGV) or ''
+`
 
 /** Removes Bullpen's arguments, because some of BullMQ's scripts look at the number of arguments. */
 function removeArguments(names: readonly string[]): string {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
-import type { AttemptResult, Retention, Verdict } from '@bullpen/engine/internal'
+import type { AttemptResult, Retention, ServiceCall, Verdict } from '@bullpen/engine/internal'
 import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { attach } from '../../attach.ts'
@@ -53,6 +53,8 @@ export interface World {
     plain: (job: Job, token: string) => Promise<unknown>,
     /** Called before the verdict is sent. */
     before?: (id: string) => unknown,
+    /** What the attempt has shown about services. */
+    calls?: readonly ServiceCall[],
   ): Promise<boolean>
   /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
   lose(pick: number): Promise<boolean>
@@ -129,7 +131,7 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
       const token = `model-${tokens++}`
       return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
     },
-    async end(pick, verdict, plain, before) {
+    async end(pick, verdict, plain, before, calls) {
       const found = take(pick)
       if (found === undefined) return false
       const { job, token, worker } = found
@@ -139,7 +141,7 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
         const decided = verdict(job)
         return decided === 'released'
           ? release(job, token, () => {})
-          : commit(resultOf(job, decided), job, token, commitHost)
+          : commit({ ...resultOf(job, decided), ...(calls !== undefined && { calls }) }, job, token, commitHost)
       }
       hold(await worker.processJob(job, token, () => pick % 2 === 0), token, worker)
       return true

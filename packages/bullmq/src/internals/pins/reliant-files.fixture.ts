@@ -12,6 +12,7 @@ const COMMITS = 'internals/composition/commits.ts'
 const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
 const LIMITS = ['internals/turns/key-concurrency.ts', 'internals/turns/key-rate.ts']
+const CALLS = 'internals/composition/ended-calls.ts'
 const TURNS = 'internals/turns/turn-steps.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
@@ -31,6 +32,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   moveToFinished: [
     COMPOSED,
+    CALLS,
     QUARANTINE,
     TURNS,
     ...LIMITS,
@@ -45,6 +47,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   moveToDelayed: [
     COMPOSED,
+    CALLS,
     QUARANTINE,
     TURNS,
     ...LIMITS,
@@ -65,7 +68,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'scripts/includes/attempt-record.ts',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],
+  retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],
   reprocessJob: ['scripts/includes/ended-tasks/retry-dead.ts', TURNS],
   promote: [TURNS],
   moveJobsToWait: [TURNS],

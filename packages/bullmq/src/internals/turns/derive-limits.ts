@@ -1,5 +1,6 @@
 // Lua that derives the limits that apply from a queue's settings (./key-limits.ts, ./limiters/capacities.ts).
 import { COUNT_ACTIVE } from './key-concurrency.ts'
+import { LUA_MARK } from './limiters/needs.ts'
 
 /** The beginning of the name of each setting that limits concurrency keys. */
 export const KEY_LIMIT_SETTING = 'keyLimit:'
@@ -38,6 +39,9 @@ local function derive_limits(base)
   for limiter, capacity in pairs(capacities) do redis.call('HSET', base .. 'capacities', limiter, capacity) end
   local times = base .. 'lane-times'
   if next(limits) == nil then redis.call('UNLINK', times) end
+  for _, limiter in ipairs(redis.call('HKEYS', base .. 'capacities')) do
+    if ${startsWith('limiter', 'service:')} then redis.call('ZADD', times, '0', ${LUA_MARK} .. limiter) end
+  end
   count_active(base, true)
   if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then redis.call('ZADD', base .. 'marker', '0', '0') end
 end

@@ -19,7 +19,7 @@ async function limited() {
       defineLimits(redis, keys, { keyLimits: limits, capacities: {} }, { replaces }),
     async command(limits: Partial<Extract<CommandSpec, { action: 'limit' }>>, at = ++sequence) {
       const spec: CommandSpec = { action: 'limit', queue: QUEUE, ...limits }
-      await applySettings(redis, keys, { id: `c${at}`, spec, sequence: `${at}`, at: 0 })
+      await applySettings(redis, keys, { id: `c${at}`, spec, by: 'ann', sequence: `${at}`, at: 0 })
     },
     applied: () => redis.hgetall(keys.keyLimits),
   }

@@ -12,17 +12,21 @@
 //
 // A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate allows, whatever ends its
 // attempts.
+import { resumeService } from '../../breakers/gate-steps.ts'
 import { resume } from './key-concurrency.ts'
 import { CHECK_THROTTLE } from './key-throttle.ts'
 
-/** Lua lines that let the lanes whose time has come take turns again, at most `most` of them. `now` is a Lua expression, in ms. */
+/**
+ * Lua lines that let the lanes whose time has come take turns again, at most `most` of them, and those of the services whose time has come.
+ * `now` is a Lua expression, in ms.
+ */
 export const resumeDue = (now: string, most: number): string => `
     for _, name in ipairs(call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', ${now}, 'LIMIT', '0', '${most}')) do
       call('ZREM', base .. 'lane-times', name)
       local pass = call('ZSCORE', base .. 'blocked-lanes', name)
       if pass then
       ${resume()}
-      end
+      end${resumeService(most)}
     end`
 
 /**

@@ -121,7 +121,10 @@ export async function laneViolations(
   if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
   const limiters = limitersIn(others)
   const isWoken = (name: string): boolean => inTurns.has(name) && limiters.hasTicket(name)
-  const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken)
+  const services = new Set(Object.values(others.timed).flatMap((name) => (isService(name) ? [name.slice(1)] : [])))
+  /** The next fetch lets the lanes of a service take turns again. */
+  const mayResume = [...services].some((name) => !limiters.capacities.has(name) && limiters.waiters.has(`${name}=1`))
+  const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken) || mayResume
   if (wakes && mayStart && !stops && marker === false)
     found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
@@ -130,7 +133,8 @@ export async function laneViolations(
     filled: new Set(filled),
     turns: inTurns,
     blocked: inBlocked,
-    timed: new Set(Object.values(others.timed)),
+    timed: new Set(Object.values(others.timed).filter((name) => !isService(name))),
+    services,
   }
   return [...found, ...limitViolations(others, world, before), ...limiterViolations(world, before)]
 }
@@ -179,11 +183,19 @@ function limitViolations(
 /** Distinguishes limiters from keys. */
 const LIMITER = 'limiter '
 
+/** The beginning of the names of limiters that are services (../../breakers/gate-steps.ts). */
+const SERVICE = 'service:'
+
+/** Returns whether this entry of `lane-times` is not that of a lane, but of a service. */
+const isService = (name: string): boolean => name.startsWith(NEEDS_MARK + SERVICE) && !name.includes('=')
+
 interface Lanes extends ReturnType<typeof limitersIn> {
   readonly filled: ReadonlySet<string>
   readonly turns: ReadonlySet<string>
   readonly blocked: ReadonlySet<string>
   readonly timed: ReadonlySet<string>
+  /** The services that have an entry in `lane-times`. */
+  readonly services: ReadonlySet<string>
 }
 
 function split(name: string): { readonly key: string; readonly needs: readonly (readonly [string, number])[] } {
@@ -208,6 +220,8 @@ function limitersIn(scan: Pick<Scan, 'capacities' | 'in_use' | 'waited' | 'waite
   const held = new Map<string, number>()
   for (const lane of Object.values(scan.active)) {
     for (const [limiter, amount] of split(lane.slice(lane.indexOf(' ') + 1)).needs) {
+      // Nothing is counted for a service.
+      if (limiter.startsWith(SERVICE)) continue
       held.set(limiter, (held.get(limiter) ?? 0) + amount)
     }
   }
@@ -226,7 +240,7 @@ function limitersIn(scan: Pick<Scan, 'capacities' | 'in_use' | 'waited' | 'waite
 
 /** Returns how the counts of limiters and the lanes that wait for them contradict the active tasks and the capacities. */
 function limiterViolations(
-  { capacities, held, inUse, waiters, waited, filled, turns, blocked, timed, waitsForKey, hasTicket }: Lanes,
+  { capacities, held, inUse, waiters, waited, filled, turns, blocked, timed, services, waitsForKey, hasTicket }: Lanes,
   before: Map<string, number> | undefined,
 ): string[] {
   const found: string[] = []
@@ -261,7 +275,7 @@ function limiterViolations(
   const isRefused = (name: string, [limiter, amount]: readonly [string, number]): boolean => {
     const first = queueFor(limiter)[0]
     const isBehind = first !== undefined && first !== name
-    return isBehind || amount + (held.get(limiter) ?? 0) > capacityOf(limiter)
+    return isBehind || services.has(limiter) || amount + (held.get(limiter) ?? 0) > capacityOf(limiter)
   }
   for (const name of blocked) {
     const { needs } = split(name)

@@ -18,16 +18,19 @@
 // task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a
 // Worker that is not attached has put the task into `wait`, the task starts from there.
 
-import type { NewTask } from '@bullpen/engine'
+import type { Need, NewTask } from '@bullpen/engine'
 import { resumeEmptied } from './limiters/limiter-steps.ts'
 import { laneName } from './limiters/needs.ts'
 
 /** Returns the field `lane` of a task, or '' if the task has no lane. */
-export function encodeLane({ turn, needs = [] }: Pick<NewTask, 'turn' | 'needs'>): string {
-  if (turn === undefined && needs.length === 0) return ''
+export function encodeLane({ turn, needs = [], services = [] }: Pick<NewTask, 'turn' | 'needs' | 'services'>): string {
+  if (turn === undefined && needs.length === 0 && services.length === 0) return ''
   const { key, weight } = turn ?? { key: '', weight: 1 }
-  return `${weight} ${laneName(key, needs)}`
+  return `${weight} ${laneName(key, [...needs, ...services.map(toNeed)])}`
 }
+
+/** A task needs 1 of each service on which it depends (../../breakers/gate-steps.ts). */
+const toNeed = (service: string): Need => ({ limiter: `service:${service}`, amount: 1 })
 
 /** The Lua expression for a lane's list. `name` is a Lua expression. */
 export const listOf = (name: string): string => `base .. 'lane:' .. ${name}`

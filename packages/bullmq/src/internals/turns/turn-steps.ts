@@ -22,6 +22,7 @@
 //
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
+import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMITS } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
@@ -129,7 +130,7 @@ export const TAKE_TURN = `
         else refused, time = refusals(name, key, needs, pass) end
       end
       if refused then
-        wait_for(name, refused, pass, time)
+        wait_for(name, refused, pass, time)${NOTE_SERVICE}
       elseif is_at_limit and is_limited and not starts_at then
         ${waitForKey('pass', '0')}
       elseif is_at_limit then
@@ -154,7 +155,7 @@ export const TAKE_TURN = `
           if key_pass or needs then call('ZADD', ${KEY_PASSES}, next_pass, key) end
           ${COUNT_START_OF_RATE}
           local active = has_limits and key ~= '' and ${COUNT_ONE}
-          if is_limited then take(needs) end
+          if is_limited then take(needs) end${ADMIT}
           if limit and active >= limit and is_limited and not starts_at then
             ${waitForKey('next_pass', 'pass')}
           elseif starts_at or limit and active >= limit then

@@ -10,17 +10,20 @@
 // 7. A throttled key starts no task.
 // 8. What the active tasks hold of each limiter is counted correctly, and no script starts a task that needs more than is left. A lane that
 //    waits for a limiter could not start, and the first one in each line has been woken or is refused elsewhere.
+//    Services, whose breakers are opened and closed, are such limiters, except that the next fetch lets the lanes return that wait for an open one.
 //
 // At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { TaskId } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
+import type { BreakerMode, TaskId } from '@bullpen/contract'
+import { BREAKER_MODES, createTaskId, DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import type { Need } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { amount, privateRedis } from '@bullpen/testing'
 import fc from 'fast-check'
 import { type Redis, ReplyError } from 'ioredis'
 import { expect, it } from 'vitest'
+import { defineBreakers } from '../../breakers/stored-breaker.ts'
+import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
 import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
@@ -42,8 +45,8 @@ const HOUR = 3_600_000
 
 type Operation = (world: World, pick: number, n: number) => unknown
 
-const LIMITERS = ['permits:db', 'permits:gpu', 'task:model.task', 'task:model.other'] as const
-const [db, gpu, cap, other] = LIMITERS.map((limiter) => (amount: number) => ({ limiter, amount }))
+const LIMITERS = ['permits:db', 'permits:gpu', 'task:model.task', 'task:model.other', 'service:smtp'] as const
+const [db, gpu, cap, other, smtp] = LIMITERS.map((limiter) => (amount: number) => ({ limiter, amount }))
 const NEEDS: readonly (readonly Need[])[] = [
   ...[
     [],
@@ -56,6 +59,8 @@ const NEEDS: readonly (readonly Need[])[] = [
     [gpu?.(1), other?.(1)],
     [cap?.(1)],
     [cap?.(1), db?.(2)],
+    [smtp?.(1)],
+    [gpu?.(1), smtp?.(1)],
   ],
   [other?.(1)],
 ].map((needs) => needs.filter((need) => need !== undefined))
@@ -128,14 +133,25 @@ const limit: Operation = ({ redis, keys }, pick, n) => {
   return setKeyLimits(redis, keys, keyLimitSettings(pick % 2 === 0 ? { concurrency } : { rate }, key))
 }
 
-/** Sets or removes the capacity of a limiter. */
+/** Sets or removes the capacity of a limiter. That of a service depends on its circuit breaker. */
 const setCapacity: Operation = ({ redis, keys }, pick, n) => {
   const limiter = LIMITERS[n % LIMITERS.length] ?? 'permits:db'
-  const capacity = pick % 10 === 1 ? 0 : pick % 5 === 0 ? 'none' : pick % 5
-  return setKeyLimits(redis, keys, capacitySetting(limiter, capacity))
+  const capacity = pick % 5 === 0 ? 'none' : pick % 5
+  if (limiter === 'service:smtp') return setService(redis, keys, BREAKER_MODES[pick % 3] ?? 'auto')
+  return setKeyLimits(redis, keys, capacitySetting(limiter, pick % 10 === 1 ? 0 : capacity))
+}
+
+/** Tasks of a half-open breaker start no more than a few times. */
+const BREAKER = { ...DEFAULT_BREAKER, probes: 2, openMs: HOUR, maxOpenMs: HOUR }
+
+const setService = async (redis: Redis, keys: QueueKeys, to: BreakerMode): Promise<void> => {
+  await defineBreakers(redis, keys, { smtp: BREAKER }, { replaces: true })
+  const spec = { action: 'breaker', queue: QUEUE, service: 'smtp', to } as const
+  await applySettings(redis, keys, { id: 'c', spec, by: 'model', sequence: `${++commands}`, at: 0 })
 }
 
 const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
+  await setService(redis, keys, 'closed')
   const settings = await redis.hkeys(keys.settings)
   const limits = settings.filter((name) => name.startsWith(KEY_LIMIT_SETTING) || name.startsWith(CAPACITY_SETTING))
   // As if the throttles had ended. Without limits, the next fetches look at each lane.

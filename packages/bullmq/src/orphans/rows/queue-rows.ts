@@ -86,6 +86,12 @@ export const BULLPEN_ROWS = {
     owner: 'queue',
     ends: 'a member is removed when the others have caught up; deleted when no task waits',
   },
+  breakers: {
+    type: 'hash',
+    holds: 'the circuit breakers of the definition, with their calls',
+    owner: 'queue',
+    ends: 'a field is deleted when a worker starts whose definition does not have the breaker; one field for each service',
+  },
   activeByKey: {
     type: 'sorted set',
     holds: 'how many active tasks each concurrency key has, if the queue has limits for them',

@@ -1,4 +1,6 @@
 // Applies a command to its queue's settings.
+import { BREAKER_SETTING } from '../../breakers/breaker-steps.ts'
+import { OPEN_GATES } from '../../breakers/gate-steps.ts'
 import { CAPACITY_SETTING, DERIVE_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/derive-limits.ts'
 import { defineScript } from '../script.ts'
 
@@ -58,10 +60,16 @@ end
 local function set_limit(name, value)
   if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
 end
+local function set_breaker(service, value)
+  local call = redis.call${OPEN_GATES}
+  local given = cjson.decode(value)
+  open_gates().set(service, given.mode, given.by, given.settings)
+end
 for i = 5, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if is_newest(name) then
-    if set[name] then set[name](value) else set_limit(name, value) end
+    local service = string.match(name, '^${BREAKER_SETTING}(.*)$')
+    if service then set_breaker(service, value) elseif set[name] then set[name](value) else set_limit(name, value) end
     sets_limits = sets_limits or ${[KEY_LIMIT_SETTING, CAPACITY_SETTING].map((start) => `string.sub(name, 1, ${start.length}) == '${start}'`).join(' or ')}
   end
 end

@@ -3,8 +3,10 @@ import type { WaitsFor } from '@bullpen/contract'
 import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { parseLimiter } from '../../internals/turns/limiters/limiter-reads.ts'
 import { TICKET_OF } from '../../internals/turns/limiters/limiter-steps.ts'
-import { splitName } from '../../internals/turns/limiters/needs.ts'
+import { LUA_MARK, splitName } from '../../internals/turns/limiters/needs.ts'
 import { defineScript } from '../script.ts'
+
+type Kind = 'turn' | 'concurrency' | 'rate' | 'limiter'
 
 /**
  * - KEYS: the task.
@@ -31,7 +33,9 @@ local function waits_for(ahead)
   if time then return { ahead, 'rate', time } end
   if not redis.call('ZSCORE', base .. 'blocked-lanes', name) then return { ahead, 'turn' } end
   local limiter = needs and ticket_of(base, name, key, needs)
-  if limiter and limiter ~= 'key' then return { ahead, 'limiter', limiter } end
+  if limiter and limiter ~= 'key' then
+    return { ahead, 'limiter', limiter, redis.call('ZSCORE', base .. 'lane-times', ${LUA_MARK} .. limiter) }
+  end
   return { ahead, 'concurrency' }
 end
 local rank = redis.call('ZRANK', ${prioritiesOf('name')}, id)
@@ -42,12 +46,14 @@ if length > tonumber(max) then return waits_for(tonumber(max)) end
 `,
   answer(reply): WaitsFor | undefined {
     if (reply === null) return undefined
-    const [ahead, kind, what] = reply as [number, 'turn' | 'concurrency' | 'rate' | 'limiter', string?]
+    const [ahead, kind, what = '', at] = reply as [number, Kind, string?, (string | null)?]
     switch (kind) {
       case 'rate':
         return { kind, ahead, until: Number(what) }
       case 'limiter': {
-        const limiter = parseLimiter(what ?? '')
+        const [, service] = /^service:(.*)$/.exec(what) ?? []
+        if (service !== undefined) return { kind: 'breaker', service, ahead, ...(at != null && { until: Number(at) }) }
+        const limiter = parseLimiter(what)
         return limiter === undefined ? { kind: 'turn', ahead } : { kind: limiter.kind, limiter: limiter.name, ahead }
       }
       default:

@@ -228,6 +228,22 @@ export const FLEET_COMMANDS = {
       'bullpen limits --queue mail --concurrency-key acme --json',
     ],
   },
+  breaker: {
+    usage: '[SERVICE open|closed|auto] [--queue QUEUE]',
+    summary: 'Show or set the circuit breakers of a queue',
+    description: [
+      'Without SERVICE, show the circuit breakers of all queues, or of one queue: their state, since when, and the calls of the service within',
+      'the window. With SERVICE, set its breaker by hand, for all workers of the queue. Tasks that run are not affected.',
+      '',
+      '  open    no task that depends on the service starts, for example during a maintenance of the service',
+      '  closed  tasks start, however many calls fail',
+      '  auto    the calls determine the state again; after open, tasks probe the service first',
+    ],
+    arguments: { min: 0, max: 2 },
+    options: ['queue', 'by'],
+    optionHelp: { queue: { value: 'QUEUE', help: 'the queue with the breaker' } },
+    examples: ['bullpen breaker', 'bullpen breaker smtp open --queue mail', 'bullpen breaker smtp auto --queue mail'],
+  },
   'log-level': {
     usage: '[LEVEL]',
     summary: 'Show or change which log lines the workers and the API write',

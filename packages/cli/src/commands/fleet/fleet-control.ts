@@ -1,13 +1,13 @@
-// bullpen pause, resume, stop, resize and log-level: each sends one command and prints the workers' responses.
+// bullpen pause, resume, stop, resize, breaker and log-level: each sends one command and prints the workers' responses.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
-import { COMMANDED_LEVELS, MAX_CONCURRENCY } from '@bullpen/contract/internal'
+import { BREAKER_MODES, COMMANDED_LEVELS, MAX_CONCURRENCY } from '@bullpen/contract/internal'
 import { parseChoice, parseCount, parseDuration, requireValue } from '../../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { commandLines } from '../../output/fleet/command-text.ts'
-import { logLevelLines } from '../../output/fleet/fleet-text.ts'
+import { breakerLines, logLevelLines } from '../../output/fleet/fleet-text.ts'
 import { plain } from '../../output/format.ts'
 import type { CommandContext } from '../command-context.ts'
 
@@ -43,6 +43,21 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
   return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
 }
 
+export async function breaker(context: CommandContext): Promise<ExitCode> {
+  const { values, positionals, connect, out } = context
+  const [service, to] = positionals
+  if (service === undefined) {
+    const { now, queues } = await connect().fleet(values.queue ? { queue: values.queue } : {})
+    const shown = queues.map(({ queue, breakers = [] }) => ({ queue, breakers }))
+    await out.answer({ now, queues: shown }, (layout) => breakerLines({ now, queues }, layout))
+    return EXIT.success
+  }
+  if (to === undefined) throw new UsageError(`specify what to set ${service} to: ${BREAKER_MODES.join(', ')}`)
+  const queue = requireValue('--queue QUEUE', values.queue)
+  const mode = parseChoice('STATE', to, BREAKER_MODES)
+  return exitCodeOf(await sendCommand(context, connect(), { action: 'breaker', queue, service, to: mode }))
+}
+
 export async function logLevel(context: CommandContext): Promise<ExitCode> {
   const { values, positionals } = context
   if (positionals[0] === undefined) return showLogLevel(context)
@@ -68,6 +83,11 @@ function isForAllProcesses(order: FleetOrder): boolean {
   return order.action === 'log_level' && order.queue === undefined && order.worker === undefined
 }
 
+/** Returns whether the command takes effect even if there is no worker to carry it out. */
+function isStored(order: FleetOrder): boolean {
+  return order.action === 'limit' || order.action === 'breaker' || isForAllProcesses(order)
+}
+
 /** Sends the command and prints its outcome. */
 export async function sendCommand(
   { out, by }: CommandContext,
@@ -78,7 +98,7 @@ export async function sendCommand(
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
     out.remark(`some workers have not responded yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
-  } else if (command.responses.length === 0 && order.action !== 'limit' && !isForAllProcesses(order)) {
+  } else if (command.responses.length === 0 && !isStored(order)) {
     out.remark('no running worker has a pool that matches the target')
   }
   return command

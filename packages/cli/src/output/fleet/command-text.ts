@@ -17,7 +17,7 @@ type Spec = CommandView['spec']
 
 /** Returns the command in the imperative, such as `drain cpu, soft_timeout 30s`. */
 export function requestText(spec: Spec): string {
-  const { action, mode, timeout, how, concurrency, level } = spec
+  const { action, mode, timeout, how, concurrency, level, service, to } = spec
   const details: Readonly<Record<Spec['action'], string>> = {
     pause: '',
     resume: '',
@@ -27,6 +27,7 @@ export function requestText(spec: Spec): string {
     limit: limits(spec)
       .map(({ kind, value }) => `${kind} ${value}`)
       .join(', '),
+    breaker: `${service} ${to}`,
     log_level: [level, spec.for && `for ${spec.for}`].filter(Boolean).join(' '),
   }
   return plain([`${action.replace('_', '-')} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
@@ -45,6 +46,10 @@ function doneText(spec: Spec): string {
     stop: () => (spec.how === 'hard' ? `stopped ${target}` : `stopping ${target} after its task`),
     resize: () => `resized ${target} to ${typeof spec.concurrency === 'number' ? count(spec.concurrency, 'slot') : ''}`,
     limit: () => limits(spec).map(limitText).join('; '),
+    breaker: () =>
+      spec.to === 'auto'
+        ? `breaker ${spec.service} of ${target} follows the calls of the service again`
+        : `breaker ${spec.service} of ${target} set to stay ${spec.to}`,
     log_level: () =>
       `log level of ${target} set to ${[spec.level, spec.for && `for ${spec.for}`].filter(Boolean).join(' ')}`,
   }

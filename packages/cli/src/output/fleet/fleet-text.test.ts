@@ -1,7 +1,7 @@
 // Tests how the fleet is formatted as text.
 import { expect, test } from 'vitest'
 import { busy, fleetOf, idle, P1, pool, queueOf, workerOf } from '../../fleet.fixture.ts'
-import { fleetLines } from './fleet-text.ts'
+import { breakerLines, fleetLines } from './fleet-text.ts'
 
 const layout = { now: 0, paint: (style: string, text: string) => `<${style} ${text}>` }
 const plainLayout = { ...layout, paint: (_: string, text: string) => text }
@@ -37,6 +37,27 @@ test('a queue shows the limits of its concurrency keys', () => {
   expect(fleetLines(fleetOf([], queues), undefined, layout)[1]).toBe(
     'cpu    1/4   1      open, at most 3 at once per key, at most 100 starts per 1m and key, 2 limits of single keys',
   )
+})
+
+test('a breaker shows its state, its calls, who has set it and when a task probes the service', () => {
+  const counted = { calls: 8, failures: 2, slow: 0 }
+  const breakers = [
+    { service: 'crm', state: 'closed' as const, mode: 'auto' as const, ...counted },
+    {
+      ...{ service: 'smtp', state: 'open' as const, mode: 'auto' as const, calls: 0, failures: 0, slow: 0 },
+      since: '2026-01-01T00:09:30.000Z',
+      startsAt: '2026-01-01T00:10:30.000Z',
+      setBy: { by: 'ann', at: '2026-01-01T00:09:00.000Z' },
+    },
+  ]
+  const fleet = fleetOf([], [queueOf('mail', { breakers }), queueOf('cpu', {})])
+  expect(breakerLines(fleet, layout)).toEqual([
+    'queue  service  state   since    calls  failed  slow',
+    'mail   crm      closed  -        8      2       0',
+    'mail   smtp     <red open>    30s ago  -      -       -     set by ann 1m ago, next attempt in 30s',
+  ])
+  expect(breakerLines(fleetOf([]), layout)).toEqual(['no queue has circuit breakers'])
+  expect(fleetLines(fleet, undefined, plainLayout)[1]).toContain('breaker smtp open')
 })
 
 test('a queue shows its permits and the caps of its definitions', () => {

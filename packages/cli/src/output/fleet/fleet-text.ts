@@ -1,5 +1,6 @@
 // Formats the fleet as text: its queues, its workers with their pools, and its slots.
 import {
+  type BreakerView,
   type FleetView,
   formatDuration,
   type PoolState,
@@ -42,6 +43,35 @@ export function logLevelLines({ now, logLevel }: Pick<FleetView, 'now' | 'logLev
   return [`every process logs at ${level}, set by ${plain(by)}; it ends ${relativeTime(until, Date.parse(now))}`]
 }
 
+/** Returns a line for each circuit breaker. */
+export function breakerLines({ now, queues }: Pick<FleetView, 'now' | 'queues'>, given: Layout): readonly string[] {
+  const layout = { ...given, now: Date.parse(now), indent: 0 }
+  const rows = queues.flatMap(({ queue, breakers = [] }) =>
+    breakers.map((breaker) => [plain(queue), plain(breaker.service), ...breakerCells(breaker, layout.now)]),
+  )
+  if (rows.length === 0) return ['no queue has circuit breakers']
+  const heading = ['queue', 'service', 'state', 'since', 'calls', 'failed', 'slow', '']
+  return tableLines([heading, ...rows], layout)
+}
+
+function breakerCells(breaker: BreakerView, now: number): Cell[] {
+  const { state, mode, since, startsAt, calls, failures, slow, setBy } = breaker
+  const remarks = [
+    ...(mode === 'auto' ? [] : [`set to stay ${mode}`]),
+    ...(setBy === undefined ? [] : [`set by ${plain(setBy.by)} ${relativeTime(setBy.at, now)}`]),
+    ...(startsAt === undefined ? [] : [`next attempt ${relativeTime(startsAt, now)}`]),
+  ]
+  const label = breakerLabel(state)
+  return [
+    state === 'closed' ? label : [state === 'open' ? 'red' : 'yellow', label],
+    since === undefined ? '-' : relativeTime(since, now),
+    ...(state === 'closed' ? [calls, failures, slow].map(String) : ['-', '-', '-']),
+    remarks.join(', '),
+  ]
+}
+
+const breakerLabel = (state: BreakerView['state']): string => state.replace('_', '-')
+
 function queueRow(view: QueueView, now: number): Cell[] {
   const { queue, busy, slots, pools } = view
   return [plain(queue), `${busy}/${slots}`, String(pools), queueStateCell(view, now)]
@@ -51,11 +81,15 @@ function queueRow(view: QueueView, now: number): Cell[] {
 export function queueStateCell(view: QueueView, now: number, obstacles: readonly string[] = []): Cell {
   const { paused, outboxFull, drain, concurrency, rate, perConcurrencyKey, limiters, maxTasks, maxBytes, maxAgeMs } =
     view
+  const { breakers = [] } = view
   const unusual = [
     ...obstacles,
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
     ...(outboxFull ? ['outbox full'] : []),
+    ...breakers.flatMap(({ service, state }) =>
+      state === 'closed' ? [] : [`breaker ${plain(service)} ${breakerLabel(state)}`],
+    ),
   ]
   const limits = [
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),

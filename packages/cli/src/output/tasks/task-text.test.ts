@@ -160,3 +160,12 @@ test('a task that waits for a limiter names it', () => {
     'waits for    the concurrency limit of data.load, after 2 tasks that need the same',
   )
 })
+
+test('a task that waits for a service names it, and says when the service is probed', () => {
+  const lineOf = (waitsFor: TaskView['waitsFor']) =>
+    taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
+  const smtp = { kind: 'breaker', service: 'smtp', ahead: 0 } as const
+  expect(lineOf(smtp)).toBe('waits for    smtp to work again')
+  const until = new Date(layout.now + 90_000).toISOString()
+  expect(lineOf({ ...smtp, until })).toBe('waits for    smtp to work again, next attempt in 1m')
+})

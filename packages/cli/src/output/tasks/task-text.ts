@@ -93,12 +93,13 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
 /** Describes what a waiting task waits for, and how many tasks of its key start first, such as `its turn, after 3 tasks of its key`. */
 function waitsForText({ waitsFor, concurrencyKey }: TaskView, { now }: Layout): string | undefined {
   if (waitsFor === undefined) return undefined
-  const { kind, limiter = '', until, ahead } = waitsFor
+  const { kind, limiter = '', service = 'a service', until, ahead } = waitsFor
   const texts: Readonly<Record<typeof kind, string>> = {
     turn: 'its turn',
     concurrency: 'the concurrency limit of its key',
     permits: `the permits ${plain(limiter)}`,
     definition: `the concurrency limit of ${plain(limiter)}`,
+    breaker: `${plain(service)} to work again${until === undefined ? '' : `, next attempt ${relativeTime(until, now)}`}`,
     rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
   }
   if (ahead === 0) return texts[kind]

@@ -115,6 +115,8 @@ export interface NewTask {
   readonly turn?: Turn | undefined
   /** What the task needs to start besides a slot. By default, nothing. */
   readonly needs?: readonly Need[] | undefined
+  /** The services on whose circuit breakers the task depends, sorted. Undefined if there are none. */
+  readonly services?: readonly string[] | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined

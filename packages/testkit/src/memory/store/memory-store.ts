@@ -1,9 +1,10 @@
 // Carries out what happens to the tasks of one queue in memory: fetches, releases, results, lost workers, cancels, retries and expiries.
-import type { CommitRefusal, TaskId } from '@bullpen/contract'
+import type { BreakersOf, CommitRefusal, TaskId } from '@bullpen/contract'
 import { type CancelAnswer, decodeLines, type Envelope } from '@bullpen/contract/internal'
 import {
   type AttemptEvents,
   type AttemptResult,
+  type BreakerStatus,
   type CancelCause,
   type CancelOptions,
   type CancelRule,
@@ -15,9 +16,11 @@ import {
   MAX_LOSSES,
   MAX_RETRY_RECORDS,
   matches,
+  QueueBreakers,
   RetryBudgets,
   type RetryOptions,
   retriedEnvelope,
+  type SetBreaker,
   stopsRunning,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -25,7 +28,7 @@ import type { TaskReports } from '../events/task-reports.ts'
 import { addRecord, asJson, candidateOf, type Owner, type StoredTask, statusOf } from './stored-task.ts'
 import { endedBeforeItRan, TaskPlaces, type TaskPlacesOptions } from './task-places.ts'
 
-export interface MemoryStoreOptions extends TaskPlacesOptions {
+export interface MemoryStoreOptions extends Omit<TaskPlacesOptions, 'blockedBy'> {
   readonly reports: TaskReports
   /** The time from the loss of a task's owner until the task is recovered, in ms. */
   readonly stallMs: number
@@ -45,6 +48,7 @@ export class MemoryStore {
   readonly #reports: TaskReports
   #started = 0
   #offersAgain = false
+  readonly #breakers = new QueueBreakers(Math.random)
   readonly #budgets = new RetryBudgets(
     ({ id, startsAt }) => this.places.scheduled(id)?.dueAt === startsAt,
     ({ id, startsAt }) => {
@@ -59,7 +63,14 @@ export class MemoryStore {
       options.onEnded(task)
     }
     this.#reports = reports
-    this.places = new TaskPlaces({ ...options, onEnded })
+    const blockedBy: TaskPlacesOptions['blockedBy'] = ({ services }) => {
+      const now = this.#clock.now()
+      const service = this.#breakers.blocking(services, now)
+      if (service === undefined) return undefined
+      const until = this.#breakers.startsAt(service, now)
+      return { service, ...(until !== 'none' && { until }) }
+    }
+    this.places = new TaskPlaces({ ...options, onEnded, blockedBy })
     this.#clock = options.clock
     this.#stallMs = stallMs
   }
@@ -67,6 +78,34 @@ export class MemoryStore {
   /** Returns how many retries the budget of a definition holds. */
   heldRetries(task: string): number {
     return this.#budgets.held(task, this.#clock.now())
+  }
+
+  /** Returns the status of each of these circuit breakers. */
+  listBreakers(defined: BreakersOf): readonly BreakerStatus[] {
+    const now = this.#clock.now()
+    return Object.entries(defined).map(([service, settings]) => this.#breakers.status(service, settings, now))
+  }
+
+  /** Sets the mode of a circuit breaker. */
+  setBreaker(setting: Omit<SetBreaker, 'queue'>): BreakerStatus {
+    const now = this.#clock.now()
+    this.#breakers.set(setting, now)
+    this.#changed([setting.service], now)
+    return this.#breakers.status(setting.service, setting.settings, now)
+  }
+
+  /** Wakes the consumers after changes of circuit breakers. */
+  #changed(services: readonly string[], now: number): void {
+    this.#wakeLater(services, now)
+    this.places.wake()
+  }
+
+  /** Wakes the consumers when the time has passed for which circuit breakers let no task start. */
+  #wakeLater(services: readonly string[], now: number): void {
+    for (const service of services) {
+      const at = this.#breakers.startsAt(service, now)
+      if (at !== 'none' && at > now) this.places.after(at - now, () => this.places.wake())
+    }
   }
 
   /** Adds a new task. */
@@ -94,6 +133,11 @@ export class MemoryStore {
     task.fencingToken++
     this.#started++
     task.startedAt = this.#clock.now()
+    if (task.services.length > 0) {
+      task.admission = this.#breakers.admit(task.services, task.startedAt)
+      // If this was the last probe, the next one may start when the period is over.
+      this.#wakeLater(task.services, task.startedAt)
+    }
     return task
   }
 
@@ -136,6 +180,10 @@ export class MemoryStore {
     const { kind } = verdict
     const now = this.#clock.now()
     const startsAt = this.#budgets.ended(result, now)
+    if (result.calls !== undefined) {
+      this.#breakers.record(result.calls, task.admission, now)
+      this.#changed(task.services, now)
+    }
     // The event has the attempt's number, so it is reported before the attempt is counted.
     if (startsAt !== undefined) task.dueAt = startsAt
     this.#reports.continued(task, result, now)

@@ -13,6 +13,7 @@ import {
 import { decodeLines, type Envelope, type StoredFollowUp, type StoredTemplate } from '@bullpen/contract/internal'
 import type { Caller, NewTask, PayloadCodec, Turn } from '@bullpen/engine'
 import {
+  type Admission,
   type CancelCandidate,
   type CancelCause,
   decodeInput,
@@ -68,6 +69,10 @@ export interface StoredTask {
   readonly maxAttempts: number
   readonly priority: number
   readonly turn: Turn | undefined
+  /** The services on whose circuit breakers the task depends. */
+  readonly services: readonly string[]
+  /** The generations of their breakers when the current attempt started. */
+  admission: Admission
   expiresAt: number | undefined
   /** Distinguishes the call that stored the task from other calls with the same id. */
   readonly callerToken: string | undefined
@@ -107,7 +112,7 @@ export interface StoredTask {
 }
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
-  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, turn, expiresAt, caller } = task
+  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, turn, services = [], expiresAt, caller } = task
   const data = envelopeText(task, codec)
   return {
     id,
@@ -128,6 +133,8 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     maxAttempts,
     priority,
     turn,
+    services,
+    admission: new Map(),
     expiresAt,
     callerToken: typeof caller === 'object' ? caller.token : undefined,
     hasReplaced: false,

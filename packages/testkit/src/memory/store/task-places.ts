@@ -1,5 +1,12 @@
 // Holds the tasks of one queue in memory, each in one of the places of a queue, and moves a task on when its time has come.
-import { isFinal, type PerConcurrencyKey, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import {
+  isFinal,
+  type PerConcurrencyKey,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+  type WaitsFor,
+} from '@bullpen/contract'
 import { encodeLines, encodeNext } from '@bullpen/contract/internal'
 import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from './key-limits.ts'
@@ -17,6 +24,8 @@ export interface TaskPlacesOptions {
   readonly onEnded: (task: StoredTask) => void
   /** Called with each task that is deleted. */
   readonly onRemoved: (task: StoredTask) => void
+  /** Returns which service keeps a waiting task from starting now, and until when, if that is known. */
+  readonly blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
 }
 
 /** Returns whether the task was ended without an attempt. */
@@ -49,7 +58,7 @@ export class TaskPlaces {
   /** When the next wake is scheduled because a key may start a task again. */
   #wakesAt = Number.POSITIVE_INFINITY
 
-  constructor({ clock, retention, onEnded, onRemoved }: TaskPlacesOptions) {
+  constructor({ clock, retention, onEnded, onRemoved, blockedBy }: TaskPlacesOptions) {
     this.#clock = clock
     this.#timers = new Timers(clock)
     this.#retention = retention
@@ -59,7 +68,7 @@ export class TaskPlaces {
       clock,
       (key) => this.#tasks.filter(({ place, turn }) => place === 'active' && turn?.key === key).length,
     )
-    this.#waiting = new WaitingList(this.#starts)
+    this.#waiting = new WaitingList(this.#starts, blockedBy)
   }
 
   add(task: StoredTask): void {
@@ -149,7 +158,7 @@ export class TaskPlaces {
     return next
   }
 
-  /** Returns what a waiting task waits for, if its queue takes turns. */
+  /** Returns what a waiting task waits for, if its queue takes turns, or if the task depends on a service that does not work. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
     return this.#waiting.waitsFor(task)
   }

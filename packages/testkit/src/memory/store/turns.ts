@@ -10,8 +10,9 @@ const JOINS_BEHIND = 0.125
 interface BlockedKey {
   /** The pass with which it takes turns again. */
   readonly pass: number
-  /** When it does so, or undefined if one of its tasks has to end first. */
+  /** When it does so, or undefined if one of its tasks has to end first, or if all of its tasks wait for services. */
   readonly until: number | undefined
+  readonly waitsForServices: boolean
 }
 
 export interface TurnsOptions {
@@ -52,6 +53,9 @@ export class Turns {
     const due = [...this.#blocked].filter(([, { until }]) => until !== undefined && until <= now())
     const byTime = due.sort(([a, one], [b, other]) => (one.until ?? 0) - (other.until ?? 0) || (a < b ? -1 : 1))
     for (const [key] of byTime) this.#resume(key)
+    for (const [key, { waitsForServices }] of this.#blocked) {
+      if (waitsForServices && blockOf(key)?.kind !== 'breaker') this.#resume(key)
+    }
     for (;;) {
       const first = this.#first()
       if (first === undefined) {
@@ -85,21 +89,22 @@ export class Turns {
   /** Lets a key take turns again because one of its tasks has stopped being active, unless it has to wait for a time. */
   left(key: string): void {
     const blocked = this.#blocked.get(key)
-    if (blocked !== undefined && blocked.until === undefined) this.#resume(key)
+    if (blocked !== undefined && blocked.until === undefined && !blocked.waitsForServices) this.#resume(key)
   }
 
   /** Lets the keys take turns again that may start a task after their limits have changed. Those that waited for a time are looked at again. */
   recheck(hasLimits: boolean): void {
-    for (const [key, { pass, until }] of [...this.#blocked].sort(byPass(([, { pass }]) => pass))) {
-      if (until !== undefined && hasLimits) this.#blocked.set(key, { pass, until: 0 })
+    for (const [key, { pass, until, waitsForServices }] of [...this.#blocked].sort(byPass(([, { pass }]) => pass))) {
+      if (waitsForServices) continue
+      if (until !== undefined && hasLimits) this.#blocked.set(key, { pass, until: 0, waitsForServices })
       else if (until !== undefined || this.#options.blockOf(key)?.kind !== 'concurrency') this.#resume(key)
     }
   }
 
   /** Lets a key take no turns for now. `pass` is that with which it takes turns again, and `time` that of its last turn. */
-  #block(key: string, pass: number, time: number, { until }: KeyBlock): void {
+  #block(key: string, pass: number, time: number, { kind, until }: KeyBlock): void {
     this.#passes.delete(key)
-    this.#blocked.set(key, { pass, until })
+    this.#blocked.set(key, { pass, until, waitsForServices: kind === 'breaker' })
     this.#time = time
   }
 

@@ -1,5 +1,5 @@
 // Keeps the waiting tasks of a memory store, and finds the one that runs next.
-import type { TaskId, TaskRecord } from '@bullpen/contract'
+import type { TaskId, TaskRecord, WaitsFor } from '@bullpen/contract'
 import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { KeyStarts } from './key-starts.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -7,16 +7,22 @@ import { Turns } from './turns.ts'
 
 export class WaitingList {
   readonly #starts: KeyStarts
+  readonly #blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
   /** Sorted by priority. */
   readonly #tasks: StoredTask[] = []
   readonly #turns: Turns
 
-  constructor(starts: KeyStarts) {
+  /** `blockedBy` returns which service keeps a task from starting now, and until when, if that is known. */
+  constructor(starts: KeyStarts, blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined) {
     this.#starts = starts
+    this.#blockedBy = blockedBy
+    const waits = (key: string): boolean => this.#tasks.some(({ turn }) => turn?.key === key)
     this.#turns = new Turns({
       now: starts.now,
-      waits: (key) => this.#firstOf(key) !== undefined,
-      blockOf: (key) => starts.blockOf(key),
+      waits,
+      // The tasks of a key may depend on different services.
+      blockOf: (key) =>
+        starts.blockOf(key) ?? (waits(key) && this.#firstOf(key) === undefined ? { kind: 'breaker' } : undefined),
     })
   }
 
@@ -34,18 +40,18 @@ export class WaitingList {
     return key === undefined ? other : this.#firstOf(key)
   }
 
-  /** Returns when the first key may start a task that may start none before, or undefined if time does not let any key start a task. */
+  /** Returns when the first task may start that may not start before, or undefined if time does not let any task start. */
   get nextStartAt(): number | undefined {
     const times = this.#tasks.flatMap((task) => this.#blockOf(task)?.until ?? [])
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Returns what a waiting task waits for, or nothing if the task has no turn or is not waiting. */
+  /** Returns what a waiting task waits for, or nothing if the task is not waiting, or neither has a turn nor depends on a service that fails. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
-    const { turn } = task
-    const ahead = turn === undefined ? -1 : this.#tasks.filter((each) => each.turn?.key === turn.key).indexOf(task)
-    if (ahead < 0) return {}
-    return { waitsFor: { kind: 'turn', ...this.#blockOf(task), ahead: Math.min(ahead, MAX_AHEAD) } }
+    const block = this.#blockOf(task)
+    const ahead = this.#tasks.filter(({ turn }) => turn?.key === task.turn?.key).indexOf(task)
+    if (ahead < 0 || (task.turn === undefined && block === undefined)) return {}
+    return { waitsFor: { kind: 'turn', ...block, ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
   /** Adds a task as the first or the last one of its priority. */
@@ -80,11 +86,14 @@ export class WaitingList {
     this.#turns.recheck(this.#starts.limits.exist)
   }
 
+  /** Returns the first task of a key, or without a key, that no service keeps from starting. */
   #firstOf(key: string | undefined): StoredTask | undefined {
-    return this.#tasks.find(({ turn }) => turn?.key === key)
+    return this.#tasks.find((task) => task.turn?.key === key && this.#blockedBy(task) === undefined)
   }
 
-  #blockOf({ turn }: StoredTask): ReturnType<KeyStarts['blockOf']> {
-    return turn && this.#starts.blockOf(turn.key)
+  #blockOf(task: StoredTask): ReturnType<KeyStarts['blockOf']> {
+    const ofKey = task.turn && this.#starts.blockOf(task.turn.key)
+    const service = this.#blockedBy(task)
+    return ofKey ?? (service && { kind: 'breaker', ...service })
   }
 }

@@ -226,9 +226,12 @@ export const WAKE_ALL = `
     end
   end`
 
-/** Lua: what is limited, by limiter. */
+/** Lua: what is limited, by limiter. Services have no permits, so nothing is counted for them. */
 export const READ_CAPACITIES = `local capacities, stored_capacities = {}, call('HGETALL', ${CAPACITIES})
-  for i = 1, #stored_capacities, 2 do capacities[stored_capacities[i]] = tonumber(stored_capacities[i + 1]) end`
+  for i = 1, #stored_capacities, 2 do
+    local limiter = stored_capacities[i]
+    if string.sub(limiter, 1, 8) ~= 'service:' then capacities[limiter] = tonumber(stored_capacities[i + 1]) end
+  end`
 
 /**
  * A Lua function, `ticket_of(base, name, key, needs)`, which returns the first limiter for which a lane waits, 'key' if it waits for its concurrency

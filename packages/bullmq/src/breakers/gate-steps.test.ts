@@ -1,0 +1,137 @@
+// How tasks wait for circuit breakers in their lanes, on a real Redis.
+import type { BreakerMode, BreakerSettings, TaskId } from '@bullpen/contract'
+import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
+import { expect, it } from 'vitest'
+import { applySettings } from '../fleet/queue-settings.ts'
+import { QUEUE } from '../internals/index-model/worker.fixture.ts'
+import { NEEDS_MARK } from '../internals/turns/limiters/needs.ts'
+import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
+import { defineBreakers } from './stored-breaker.ts'
+
+/** More lanes than a fetch lets take turns again. */
+const LANES = 40
+const ON_SMTP = { services: ['smtp'] }
+const HOUR = 3_600_000
+
+async function stageWithBreaker(settings: Partial<BreakerSettings> = {}) {
+  const opened = await stage()
+  const { redis, keys, add } = opened
+  const define = (services: readonly string[]) =>
+    defineBreakers(
+      redis,
+      keys,
+      Object.fromEntries(
+        services.map((service) => [service, { ...DEFAULT_BREAKER, openMs: HOUR, maxOpenMs: HOUR, ...settings }]),
+      ),
+      { replaces: true },
+    )
+  let commands = 0
+  const set = (to: BreakerMode) => {
+    const spec = { action: 'breaker', queue: QUEUE, service: 'smtp', to } as const
+    return applySettings(redis, keys, { id: 'c', spec, by: 'ann', sequence: `${++commands}`, at: 0 })
+  }
+  await define(['smtp'])
+  return {
+    ...opened,
+    define,
+    set,
+    async addToLanes(): Promise<TaskId[]> {
+      const ids: TaskId[] = []
+      for (let i = 0; i < LANES; i++) ids.push(await add(`k${i}`, ON_SMTP))
+      return ids
+    },
+    /** Fetches until several scripts in a row have found no task, because each of them looks at a few lanes only. */
+    async startEvery(): Promise<string[]> {
+      const started: string[] = []
+      for (let idle = 0; idle < 5; ) {
+        const some = await opened.startAll()
+        idle = some.length === 0 ? idle + 1 : 0
+        started.push(...some)
+      }
+      return started
+    },
+  }
+}
+
+it('while a breaker is open, the tasks that depend on it wait without being looked at, and all start when it has closed', async () => {
+  const { add, addToLanes, startEvery, set, redis, keys, keysOf, violations } = await stageWithBreaker()
+  await set('open')
+  const ids = await addToLanes()
+  await add(NO_KEY)
+  await add('k1')
+  expect(
+    keysOf(await startEvery())
+      .split(' ')
+      .toSorted(),
+  ).toEqual(['-', 'k1'])
+  expect(await redis.zcard(keys.turns)).toBe(0)
+  expect(await violations()).toEqual([])
+  await set('closed')
+  expect((await startEvery()).toSorted()).toEqual(ids.toSorted())
+  expect(await violations()).toEqual([])
+})
+
+it('a half-open breaker lets its probes start, with its generation, and the other lanes leave the turns again', async () => {
+  const { addToLanes, startEvery, set, redis, keys, violations } = await stageWithBreaker({ probes: 2 })
+  await set('open')
+  await addToLanes()
+  expect(await startEvery()).toEqual([])
+  await set('auto')
+  const probes = await startEvery()
+  expect(probes).toHaveLength(2)
+  for (const id of probes) expect(await redis.hget(keys.job(id), 'admitted')).toBe('{"smtp":2}')
+  expect(await redis.zcard(keys.turns)).toBe(0)
+  expect(await violations()).toEqual([])
+})
+
+it('a worker notices in time that the next probe may start, although no task waited meanwhile, and although limits were removed', async () => {
+  const { add, start, startEvery, set, complete, limit, redis, keys } = await stageWithBreaker()
+  await set('open')
+  await set('auto')
+  await add('a', ON_SMTP)
+  const before = Date.now()
+  await start(1)
+  await complete()
+  // All that is stored about turns is forgotten.
+  expect(await startEvery()).toEqual([])
+  expect(await redis.exists(keys.laneTimes)).toBe(0)
+  const nextAt = async () => Number(await redis.zscore(keys.laneTimes, `${NEEDS_MARK}service:smtp`))
+  await add('b', ON_SMTP)
+  expect(await startEvery()).toEqual([])
+  const first = await nextAt()
+  // The clocks of Redis and of this process may differ slightly.
+  expect(first - before).toBeGreaterThan(HOUR - 1_000)
+  await limit({ concurrency: 5 })
+  await limit({ concurrency: 'none' })
+  expect(await startEvery()).toEqual([])
+  expect(await nextAt()).toBe(first)
+})
+
+it('a task of several services waits until the breakers of all let it start', async () => {
+  const { add, define, set, startEvery } = await stageWithBreaker()
+  await define(['crm', 'smtp'])
+  await set('open')
+  const id = await add(NO_KEY, { services: ['crm', 'smtp'] })
+  expect(await startEvery()).toEqual([])
+  await set('auto')
+  expect(await startEvery()).toEqual([id])
+})
+
+it('a worker that runs only some tasks does not start them while the breaker is open', async () => {
+  const { add, startOnly, set, redis, keys } = await stageWithBreaker()
+  await set('open')
+  const id = await add('a', ON_SMTP)
+  expect(await startOnly([id])).toEqual([])
+  await set('closed')
+  expect(await startOnly([id])).toEqual([id])
+  expect(await redis.hget(keys.job(id), 'admitted')).toBe('{"smtp":2}')
+})
+
+it('a breaker that no definition has any more lets its tasks start', async () => {
+  const { add, define, set, startEvery } = await stageWithBreaker()
+  await set('open')
+  const id = await add('a', ON_SMTP)
+  expect(await startEvery()).toEqual([])
+  await define([])
+  expect(await startEvery()).toEqual([id])
+})
