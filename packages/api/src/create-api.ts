@@ -9,7 +9,7 @@ import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } f
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, ProducerTracing } from '@bullpen/engine'
-import { createBlockedCallers, tracedBroker } from '@bullpen/engine/internal'
+import { createBlockedCallers, type Fleet, tracedBroker } from '@bullpen/engine/internal'
 import { clockOf, createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
@@ -126,7 +126,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   if (logger === ownLog) {
     opened.defer(followLogLevel(fleet, { log: ownLog, configured: settings.logLevel, clock: clockOf(skew) }))
   }
-  reportQueues(telemetry, broker, catalogue, skew.now)
+  reportQueues(telemetry, { broker, fleet, catalogue, now: skew.now })
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()
   telemetry.onScrape(() => {
@@ -226,10 +226,17 @@ async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
   await closed
 }
 
+interface Reported {
+  readonly broker: BullmqBroker
+  readonly fleet: Pick<Fleet, 'queueSettings'>
+  readonly catalogue: Catalogue
+  readonly now: () => number
+}
+
 /**
  * Reports the whole fleet's queues. Every API process does this, so the numbers are available as long as any API process is up.
  */
-function reportQueues(telemetry: Telemetry, broker: BullmqBroker, catalogue: Catalogue, now: () => number): void {
+function reportQueues(telemetry: Telemetry, { broker, fleet, catalogue, now }: Reported): void {
   const { queues, definitions } = catalogue
   telemetry.onScrape(async () => {
     const up = await broker.ping().then(
@@ -240,6 +247,11 @@ function reportQueues(telemetry: Telemetry, broker: BullmqBroker, catalogue: Cat
     if (!up) return
     for (const queue of queues) telemetry.queueLimits(queue, broker.limitsOf(queue, catalogue.queue(queue).limits))
     await Promise.all([
+      ...queues.flatMap((queue) =>
+        catalogue.queue(queue).breakers === undefined
+          ? []
+          : [fleet.queueSettings(queue).then(({ breakers = [] }) => telemetry.breakers(queue, breakers))],
+      ),
       broker.lastWrites().then(telemetry.redisWrites),
       broker.groups.count().then(telemetry.unfinishedGroups),
       broker.runs.count().then(telemetry.unfinishedRuns),

@@ -405,6 +405,7 @@ function usedTelemetry(): Telemetry {
     telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2, outbox }, 3_500)
     telemetry.queueHead('mail', { readyAt: 1_000, isPaused: true }, 3_500)
     telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })
+    telemetry.breakers('mail', [{ service: 'smtp', state: 'open' }])
     telemetry.heldRetries('mail', 'mail.send', 12)
     telemetry.troubledSchedules('mail', { failing: 1, overlapping: 0, missed: 0 })
     telemetry.blockedRequests('mail', 3)

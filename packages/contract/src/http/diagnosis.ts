@@ -31,6 +31,7 @@ export const DIAGNOSIS_CHECKS = [
   'limited_queues',
   'full_queues',
   'paused_queues',
+  'open_breakers',
   'lost_tasks',
   'failing_tasks',
   'poison_tasks',

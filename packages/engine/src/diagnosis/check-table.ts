@@ -7,6 +7,7 @@ import {
   fullQueues,
   limitedQueues,
   lostTasks,
+  openBreakers,
   outboxes,
   pausedQueues,
   poisonTasks,
@@ -198,6 +199,13 @@ export const CHECKS = {
     reason: 'tasks of the queue do not start',
     advice: "to continue, run 'bullpen resume'",
     runbook: 'Nothing is running',
+  },
+  open_breakers: {
+    finds: 'a circuit breaker of a queue is open or half-open',
+    examine: openBreakers,
+    reason: 'the tasks that depend on its service wait',
+    advice: 'look at the service; the breaker closes by itself when a probe succeeds',
+    runbook: 'Attempts fail',
   },
   lost_tasks: {
     finds:

@@ -86,6 +86,10 @@ const withSetting = (name: string, found: string, expected: string): DiagnosisFa
   onServer({ settings: new Map([...server.settings, [name, { isOk: false, found, expected }]]) })
 const failure = (error: string) => ({ task: 'math.square', error })
 const poison = { tasks: 2, newestAt: NOW - 5_000, newestId: 'cpu-9', newestTask: 'math.square' }
+const breaker = {
+  ...({ service: 'smtp', state: 'half_open', mode: 'auto', since: NOW - 30_000, startsAt: undefined } as const),
+  ...{ calls: 0, failures: 0, slow: 0, setBy: undefined },
+}
 const drain = { mode: 'soft', timeoutMs: undefined, since: NOW, command: 'c' } as const
 
 type Case = readonly [facts: DiagnosisFacts, severity: 'error' | 'warning', problem: string]
@@ -184,6 +188,14 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [withSettings({ drain }), 'warning', 'cpu is draining (soft), with 5 waiting tasks'],
     [withPool({ paused: true }), 'warning', 'every pool of cpu is paused, with 5 waiting tasks'],
   ],
+  open_breakers: [
+    [withSettings({ breakers: [breaker] }), 'warning', 'the circuit breaker smtp of cpu has been half-open for 30 s'],
+    [
+      withSettings({ breakers: [{ ...breaker, state: 'open', mode: 'open', setBy: { by: 'ann', at: NOW } }] }),
+      'warning',
+      'open for 30 s, set by ann',
+    ],
+  ],
   lost_tasks: [
     [onQueue({ active: [{ id: 'cpu-2', startedAt: NOW - 60_000 }] }), 'error', 'such as cpu-2, active for 60 s'],
     [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'cpu-1, active for 90 s'],
@@ -278,6 +290,7 @@ describe('nothing is found', () => {
     ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { ...poison, newestAt: NOW - 3_600_000 } }],
     ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
     ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { readyAt: 0 }],
+    ['stalled_queues', 'if a breaker is not closed', withSettings({ breakers: [breaker] }), { readyAt: 0 }],
     ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0 }],
     ['stalled_queues', 'if no task waits', HEALTHY, { readyAt: undefined }],
     ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],

@@ -57,8 +57,8 @@ export const unservedQueues = ofEach((queue, facts) => {
 /** Returns how long the next task has waited although slots are free, or undefined if it has not waited for long. */
 function waitBesideFreeSlots(queue: QueueFacts, facts: DiagnosisFacts): string | undefined {
   const { readyAt, settings } = queue
-  const { paused, outboxFull, drain } = settings
-  const isHeld = paused || outboxFull || drain !== undefined
+  const { paused, outboxFull, drain, breakers = [] } = settings
+  const isHeld = paused || outboxFull || drain !== undefined || breakers.some(({ state }) => state !== 'closed')
   if (isHeld || readyAt === undefined || facts.now - readyAt < PATIENCE_MS) return undefined
   const ready = poolsOf(queue, facts).filter((pool) => !pool.paused && pool.notReady === undefined)
   const free = ready.reduce((sum, { concurrency: slots, busy }) => sum + Math.max(0, slots - busy), 0)
@@ -153,6 +153,20 @@ export const pausedQueues = ofEach((queue, facts) => {
   const advice = `${audit} --worker WORKER'`
   return [{ severity: 'warning', problem: `every pool of ${queue.queue} is paused, ${waiting}`, advice }]
 })
+
+export const openBreakers = ofEach(({ queue, settings: { breakers = [] } }, { now }) =>
+  breakers
+    .filter(({ state }) => state !== 'closed')
+    .map(({ service, state, mode, since = now, setBy }) => {
+      const problem = `the circuit breaker ${service} of ${queue} has been ${state.replace('_', '-')} for ${seconds(now - since)} s`
+      if (mode !== 'open') return { severity: 'warning', problem }
+      return {
+        severity: 'warning',
+        problem: `${problem}, set by ${setBy?.by ?? 'a command'}`,
+        advice: `it stays open until somebody runs 'bullpen breaker ${service} auto --queue ${queue}'; ask first why it was opened`,
+      }
+    }),
+)
 
 export const lostTasks = ofEach(({ queue, active }, facts) => {
   const { now } = facts

@@ -229,6 +229,22 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
     },
   },
+  BullpenBreakerOpen: {
+    fires: {
+      series: {
+        'bullpen_breaker_state{queue="mail",service="smtp",state="open"}': '1 1 0 1x8',
+        'bullpen_breaker_state{queue="mail",service="smtp",state="half_open"}': '0 0 1 0x8',
+      },
+      at: '6m',
+      labels: { ...MAIL, service: 'smtp' },
+    },
+    quiet: {
+      'the breaker has closed again': {
+        series: { 'bullpen_breaker_state{queue="mail",service="smtp",state="open"}': '1x3 0x8' },
+        at: '6m',
+      },
+    },
+  },
   BullpenQueuePaused: {
     fires: {
       series: { ...waiting('5x70'), 'bullpen_queue_paused{queue="mail"}': '1x70' },

@@ -304,6 +304,12 @@ export const METRICS = {
     labels: ['queue'],
     help: '1 if a command has paused the queue, otherwise 0. Every API process reports the same number, so take the maximum rather than the sum.',
   },
+  bullpen_breaker_state: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['queue', 'service', 'state'],
+    help: '1 for the current state of the circuit breaker of the queue for this service, 0 for every other state. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
   bullpen_outbox_entries: {
     type: 'gauge',
     unit: 'entries',

@@ -1,6 +1,6 @@
 // The gauges of queues, which every API process reads at each scrape for the whole fleet.
-import type { QueueLimits, TaskStatus } from '@bullpen/contract'
-import { TASK_STATUSES } from '@bullpen/contract/internal'
+import type { BreakerState, QueueLimits, TaskStatus } from '@bullpen/contract'
+import { BREAKER_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Registry } from 'prom-client'
 import { gauge } from './instruments.ts'
 
@@ -30,6 +30,8 @@ export interface QueueGauges {
   ): void
   /** Sets the queue's limits. The gauges of limits that do not apply are omitted. */
   queueLimits(queue: string, limits: QueueLimits): void
+  /** Sets the states of the queue's circuit breakers. */
+  breakers(queue: string, all: readonly { readonly service: string; readonly state: BreakerState }[]): void
 }
 
 /** Also returns `reset`, which removes all values before a scrape. */
@@ -40,11 +42,13 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const maxBytes = gauge(registry, 'bullpen_queue_limit_bytes')
   const oldest = gauge(registry, 'bullpen_queue_oldest_seconds')
   const paused = gauge(registry, 'bullpen_queue_paused')
+  const breakers = gauge(registry, 'bullpen_breaker_state')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
   const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
-  const all = [tasks, bytes, maxTasks, maxBytes, oldest, paused, unaccounted, repairs, outboxEntries, outboxOldest]
+  const limits = [maxTasks, maxBytes]
+  const all = [tasks, bytes, ...limits, oldest, paused, breakers, unaccounted, repairs, outboxEntries, outboxOldest]
   return {
     reset: () => {
       for (const each of all) each.reset()
@@ -71,6 +75,11 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
       queueLimits(queue, limits) {
         if (limits.maxTasks !== undefined) maxTasks.set({ queue }, limits.maxTasks)
         if (limits.maxBytes !== undefined) maxBytes.set({ queue }, limits.maxBytes)
+      },
+      breakers(queue, all) {
+        for (const { service, state: current } of all) {
+          for (const state of BREAKER_STATES) breakers.set({ queue, service, state }, state === current ? 1 : 0)
+        }
       },
     },
   }

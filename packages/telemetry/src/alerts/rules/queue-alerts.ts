@@ -15,6 +15,8 @@ const STARTED = growth('bullpen_attempts_started_total', '5m', 'queue')
 const SATURATED = `${BUSY} == ${SLOTS} > 0`
 const PAUSED = `${largest('bullpen_queue_paused', 'queue')} == 1`
 
+const BREAKER_NOT_CLOSED = largest('bullpen_breaker_state{state!="closed"}', 'queue', 'service')
+
 const UNSTARTED = largest('sum without (status) (bullpen_queue_tasks{status=~"waiting|scheduled|retrying"})', 'queue')
 const NEARLY_FULL = `${UNSTARTED} / ${largest('bullpen_queue_limit_tasks', 'queue')} > 0.8
 or ${largest('bullpen_queue_bytes', 'queue')} / ${largest('bullpen_queue_limit_bytes', 'queue')} > 0.8`
@@ -30,7 +32,8 @@ export const QUEUE_ALERTS: readonly AlertRule[] = [
     expr: `${WAITING} > 0
 and ${on('queue')} ${BUSY} < ${SLOTS}
 unless ${on('queue')} ${STARTED} > 0
-unless ${on('queue')} ${PAUSED}`,
+unless ${on('queue')} ${PAUSED}
+unless ${on('queue')} ${largest('bullpen_breaker_state{state!="closed"}', 'queue')} == 1`,
     for: '5m',
     severity: 'critical',
     summary:
@@ -111,6 +114,15 @@ and ${on('queue')} ${PAUSED}`,
     summary: 'The queue {{ $labels.queue }} has been paused for an hour, and tasks are waiting',
     figure: '{{ $value }} waiting',
     runbook: 'nothing-is-running.md',
+  }),
+  alert({
+    name: 'BullpenBreakerOpen',
+    expr: `${BREAKER_NOT_CLOSED} == 1`,
+    for: '5m',
+    severity: 'warning',
+    summary:
+      'The circuit breaker {{ $labels.service }} of the queue {{ $labels.queue }} has not been closed for 5 minutes: its tasks wait',
+    runbook: 'attempts-fail.md',
   }),
   alert({
     name: 'BullpenScheduleInTrouble',

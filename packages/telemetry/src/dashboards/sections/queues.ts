@@ -51,6 +51,20 @@ export const queueSection: Section = {
       queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
     },
     {
+      title: 'Circuit breakers',
+      description: 'Circuit breakers that are open or half-open.',
+      bad: 'A service that the tasks of a queue call is down, or a person keeps its breaker open. The tasks that depend on it wait.',
+      runbook: 'attempts-fail.md',
+      unit: 'short',
+      ifEmpty: 'every circuit breaker is closed',
+      queries: [
+        query(
+          `max by (queue, service, state) (bullpen_breaker_state{${OF_QUEUE}, state!="closed"}) > 0`,
+          '{{queue}} {{service}} {{state}}',
+        ),
+      ],
+    },
+    {
       title: 'Held retries',
       description: 'Retries that the retry budget of their definition holds.',
       bad: 'Growth: a service that the tasks call is down. Once the service is back, the number falls faster and faster.',
