@@ -25,6 +25,14 @@ export interface FaultFigures {
   /** Calls that a provider got, and those of them that failed because it was down. */
   readonly calls?: number
   readonly callsWhileDown?: number
+  /** The same for a provider behind a circuit breaker, and the most calls that it got within a second after the breaker had opened. */
+  readonly guardedCalls?: number
+  readonly guardedCallsWhileDown?: number
+  readonly mostProbesPerSecond?: number
+  /** Counted attempts of the tasks behind the breaker, beyond the calls that the provider got. */
+  readonly attemptsBeyondCalls?: number
+  /** Other tasks of the queue with the breaker that had not ended when the provider recovered. */
+  readonly othersHeldUp?: number
   /** The highest number of attempts of one task. */
   readonly mostAttempts?: number
   /** Time from the provider's recovery until every task had ended. */

@@ -7,8 +7,10 @@ import type { Broker } from '@bullpen/engine'
 import { newTask, planFollowUps } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import {
+  type besideCalls,
   type call as callTask,
   catalogue,
+  type guardedCall,
   type hog,
   type isolated,
   type pill,
@@ -54,8 +56,10 @@ export async function enqueueSteadily(
   return accepted
 }
 
+type Calls = typeof callTask | typeof guardedCall | typeof besideCalls
+
 /** Resolves with the id once the task has been accepted. */
-export async function enqueueOne<D extends Work | typeof isolated | typeof hog | typeof callTask | typeof pill>(
+export async function enqueueOne<D extends Work | typeof isolated | typeof hog | Calls | typeof pill>(
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,

@@ -122,6 +122,30 @@ export const call = defineTask({
   retry: { maxAttempts: 10, backoff: { type: 'exponential', initialDelay: '1s' } },
 })
 
+/** How the circuit breaker of {@link guardedCall} opens, and how often it lets a task probe the provider. */
+export const GUARD = { minimumCalls: 10, openFor: '1s', maxOpenFor: '1s' } as const
+const guardedQueue = defineQueue({ name: 'drill-guarded', breakers: { provider: GUARD } })
+
+/** The same call in a queue with a circuit breaker. */
+export const guardedCall = defineTask({
+  name: 'drill.guarded-call',
+  queue: guardedQueue,
+  dependsOn: ['provider'],
+  timeout,
+  input: z.object({ url: z.url() }),
+  output,
+  retry: { maxAttempts: 10, backoff: { type: 'exponential', initialDelay: '1s' } },
+})
+
+/** Does not call the provider, in the same queue. */
+export const besideCalls = defineTask({
+  name: 'drill.beside-calls',
+  queue: guardedQueue,
+  timeout,
+  input: z.object({}),
+  output,
+})
+
 export const PILLS = ['kill', 'abort', 'memory', 'loop', 'exit'] as const
 
 /** Ends or blocks the process that runs it. */
@@ -221,6 +245,8 @@ export const catalogue = defineCatalogue(
   isolated,
   hog,
   call,
+  guardedCall,
+  besideCalls,
   pill,
   broken,
   walk,

@@ -3,7 +3,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
-import { callHandler } from '../outage/call-handler.ts'
+import { besideHandler, callHandler, guardedHandler } from '../outage/call-handlers.ts'
 import { brokenHandler } from '../retry-dead/broken-handler.ts'
 import { afterHandler, bookingHandler, closingHandler, undoHandler } from './booking-handlers.ts'
 import { catalogue } from './catalogue.ts'
@@ -50,6 +50,8 @@ const worker = createWorker({
     'drill.isolated': isolatedHandler,
     'drill.hog': hogHandler,
     'drill.call': callHandler,
+    'drill.guarded-call': guardedHandler,
+    'drill.beside-calls': besideHandler,
     'drill.pill': pillHandler,
     'drill.broken': brokenHandler,
     'drill.walk': walkHandler,

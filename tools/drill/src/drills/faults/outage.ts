@@ -1,24 +1,25 @@
-// Drill `outage`: every task calls a provider that is down when the tasks are enqueued, and recovers later.
+// Drill `outage`: every task calls a provider that is down when the tasks are enqueued, and recovers later. The tasks of one queue are held
+// back by their retry budget, and those of another one by a circuit breaker.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createTaskId } from '@bullpen/contract/internal'
 import { Queue } from 'bullmq'
 import type { Drill } from '../../drill.ts'
-import { type DrillSetup, withDrillSetup } from '../../environment/drill-setup.ts'
+import { type DrillSetup, openRedis, withDrillSetup } from '../../environment/drill-setup.ts'
 import type { System } from '../../environment/fleet.ts'
 import type { Figures } from '../../figures/figures.ts'
 import { figuresOf } from '../../figures/tasks.ts'
 import { holdsWithin } from '../../holds-within.ts'
 import { enqueueOne } from '../../ledger/load.ts'
+import { type GuardedPlan, mostGuardedCalls, openGuardedCalls } from '../../outage/guarded-calls.ts'
 import { openProvider } from '../../outage/provider.ts'
-import { call } from '../../programs/catalogue.ts'
-import type { Scale } from '../../report.ts'
+import { call, guardedCall } from '../../programs/catalogue.ts'
 
 const PLANS = {
   small: { tasks: 300, downMs: 5_000, processes: 2, concurrency: 25 },
   full: { tasks: 1_000, downMs: 60_000, processes: 4, concurrency: 25 },
 } as const
-type Plan = (typeof PLANS)[Scale]
+type Plan = GuardedPlan
 
 const DRAINED_WITHIN_MS = 15_000
 const DONE_WITHIN_MS = 120_000
@@ -28,9 +29,17 @@ export const outage: Drill = {
   target(scale) {
     const { tasks, downMs } = PLANS[scale]
     const mostCalls = mostCallsWhileDown(PLANS[scale])
+    const mostGuarded = mostGuardedCalls(PLANS[scale])
     return {
-      text: `a provider is down for ${downMs / 1_000} s: it gets no more than ${mostCalls} calls from ${tasks} tasks, as their retry budget allows; 0 dead; all tasks done <= ${DRAINED_WITHIN_MS / 1_000} s after it has recovered`,
-      atMost: { callsWhileDown: mostCalls, drainedMs: DRAINED_WITHIN_MS },
+      text: `a provider is down for ${downMs / 1_000} s: it gets no more than ${mostCalls} calls from ${tasks} tasks, as their retry budget allows; another one behind a circuit breaker gets no more than ${mostGuarded}, then at most one probe a second, each of which uses one attempt, and holds up no other task of its queue; 0 dead; all tasks done <= ${DRAINED_WITHIN_MS / 1_000} s after it has recovered`,
+      atMost: {
+        callsWhileDown: mostCalls,
+        drainedMs: DRAINED_WITHIN_MS,
+        guardedCallsWhileDown: mostGuarded,
+        mostProbesPerSecond: 1,
+        attemptsBeyondCalls: 0,
+        othersHeldUp: 0,
+      },
     }
   },
   known: { scale: 'full', callsWhileDown: 6_000, mostAttempts: 7, drainedMs: 7_401 },
@@ -46,14 +55,18 @@ function mostCallsWhileDown({ tasks, downMs }: Plan): number {
 
 async function callThroughOutage(plan: Plan, system: System): Promise<Figures> {
   const provider = await openProvider()
-  const config = { pools: { [call.queue]: plan.concurrency } }
-  const figures = withDrillSetup(system, config, async (setup) => {
+  // Plain BullMQ has no circuit breakers.
+  const queues = system === 'bullpen' ? [call.queue, guardedCall.queue] : [call.queue]
+  const config = { pools: Object.fromEntries(queues.map((queue) => [queue, plan.concurrency])) }
+  const act = async (setup: DrillSetup): Promise<Figures> => {
     await Promise.all(Array.from({ length: plan.processes }, () => setup.fleet.start()))
     const tasks = system === 'bullpen' ? tasksInBullpen(setup) : tasksInBullmq(setup)
+    const guarded = system === 'bullpen' ? await openGuardedCalls(setup, plan) : undefined
     try {
       const downUntil = performance.now() + plan.downMs
-      const accepted = await tasks.enqueue(provider.url, plan.tasks)
+      const accepted = [...(await tasks.enqueue(provider.url, plan.tasks)), ...((await guarded?.enqueue()) ?? [])]
       await sleep(Math.max(0, downUntil - performance.now()))
+      await guarded?.recover()
       provider.recover()
       const recoveredAt = performance.now()
       await tasks.untilDone()
@@ -64,13 +77,16 @@ async function callThroughOutage(plan: Plan, system: System): Promise<Figures> {
         calls: provider.calls.length,
         callsWhileDown: provider.calls.filter(({ whileDown }) => whileDown).length,
         mostAttempts: Math.max(...[...records.ends.values()].map(({ attemptsMade }) => attemptsMade)),
+        ...guarded?.figures(records),
         drainedMs,
       }
     } finally {
       await tasks.close()
+      await guarded?.close()
     }
-  })
-  return figures.finally(() => provider.close())
+  }
+  const open = async () => ({ ...(await openRedis()), queues })
+  return withDrillSetup(system, config, act, open).finally(() => provider.close())
 }
 
 interface Tasks {
