@@ -1,5 +1,6 @@
-// Drill `exactness`: many concurrency keys have limits of 1 to 5 tasks, and more tasks than they may run at once. Workers are killed while
-// keys are at their limits, some are frozen for longer than their locks last, and Redis is killed once and started again.
+// Drill `exactness`: many concurrency keys have limits of 1 to 5 tasks, and more tasks than they may run at once. Some tasks also need
+// permits. Workers are killed while limits have no free place, some are frozen for longer than their locks last, and Redis is killed once and
+// started again.
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Broker } from '@bullpen/engine'
 import type { Drill } from '../drill.ts'
@@ -29,7 +30,7 @@ export const exactness: Drill = {
   target(scale) {
     const { keys, kills, freezes } = PLANS[scale]
     return {
-      text: `${keys} concurrency keys with limits of 1 to 5; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks of a key started at once than its limit, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place held at the end, nothing repaired by the leader${scale === 'full' ? '; at least half of the keys reach their limits' : ''}`,
+      text: `${keys} concurrency keys with limits of 1 to 5, and permits; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks started at once than a limit allows, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place or permit held at the end, nothing repaired by the leader${scale === 'full' ? '; at least half of the keys reach their limits' : ''}`,
       atMost: {
         ...{ aboveLimit: 0, ranAfterEnd: 0, attemptsUsed: 0, placesHeld: 0, repairs: 0, faultsWithoutEffect: 0 },
         // How many keys reach their limits depends on how fast the workers start tasks, and a small run has few tasks of each key.
@@ -56,8 +57,8 @@ async function disturb(plan: Plan, random: Random, setup: DrillSetup, redis: Res
     try {
       const inflicted = await inflictAll({ plan, queue, limits, random, setup, redis })
       // Otherwise, the figure would be 0 even if the places were stored under another name.
-      const areHeld = await holdsWithin(HELD_WITHIN_MS, async () => (await placesHeld(setup)) > 0)
-      if (!areHeld) throw new Error('no place is held while tasks run')
+      const areHeld = await holdsWithin(HELD_WITHIN_MS, async () => (await heldIn(setup)).every((held) => held > 0))
+      if (!areHeld) throw new Error('no places or permits are held while tasks run')
       return inflicted
     } finally {
       isOver = true
@@ -73,7 +74,7 @@ async function disturb(plan: Plan, random: Random, setup: DrillSetup, redis: Res
     ...figuresOf({ accepted, effects, ends, ...rest, interruptions, exits: [] }),
     ...exactnessFigures({ effects, ends, limits, disturbance, asksForRetry }),
     faultsWithoutEffect,
-    placesHeld: await placesHeld(setup),
+    placesHeld: (await heldIn(setup)).reduce((sum, held) => sum + held, 0),
     repairs,
   }
 }
@@ -95,22 +96,25 @@ async function enqueueInWaves(broker: Broker, plan: Plan, more: () => boolean): 
 }
 
 /** Enqueues the task again and again until it is accepted. A task whose producer got no reply may have been stored as well. */
-async function enqueueUntilAccepted(broker: Broker, { input, call }: PlannedTask): Promise<string> {
+async function enqueueUntilAccepted(broker: Broker, { definition, input, call }: PlannedTask): Promise<string> {
   let id: string | undefined
   await holdsWithin(ACCEPTED_WITHIN_MS, async () => {
-    id = await enqueueOne(broker, limitedWork, input, call).catch(() => undefined)
+    id = await enqueueOne(broker, definition, input, call).catch(() => undefined)
     return id !== undefined
   })
   if (id === undefined) throw new Error('Redis has not accepted a task')
   return id
 }
 
-/** Returns how many places of the queue's limits are held. */
-async function placesHeld({ redisUrl, namespace }: DrillSetup): Promise<number> {
+/** Returns how many places of the concurrency keys are held, and how many permits. */
+async function heldIn({ redisUrl, namespace }: DrillSetup): Promise<readonly number[]> {
   const redis = blockingConnection(redisUrl, SILENT)
-  try {
-    const counts = await redis.zrange(`{${namespace}.${queue}}:${queue}:active-by-key`, '0', '-1', 'WITHSCORES')
+  const held = async (name: string): Promise<number> => {
+    const counts = await redis.zrange(`{${namespace}.${queue}}:${queue}:${name}`, '0', '-1', 'WITHSCORES')
     return counts.reduce((sum, count, n) => (n % 2 === 0 ? sum : sum + Number(count)), 0)
+  }
+  try {
+    return await Promise.all(['active-by-key', 'in-use'].map(held))
   } finally {
     redis.disconnect()
   }

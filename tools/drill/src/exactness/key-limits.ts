@@ -1,4 +1,4 @@
-// The limits of the concurrency keys of the drill `exactness`: at most 1 to 5 tasks of a key may run at once.
+// The limits of the drill `exactness`: at most 1 to 5 tasks of a concurrency key may run at once, and some tasks need permits.
 import type { PerConcurrencyKeyOptions } from '@bullpen/contract'
 
 const KEYS = 1_000
@@ -15,3 +15,7 @@ export const KEY_LIMITS: PerConcurrencyKeyOptions = {
   concurrency: DEFAULT,
   keys: Object.fromEntries(own.map((key) => [keyName(key), { concurrency: limitOfKey(key) }])),
 }
+
+/** How many permits there are, and how many the tasks of two further definitions need. */
+export const PERMITS = { db: 20 } as const
+export const NEEDS = { light: { db: 1 }, heavy: { db: 4 } } as const

@@ -1,10 +1,10 @@
 // The load of the drill `exactness`: tasks of many concurrency keys with different limits, with retries, snoozes, delays and priorities.
 import type { CallOptions } from '@bullpen/contract'
 import type { z } from 'zod'
-import type { limitedWork } from '../programs/catalogue.ts'
+import { heavyWork, lightWork, limitedWork } from '../programs/catalogue.ts'
 import type { Scale } from '../report.ts'
-import { keyName, limitOfKey } from './key-limits.ts'
-import type { Limits } from './occupancy.ts'
+import { keyName, limitOfKey, NEEDS, PERMITS } from './key-limits.ts'
+import type { Limits, Need } from './occupancy.ts'
 
 export interface Plan {
   readonly processes: number
@@ -39,6 +39,7 @@ const RETRIED_AFTER_MS = 300
 const DELAY_MS = 500
 
 export interface PlannedTask {
+  readonly definition: typeof limitedWork | typeof lightWork | typeof heavyWork
   readonly input: z.input<typeof limitedWork.input>
   readonly call: CallOptions
 }
@@ -49,6 +50,7 @@ export function taskOf(of: number, plan: Plan): PlannedTask {
   const nth = Math.floor(of / keysTogether) % tasksPerKey
   const again = againOf(nth)
   return {
+    definition: definitionOf(nth),
     input: { of, ms: taskMs, listens: false, ...(again && { again }) },
     call: {
       concurrencyKey: keyName(keyOf(of, plan)),
@@ -64,6 +66,12 @@ function againOf(nth: number): PlannedTask['input']['again'] {
   return nth % 8 === 6 ? { by: 'snooze', afterMs: RETRIED_AFTER_MS } : undefined
 }
 
+/** Returns the definition of a key's n-th task. One of these tasks needs one permit, and one needs four. */
+function definitionOf(nth: number): PlannedTask['definition'] {
+  if (nth === 1) return lightWork
+  return nth === 7 ? heavyWork : limitedWork
+}
+
 function keyOf(of: number, { keys, keysTogether, tasksPerKey }: Plan): number {
   const wave = Math.floor(of / (keysTogether * tasksPerKey))
   return (wave * keysTogether + (of % keysTogether)) % keys
@@ -72,7 +80,13 @@ function keyOf(of: number, { keys, keysTogether, tasksPerKey }: Plan): number {
 export function limitsOf(plan: Plan): Limits {
   const keys = Array.from({ length: plan.keys }, (_, key) => key)
   return {
-    capacities: new Map(keys.map((key) => [keyName(key), limitOfKey(key)])),
-    needsOf: (of) => [{ limit: keyName(keyOf(of, plan)), places: 1 }],
+    capacities: new Map([...keys.map((key) => [keyName(key), limitOfKey(key)] as const), ['db', PERMITS.db]]),
+    needsOf: (of) => [{ limit: keyName(keyOf(of, plan)), places: 1 }, ...permitsOf(of, plan)],
   }
+}
+
+function permitsOf(of: number, plan: Plan): readonly Need[] {
+  const { definition } = taskOf(of, plan)
+  if (definition === limitedWork) return []
+  return [{ limit: 'db', places: definition === heavyWork ? NEEDS.heavy.db : NEEDS.light.db }]
 }

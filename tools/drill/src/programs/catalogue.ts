@@ -8,7 +8,7 @@ import {
   defineTask,
 } from '@bullpen/contract'
 import { z } from 'zod'
-import { KEY_LIMITS } from '../exactness/key-limits.ts'
+import { KEY_LIMITS, NEEDS, PERMITS } from '../exactness/key-limits.ts'
 
 const output = z.object({ fencingToken: z.int() })
 const queue = 'drill'
@@ -43,13 +43,15 @@ export const tenantWork = defineTask({
   timeout,
   ...workSchemas,
 })
-/** The same work in a queue that limits how many tasks of each concurrency key run at once. */
-export const limitedWork = defineTask({
-  name: 'drill.limited-work',
-  queue: defineQueue({ name: 'drill-limited', limits: { perConcurrencyKey: KEY_LIMITS } }),
-  timeout,
-  ...workSchemas,
+const limitedQueue = defineQueue({
+  name: 'drill-limited',
+  limits: { perConcurrencyKey: KEY_LIMITS, permits: PERMITS },
 })
+const limited = { queue: limitedQueue, timeout, ...workSchemas } as const
+/** The same work in a queue that limits how many tasks of each concurrency key run at once, without permits and with some. */
+export const limitedWork = defineTask({ name: 'drill.limited-work', ...limited })
+export const lightWork = defineTask({ name: 'drill.light-work', ...limited, permits: NEEDS.light })
+export const heavyWork = defineTask({ name: 'drill.heavy-work', ...limited, permits: NEEDS.heavy })
 /** The same work in the queues for which the manifests of Kubernetes have workers. */
 export const mailWork = defineTask({ name: 'drill.mail-work', queue: 'mail', timeout, ...workSchemas })
 export const filesWork = defineTask({ name: 'drill.files-work', queue: 'files', timeout, ...workSchemas })
@@ -96,6 +98,8 @@ export type Work =
   | typeof thirdWork
   | typeof tenantWork
   | typeof limitedWork
+  | typeof lightWork
+  | typeof heavyWork
   | typeof mailWork
   | typeof filesWork
 
@@ -236,6 +240,8 @@ export const catalogue = defineCatalogue(
   thirdWork,
   tenantWork,
   limitedWork,
+  lightWork,
+  heavyWork,
   mailWork,
   filesWork,
   booking,

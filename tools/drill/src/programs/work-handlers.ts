@@ -4,7 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
 import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'
-import { filesWork, limitedWork, mailWork, secondWork, tenantWork, thirdWork, work } from './catalogue.ts'
+import {
+  filesWork,
+  heavyWork,
+  lightWork,
+  limitedWork,
+  mailWork,
+  secondWork,
+  tenantWork,
+  thirdWork,
+  work,
+} from './catalogue.ts'
 import { isWorkerProcess, workerArguments } from './worker-arguments.ts'
 
 type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
@@ -44,5 +54,7 @@ export const secondHandler = defineHandler(secondWork, import.meta.url, doWork)
 export const thirdHandler = defineHandler(thirdWork, import.meta.url, doWork)
 export const tenantHandler = defineHandler(tenantWork, import.meta.url, doWork)
 export const limitedHandler = defineHandler(limitedWork, import.meta.url, doWork)
+export const lightHandler = defineHandler(lightWork, import.meta.url, doWork)
+export const heavyHandler = defineHandler(heavyWork, import.meta.url, doWork)
 export const mailHandler = defineHandler(mailWork, import.meta.url, doWork)
 export const filesHandler = defineHandler(filesWork, import.meta.url, doWork)

@@ -13,6 +13,8 @@ import { isolatedHandler } from './isolated-handler.ts'
 import { pillHandler } from './pill-handler.ts'
 import {
   filesHandler,
+  heavyHandler,
+  lightHandler,
   limitedHandler,
   mailHandler,
   secondHandler,
@@ -41,6 +43,8 @@ const worker = createWorker({
     'drill.third-work': thirdHandler,
     'drill.tenant-work': tenantHandler,
     'drill.limited-work': limitedHandler,
+    'drill.light-work': lightHandler,
+    'drill.heavy-work': heavyHandler,
     'drill.mail-work': mailHandler,
     'drill.files-work': filesHandler,
     'drill.booking': bookingHandler,
