@@ -8,7 +8,7 @@ import { freePorts } from '../system/ports.mjs'
 import { stopWithThisProcess } from '../system/stop-with-this-process.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { askRedis } from './probe.mjs'
-import { startRedisServer } from './server.mjs'
+import { startRedisServer, WRITES_BEFORE_IT_REPLIES } from './server.mjs'
 
 const HOST = '127.0.0.1'
 const SLOTS = 16_384
@@ -77,7 +77,10 @@ function clusterNode({ root, dir, port, busPort, nodeTimeout }) {
     'shutdown-timeout': '0',
     'shutdown-on-sigterm': 'force',
   }
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+  const args = [
+    ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+    ...WRITES_BEFORE_IT_REPLIES,
+  ]
   let server
   let cancelCleanup = () => {}
   const url = `redis://${HOST}:${port}`

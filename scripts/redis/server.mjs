@@ -26,6 +26,13 @@ export const settingsAsArguments = (settings = SETTINGS) =>
 export const findServerBinary = (env = process.env) =>
   findProgram('redis-server', env) ?? findProgram('valkey-server', env)
 
+/**
+ * The argument for servers that tests and drills kill. With `no`, Redis writes to its file before it replies, and the operating system
+ * decides when the data reaches the disk. A crash of Redis alone does not lose this data. With `everysec`, Redis may reply up to 2 s before
+ * it writes to its file if the disk is busy, and a crash would lose the data. With `always`, Redis does not reply while the disk is busy.
+ */
+export const WRITES_BEFORE_IT_REPLIES = Object.freeze(['--appendfsync', 'no'])
+
 const START_TIMEOUT = 20_000 // in ms, because loading a large append-only file takes time
 const STOP_TIMEOUT = 20_000 // in ms, from SIGTERM to SIGKILL
 

@@ -20,21 +20,17 @@ interface Options {
   readonly args?: readonly string[]
 }
 
-type StartRedisServer = (options: Options) => Promise<RedisServer>
-
-/**
- * With `no`, Redis writes to its file before it replies, and the operating system decides when the data reaches the disk. A crash of Redis
- * alone does not lose this data. With `everysec`, Redis may reply up to 2 s before it writes to its file if the disk is busy, and a crash
- * would lose the data. With `always`, Redis does not reply while the disk is busy.
- */
-const WRITES_BEFORE_IT_REPLIES = ['--appendfsync', 'no']
+interface Script {
+  startRedisServer(options: Options): Promise<RedisServer>
+  readonly WRITES_BEFORE_IT_REPLIES: readonly string[]
+}
 
 /**
  * Creates a server that is not running yet. `start` starts or restarts it on the same port and data. The server and its data are
  * removed after the test.
  */
 export async function privateRedis() {
-  const { startRedisServer } = (await import(script('redis/server.mjs'))) as { startRedisServer: StartRedisServer }
+  const { startRedisServer, WRITES_BEFORE_IT_REPLIES } = (await import(script('redis/server.mjs'))) as Script
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
   const port = await freePort()
   let server: RedisServer | undefined

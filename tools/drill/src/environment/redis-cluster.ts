@@ -25,7 +25,7 @@ const POLL_MS = 20
 
 /**
  * Starts the cluster, and finds a namespace in which the three queues are on three different nodes. If the cluster is persistent, each
- * node stores every command before it replies.
+ * node writes every command to its file before it replies.
  */
 export async function openCluster(
   queues: readonly string[],
