@@ -25,9 +25,11 @@ export interface FaultFigures {
   /** Calls that a provider got, and those of them that failed because it was down. */
   readonly calls?: number
   readonly callsWhileDown?: number
-  /** The same for a provider behind a circuit breaker, and the most calls that it got within a second after the breaker had opened. */
+  /** The same for a provider behind a circuit breaker. */
   readonly guardedCalls?: number
   readonly guardedCallsWhileDown?: number
+  /** Its calls while it was down, beyond the first ones and one a second, and the most calls after the first ones within a second. */
+  readonly probesBeyondOne?: number
   readonly mostProbesPerSecond?: number
   /** Counted attempts of the tasks behind the breaker, beyond the calls that the provider got. */
   readonly attemptsBeyondCalls?: number

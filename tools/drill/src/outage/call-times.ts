@@ -1,10 +1,4 @@
-// Computes figures from the times of calls, in ms and in ascending order.
-
-/** Returns the times after the first pause of at least `pauseMs`. */
-export function sinceFirstPause(times: readonly number[], pauseMs: number): readonly number[] {
-  const first = times.findIndex((at, i) => at - (times[i - 1] ?? at) >= pauseMs)
-  return first === -1 ? [] : times.slice(first)
-}
+// Computes a figure from the times of calls, in ms and in ascending order.
 
 /** Returns the largest number of times within `withinMs`. */
 export function mostWithin(times: readonly number[], withinMs: number): number {
