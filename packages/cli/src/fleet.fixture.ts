@@ -107,6 +107,7 @@ export const LIMITS: LimitsView = {
       ofSingleKeys: 4,
       singleKeys: [{ key: 'gold', concurrency: { max: 4, ...command } }],
     },
+    limiters: [{ kind: 'permits', name: 'db', capacity: 10, inUse: 3 }],
     weights: { ofSingleKeys: 1, singleKeys: [{ key: 'gold', weight: 3 }] },
   },
   keys: {

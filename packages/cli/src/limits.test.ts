@@ -29,6 +29,7 @@ test('the limits are printed with what has set them, and the keys with what bloc
     'concurrency per key | 2 | definition',
     'rate per key | 100/1m | command',
     'concurrency of gold | 4 | command',
+    'permits db | 10, 3 in use | -',
     'weight of gold | 3 | definition',
     'and 3 more limits of single keys',
     '',

@@ -99,7 +99,7 @@ export { TaskError } from './errors/task-error.ts'
 
 // Tasks and attempts: states, records and events:
 
-export type { LimiterKind } from './fleet/limiter-kinds.ts'
+export type { LimiterKind } from './fleet/limiters-view.ts'
 export type {
   RunErrors,
   RunErrorView,

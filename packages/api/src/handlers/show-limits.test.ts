@@ -24,7 +24,8 @@ const rate = { max: 5, perMs: 60_000, burst: 3 }
 
 test('the limits have what has set them, and the keys what keeps them from starting tasks', async () => {
   const { get, broker, fleet } = await testApi({ catalogue })
-  fleet.set('reports', { paused: true, maxTasks: 7, perConcurrencyKey: { concurrency: 2, ofSingleKeys: 1 } })
+  const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 }]
+  fleet.set('reports', { paused: true, maxTasks: 7, perConcurrencyKey: { concurrency: 2, ofSingleKeys: 1 }, limiters })
   fleet.keyLimits = {
     perApiKey: new Map([['shop', { maxUnfinishedTasks: 8 }]]),
     perConcurrencyKey: { concurrency: { value: 2, source: 'definition' }, rate: undefined },
@@ -59,6 +60,7 @@ test('the limits have what has set them, and the keys what keeps them from start
         ofSingleKeys: 1,
         singleKeys: [{ key: 'a "1"', rate: { ...rate, source } }],
       },
+      limiters,
       weights: {
         ofSingleKeys: 2,
         singleKeys: [

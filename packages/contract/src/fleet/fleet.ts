@@ -5,7 +5,7 @@ import { BREAKER_MODES, BREAKER_STATES } from '../task/breaker-states.ts'
 import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
 import { DRAIN_MODES } from './commands.ts'
 import { queueText, workerText } from './fleet-names.ts'
-import { LIMITER_KINDS } from './limiter-kinds.ts'
+import { limitersView } from './limiters-view.ts'
 
 /** The states of a pool that has ended. */
 export const ENDED_POOL_STATES = [
@@ -150,19 +150,7 @@ export const queueViewSchema = z
       .describe(
         "The limits of concurrency keys across all workers, whether a command or the queue's definition has set them. Absent if there are none.",
       ),
-    limiters: z
-      .array(
-        z.object({
-          kind: z.enum(LIMITER_KINDS).describe('`permits`, or `definition`: the cap of a task definition.'),
-          name: z.string().describe('The name of the permits or of the definition.'),
-          capacity: z.int().describe('How many there are, or how many tasks may run at once.'),
-          inUse: z.int().describe('How many of them the running tasks hold.'),
-        }),
-      )
-      .optional()
-      .describe(
-        "The queue's permits and the caps of its definitions across all workers, whether a command or a definition has set them. Absent if there are none.",
-      ),
+    limiters: limitersView,
     breakers: z
       .array(breakerViewSchema)
       .optional()

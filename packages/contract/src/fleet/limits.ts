@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { cursorSchema, limitSchema } from '../http/queries.ts'
 import { concurrencyKeyText } from './fleet-names.ts'
+import { limitersView } from './limiters-view.ts'
 
 /** How concurrency keys are sorted: by their waiting tasks, or by those that run. The largest number comes first. */
 export const KEY_ORDERS = ['backlog', 'held'] as const
@@ -68,6 +69,7 @@ const limits = z.object({
     })
     .optional()
     .describe('How many tasks of each concurrency key may run at once, and start per period.'),
+  limiters: limitersView,
   weights: z
     .object({
       ofSingleKeys: z.int().describe('How many keys have another weight than 1.'),

@@ -50,6 +50,11 @@ function limitRows(limits: Limits): readonly Cell[][] {
       ...maxRow(`concurrency of ${literal(key)}`, concurrency),
       ...rateRow(`rate of ${literal(key)}`, rate),
     ]),
+    ...(limits.limiters ?? []).map(({ kind, name, capacity, inUse }) => [
+      `${kind === 'permits' ? 'permits' : 'concurrency of'} ${plain(name)}`,
+      `${capacity}, ${inUse} in use`,
+      '-',
+    ]),
     ...(weights?.singleKeys ?? []).map(({ key, weight }) => [`weight of ${literal(key)}`, `${weight}`, 'definition']),
   ]
 }

@@ -1,0 +1,21 @@
+// Defines how the limiters of a queue are shown: its permits, and the caps of its task definitions.
+import { z } from 'zod'
+
+/** The permits of a resource, and the cap of a task definition. */
+const LIMITER_KINDS = ['permits', 'definition'] as const
+
+export type LimiterKind = (typeof LIMITER_KINDS)[number]
+
+export const limitersView = z
+  .array(
+    z.object({
+      kind: z.enum(LIMITER_KINDS).describe('`permits`, or `definition`: the cap of a task definition.'),
+      name: z.string().describe('The name of the permits or of the definition.'),
+      capacity: z.int().describe('How many there are, or how many tasks may run at once.'),
+      inUse: z.int().describe('How many of them the running tasks hold.'),
+    }),
+  )
+  .optional()
+  .describe(
+    "The queue's permits and the caps of its definitions across all workers, whether a command or a definition has set them. Absent if there are none.",
+  )
