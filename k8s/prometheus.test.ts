@@ -42,7 +42,8 @@ const declined = defineTask({ name: 'mail.declined', queue: 'mail', input, ...on
 const slow = defineTask({ name: 'mail.slow', queue: 'mail', input, timeout: '50ms', ...once })
 const parked = defineTask({ name: 'small.parked', queue: small, input })
 const closed = defineTask({ name: 'closed.any', queue: 'closed', input, expectedDuration: '90s' })
-const busy = defineTask({ name: 'busy.any', queue: 'busy', input })
+const guarded = defineQueue({ name: 'busy', breakers: { smtp: {} } })
+const busy = defineTask({ name: 'busy.any', queue: guarded, input })
 const held = defineTask({ name: 'held.any', queue: 'held', input, queueTimeout: '50ms' })
 const gen = defineSource({ name: 'numbers.gen', queue: 'numbers', input, item: input })
 const square = defineTask({ name: 'numbers.square', queue: 'numbers', input, output: input })
@@ -191,6 +192,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
+    'max(bullpen_breaker_state{queue="busy", service="smtp", state="closed"})': 1,
     'count(bullpen_redis_connections{state="ready"} >= 2)': 2, // the API and the worker
     'sum(bullpen_redis_connections{state="not_ready"})': 0,
     'max(bullpen_slo_start_within_seconds)': 3_600,

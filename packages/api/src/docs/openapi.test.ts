@@ -138,7 +138,7 @@ describe('the document', () => {
     expect(body).toMatchObject({
       content: { 'application/json': { schema: { $ref: '#/components/schemas/CommandRequest' } } },
     })
-    expect(components.schemas['CommandRequest']?.['oneOf']).toHaveLength(7)
+    expect(components.schemas['CommandRequest']?.['oneOf']).toHaveLength(8)
   })
 
   test('closes request bodies and leaves responses open, so that responses can gain fields', async () => {
