@@ -132,6 +132,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
   await busyStarted
   await command({ action: 'drain', queue: 'busy', mode: 'soft_timeout', timeout: '1h' })
   await command({ action: 'drain', queue: 'closed', mode: 'soft' })
+  await command({ action: 'breaker', queue: 'busy', service: 'smtp', to: 'open' })
   const run = await client.startPipeline(squares, { n: 5 })
   const group = await client.createGroup()
   await group.add(square, [{ n: 1 }], { seal: true })
@@ -192,7 +193,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
-    'max(bullpen_breaker_state{queue="busy", service="smtp", state="closed"})': 1,
+    'max(bullpen_breaker_state{queue="busy", service="smtp", state="open"})': 1,
     'count(bullpen_redis_connections{state="ready"} >= 2)': 2, // the API and the worker
     'sum(bullpen_redis_connections{state="not_ready"})': 0,
     'max(bullpen_slo_start_within_seconds)': 3_600,
