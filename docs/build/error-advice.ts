@@ -204,7 +204,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   fleet_too_old: {
     meaning:
-      'The task has a concurrency key and its queue takes turns, or its definition has `permits` or `concurrency`, but the queue has workers of a version that cannot start such tasks. `detail` names them. The task was not stored.',
+      'The task has a concurrency key and its queue takes turns, or its definition has `permits`, `concurrency` or `dependsOn`, but some workers of the queue are too old to start such tasks. `detail` names them. The task was not stored.',
     action:
       'Upgrade the workers before the producers. See [Give every tenant a fair share](../how-to/fair-turns.md#roll-it-out).',
   },

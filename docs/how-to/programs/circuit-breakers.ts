@@ -52,7 +52,7 @@ isDown = false
 await Promise.all(messages.map((message) => message.result({ timeout: '20s' })))
 console.log('sent, and', await stateOf())
 
-// Keep the tasks from starting by hand, and let them go on.
+// Open the breaker by hand, and then let the calls determine its state again.
 const breaker = { action: 'breaker', queue: 'mail', service: 'smtp' } as const
 await client.command({ ...breaker, to: 'open' })
 const message = await client.enqueue(send, {})

@@ -8,10 +8,10 @@ import { LIMITS } from './fleet.fixture.ts'
 const PATH = 'GET /v1/queues/reports/limits'
 const ok = (body: LimitsView): Answer => [200, body]
 
-test('the limits are printed with what has set them, and the keys with what blocks them', async () => {
+test('each limit is shown with what has set it, and each key with what blocks it', async () => {
   const page = { ...LIMITS, keys: { ...LIMITS.keys, next: 'more' } }
-  await using api = await fakeApi({ [`${PATH}?sort=held&limit=2`]: ok(page) })
-  const { code, out, err } = await run(api, ['limits', '--queue', 'reports', '--sort', 'held', '--limit', '2'])
+  await using api = await fakeApi({ [`${PATH}?sort=active&limit=2`]: ok(page) })
+  const { code, out, err } = await run(api, ['limits', '--queue', 'reports', '--sort', 'active', '--limit', '2'])
   expect(code).toBe(0)
   expect(
     out
@@ -46,7 +46,7 @@ test('a single key is requested by its name, and --json prints the response unch
   expect([JSON.parse(out), err]).toEqual([LIMITS, ''])
 })
 
-test('a queue without turns, limits and tasks is described in one line, and an unknown one is an error', async () => {
+test('a queue without turns, limits and tasks is shown in one line, and an unknown queue is an error', async () => {
   const keys = { waitingKeys: 0, waitingTasks: 0, exact: false, items: [] }
   await using api = await fakeApi({
     [PATH]: ok({ ...LIMITS, paused: false, takesTurns: false, limits: {}, keys }),
@@ -65,7 +65,7 @@ test.each([
   [[], 'missing option --queue QUEUE'],
   [['--queue', 'reports', '--sort', 'size'], "--sort is 'size'; expected one of backlog, held"],
   [['--queue', 'reports', '--limit', '201'], "--limit is '201'; expected a whole number from 1 to 200"],
-  [['--queue', 'reports', '--concurrency-key', 'a', '--sort', 'held'], '--concurrency-key selects a single key'],
+  [['--queue', 'reports', '--concurrency-key', 'a', '--sort', 'active'], '--concurrency-key selects a single key'],
   [['--queue', 'reports', '--concurrency-key', ''], 'missing option --concurrency-key KEY'],
 ])('the arguments %j are refused', async (args, message) => {
   const { code, err } = await run({ url: 'http://127.0.0.1:1' }, ['limits', ...args])

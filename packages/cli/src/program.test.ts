@@ -409,7 +409,7 @@ const FLEET = {
   'GET /v1/queues': [200, QUEUES],
   'GET /v1/queues?queue=cpu': [200, QUEUES],
   'GET /v1/queues/mail/limits': [200, LIMITS],
-  'GET /v1/queues/mail/limits?sort=held&limit=10': [200, LIMITS],
+  'GET /v1/queues/mail/limits?sort=active&limit=10': [200, LIMITS],
   'GET /v1/queues/mail/limits?concurrencyKey=acme': [200, LIMITS],
   'GET /v1/slots': [200, { slots: [] }],
   'GET /v1/slots?queue=cpu': [200, { slots: [] }],

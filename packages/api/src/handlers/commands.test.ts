@@ -110,21 +110,21 @@ describe('a command', () => {
     expect(problemIn(refused)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('fairness') })
   })
 
-  test('that sets a breaker which the definition of the queue does not have is refused', async () => {
+  test('that sets a breaker is refused if the definition of the queue has no such breaker', async () => {
     const { send } = await commandApi()
     const refused = await send({ action: 'breaker', queue: 'cpu', service: 'smtp', to: 'open' })
     expect(problemIn(refused)).toMatchObject({
       code: 'invalid_request',
-      detail: expect.stringContaining("queue 'cpu' has no circuit breaker 'smtp'; it has none"),
+      detail: expect.stringContaining("queue 'cpu' has no circuit breaker 'smtp'; its definition has no breakers"),
     })
   })
 
-  test('that limits permits or a task definition is refused if the queue has none of this name', async () => {
+  test('that limits permits or a task definition is refused if the queue has none with this name', async () => {
     const { send } = await commandApi()
     const permits = await send({ action: 'limit', queue: 'cpu', permits: { db: 3 } })
     expect(problemIn(permits)).toMatchObject({
       code: 'invalid_request',
-      detail: "/permits: the definition of queue 'cpu' has no permits 'db'; it has no limits.permits",
+      detail: "/permits: queue 'cpu' has no permits named 'db'; its definition has no limits.permits",
     })
     const task = await send({ action: 'limit', queue: 'cpu', task: 'no.task', concurrency: 3 })
     expect(problemIn(task)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('/task: ') })

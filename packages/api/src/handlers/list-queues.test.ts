@@ -70,7 +70,7 @@ describe('the queues', () => {
     ])
   })
 
-  test('have their permits and the caps of their definitions', async () => {
+  test('have their permits and the concurrency of their definitions', async () => {
     const { get, fleet } = await testApi()
     const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 }]
     fleet.set('mail', { limiters })

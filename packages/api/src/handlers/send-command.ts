@@ -74,7 +74,7 @@ function assertTakesTurns(spec: Extract<CommandSpec, { action: 'limit' }>, catal
   throw new BullpenError('invalid_request', `/queue: ${message}`, { errors: [{ pointer: '/queue', message }] })
 }
 
-/** A queue has the permits of its definition. @throws BullpenError `invalid_request`. */
+/** A command can only limit what the catalogue defines. @throws BullpenError `invalid_request`. */
 function assertDefined(
   { queue = '', task, permits = {} }: Extract<CommandSpec, { action: 'limit' }>,
   catalogue: Catalogue,
@@ -84,20 +84,21 @@ function assertDefined(
   }
   const tasks = catalogue.definitions.flatMap((definition) => (definition.queue === queue ? [definition.name] : []))
   if (task !== undefined && !tasks.some((name) => name === task)) {
-    refuse('/task', `no task definition of queue '${queue}' has this name; expected one of ${tasks.join(', ')}`)
+    refuse('/task', `queue '${queue}' has no task definition '${task}'; expected one of ${tasks.join(', ')}`)
   }
   const defined = Object.keys(catalogue.queue(queue).permits ?? {})
   const unknown = Object.keys(permits).find((name) => !defined.includes(name))
   if (unknown === undefined) return
-  const expected = defined.length === 0 ? 'it has no limits.permits' : `expected one of ${defined.join(', ')}`
-  refuse('/permits', `the definition of queue '${queue}' has no permits '${unknown}'; ${expected}`)
+  const expected =
+    defined.length === 0 ? 'its definition has no limits.permits' : `expected one of ${defined.join(', ')}`
+  refuse('/permits', `queue '${queue}' has no permits named '${unknown}'; ${expected}`)
 }
 
 /** @throws BullpenError `invalid_request`. */
 function assertHasBreaker({ queue, service }: Extract<CommandSpec, { action: 'breaker' }>, catalogue: Catalogue): void {
   const services = Object.keys(catalogue.queue(queue).breakers ?? {})
   if (services.includes(service)) return
-  const expected = services.length === 0 ? 'it has none' : `expected one of ${services.join(', ')}`
+  const expected = services.length === 0 ? 'its definition has no breakers' : `expected one of ${services.join(', ')}`
   const message = `queue '${queue}' has no circuit breaker '${service}'; ${expected}`
   throw new BullpenError('invalid_request', `/service: ${message}`, { errors: [{ pointer: '/service', message }] })
 }

@@ -22,7 +22,7 @@ const catalogue = defineCatalogue(
 const source = 'command' as const
 const rate = { max: 5, perMs: 60_000, burst: 3 }
 
-test('the limits have what has set them, and the keys what keeps them from starting tasks', async () => {
+test('each limit shows what has set it, and each key what keeps it from starting tasks', async () => {
   const { get, broker, fleet } = await testApi({ catalogue })
   const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 }]
   fleet.set('reports', { paused: true, maxTasks: 7, perConcurrencyKey: { concurrency: 2, ofSingleKeys: 1 }, limiters })
@@ -45,7 +45,7 @@ test('the limits have what has set them, and the keys what keeps them from start
       },
     ],
   }
-  const view = (await get('/v1/queues/reports/limits?sort=held&limit=2&cursor=c')).json<LimitsView>()
+  const view = (await get('/v1/queues/reports/limits?sort=active&limit=2&cursor=c')).json<LimitsView>()
   expect(view).toEqual({
     ...{ queue: 'reports', now: new Date(NOW).toISOString(), paused: true, takesTurns: true },
     limits: {
@@ -84,13 +84,13 @@ test('the limits have what has set them, and the keys what keeps them from start
   await get(`/v1/queues/reports/limits?concurrencyKey=${encodeURIComponent('a &"1"')}`)
   await get('/v1/queues/reports/limits')
   expect(broker.keyQueries).toEqual([
-    { queue: 'reports', order: 'held', limit: 2, cursor: 'c' },
+    { queue: 'reports', order: 'active', limit: 2, cursor: 'c' },
     { queue: 'reports', concurrencyKey: 'a &"1"' },
     { queue: 'reports', order: 'backlog', limit: 50, cursor: undefined },
   ])
 })
 
-test('a queue whose keys take no turns says so, and has only its other limits', async () => {
+test('a queue whose keys take no turns shows only its other limits', async () => {
   const { get, fleet } = await testApi({ catalogue })
   fleet.set('cpu', { concurrency: 3 })
   expect((await get('/v1/queues/cpu/limits')).json()).toMatchObject({
@@ -107,7 +107,13 @@ test('an unknown queue, contradicting parameters and a missing API key are refus
     ...{ status: 404, code: 'queue_not_found' },
     detail: expect.stringContaining('did you mean reports?'),
   })
-  for (const query of ['concurrencyKey=a&sort=held', 'concurrencyKey=a&cursor=c', 'sort=size', 'limit=201', 'key=a']) {
+  for (const query of [
+    'concurrencyKey=a&sort=active',
+    'concurrencyKey=a&cursor=c',
+    'sort=size',
+    'limit=201',
+    'key=a',
+  ]) {
     expect(problemIn(await get(`${path}?${query}`))).toMatchObject({ status: 400, code: 'invalid_request' })
   }
   expect(problemIn(await app.inject({ url: path }))).toMatchObject({ code: 'unauthorized' })

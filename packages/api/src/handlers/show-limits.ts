@@ -1,4 +1,4 @@
-// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, and its concurrency keys with what keeps each from starting
+// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, and for each of its concurrency keys, what keeps it from starting
 // tasks.
 import type { LimitsView } from '@bullpen/contract'
 import { type limitsQuerySchema, timeText } from '@bullpen/contract/internal'

@@ -49,7 +49,7 @@ it('a task with a turn is refused with the names of the workers that are too old
   expect((await broker.counts('rig')).waiting).toBe(1)
 })
 
-it('a task that needs permits or depends on a service is refused while a worker only knows turns', async () => {
+it('a task that needs permits or depends on a service is refused while a worker supports only turns', async () => {
   const { fleet, redis, keys, enqueue, broker } = await stage()
   const worker = { ...status('old:1', [pool('rig')]), features: ['turns'] }
   await fleet.heartbeat(worker)

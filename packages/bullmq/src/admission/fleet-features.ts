@@ -1,5 +1,5 @@
-// Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this
-// keeps tasks with a concurrency key, and tasks that need permits or depend on services, out of a queue of which only the new workers would run them correctly.
+// Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this keeps tasks
+// with a concurrency key, and tasks that need permits or depend on services, out of a queue until all of its workers run them correctly.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { isAlive, type RegisteredWorker } from '@bullpen/engine/internal'
@@ -62,10 +62,9 @@ export function createFleetFeatures(options: {
 }
 
 const REASONS: Readonly<Record<Feature, (queue: string) => string>> = {
-  turns: (queue) => `the concurrency keys of queue '${queue}' take turns, but`,
-  limiters: (queue) =>
-    `the task's definition has permits or concurrency, and tasks of queue '${queue}' wait for that, but`,
-  breakers: (queue) => `the task depends on a circuit breaker of queue '${queue}', but`,
+  turns: (queue) => `the concurrency keys of queue '${queue}' take turns`,
+  limiters: (queue) => `the task's definition in queue '${queue}' has permits or concurrency`,
+  breakers: (queue) => `the task depends on a circuit breaker of queue '${queue}'`,
 }
 
 const REMEDIES: Readonly<Record<Feature, string>> = {
@@ -83,6 +82,6 @@ function assertAll(workers: readonly RegisteredWorker[], queue: string, feature:
   const others = old.length > NAMED ? ` and ${old.length - NAMED} more` : ''
   throw new BullpenError(
     'fleet_too_old',
-    `${REASONS[feature](queue)} these of its workers are too old for that: ${named.join(', ')}${others}; ${REMEDIES[feature]}`,
+    `${REASONS[feature](queue)}, but some of the queue's workers are too old to support that: ${named.join(', ')}${others}; ${REMEDIES[feature]}`,
   )
 }

@@ -53,7 +53,7 @@ async function stageWithBreaker(settings: Partial<BreakerSettings> = {}) {
   }
 }
 
-it('while a breaker is open, the tasks that depend on it wait without being looked at, and all start when it has closed', async () => {
+it('while a breaker is open, fetches do not examine the tasks that depend on it, and all of them start when it has closed', async () => {
   const { add, addToLanes, startEvery, set, redis, keys, keysOf, violations } = await stageWithBreaker()
   await set('open')
   const ids = await addToLanes()
@@ -71,7 +71,7 @@ it('while a breaker is open, the tasks that depend on it wait without being look
   expect(await violations()).toEqual([])
 })
 
-it('a half-open breaker lets its probes start, with its generation, and the other lanes leave the turns again', async () => {
+it('a half-open breaker lets its probes start, and the other lanes stop taking turns again', async () => {
   const { addToLanes, startEvery, set, redis, keys, violations } = await stageWithBreaker({ probes: 2 })
   await set('open')
   await addToLanes()
@@ -107,7 +107,7 @@ it('a worker notices in time that the next probe may start, although no task wai
   expect(await nextAt()).toBe(first)
 })
 
-it('a task of several services waits until the breakers of all let it start', async () => {
+it('a task that depends on several services waits until all of their breakers let it start', async () => {
   const { add, define, set, startEvery } = await stageWithBreaker()
   await define(['crm', 'smtp'])
   await set('open')
@@ -127,7 +127,7 @@ it('a worker that runs only some tasks does not start them while the breaker is 
   expect(await redis.hget(keys.job(id), 'admitted')).toBe('{"smtp":2}')
 })
 
-it('a breaker that no definition has any more lets its tasks start', async () => {
+it('once a breaker is removed from the definition, the tasks that depend on it start', async () => {
   const { add, define, set, startEvery } = await stageWithBreaker()
   await set('open')
   const id = await add('a', ON_SMTP)

@@ -1,4 +1,4 @@
-// Lets tasks wait while a circuit breaker does not let them start.
+// Makes tasks wait while a circuit breaker does not let them start.
 //
 // A breaker is a limiter without permits (../internals/turns/limiters/limiter-steps.ts). Each task that depends on the service `smtp` needs 1 of
 // `service:smtp`. While the breaker lets no task start, the limiter has the capacity 0, so the lanes of these tasks leave the turns, and cost
@@ -9,7 +9,7 @@
 // fetch lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker lets only a few
 // tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
 //
-// Entries are forgotten with the turns when no task waits. The first lane that has to wait then adds the entry again.
+// Entries are deleted together with the turns when no task waits. The first lane that has to wait then adds the entry again.
 import { resume } from '../internals/turns/key-concurrency.ts'
 import { OPEN_BREAKERS } from './breaker-steps.ts'
 

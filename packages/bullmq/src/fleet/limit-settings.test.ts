@@ -39,7 +39,7 @@ it('the limits of API keys and concurrency keys are read with what has set them'
   ])
 })
 
-it('of many concurrency keys with limits of their own, 100 are read', async () => {
+it('at most 100 concurrency keys with limits of their own are read', async () => {
   const { fleet, redis, namespace } = await fleetRig()
   const own = Array.from({ length: 1_500 }, (_, i) => [`concurrency:key${i}`, '1'])
   await redis.hset(queueKeys(namespace, 'cpu').keyLimits, Object.fromEntries(own))

@@ -57,7 +57,7 @@ it('a key shows its limits, what has set them, and which of them allow no start'
   expect((await one('slow'))?.blockedBy).toEqual(['concurrency', 'rate'])
   await limit({ concurrency: 0 }, 'stopped')
   expect(await one('stopped')).toMatchObject({ waiting: 0, active: 0, blockedBy: ['concurrency'] })
-  expect((await page('held')).keys.map(({ key, active }) => [key, active])).toEqual([
+  expect((await page('active')).keys.map(({ key, active }) => [key, active])).toEqual([
     ['more', 3],
     ['full', 2],
     ['slow', 1],
@@ -114,7 +114,7 @@ it('a key whose tasks need different permits is listed once, and tasks without a
   expect(await allKeys('backlog', 1)).toEqual(['a', 'b'])
   await start(3)
   expect(await one('a')).toMatchObject({ waiting: 5, active: 2 })
-  expect((await page('held')).keys.map(({ key, active }) => [key, active])).toEqual([['a', 2]])
+  expect((await page('active')).keys.map(({ key, active }) => [key, active])).toEqual([['a', 2]])
 })
 
 it('the active tasks of a queue without limits are counted up to a bound', async () => {
@@ -124,12 +124,12 @@ it('the active tasks of a queue without limits are counted up to a bound', async
     pipeline.lpush(keys.active, `t${i}`).hset(keys.job(`t${i}`), 'lane', `1 ${i < 1_200 ? 'a' : 'b'}`)
   }
   await pipeline.exec()
-  expect((await page('held')).keys.map(({ key, active }) => [key, active])).toEqual([
+  expect((await page('active')).keys.map(({ key, active }) => [key, active])).toEqual([
     ['a', 1_200],
     ['b', 300],
   ])
   expect(await one('b')).toMatchObject({ active: 300, concurrency: undefined, blockedBy: [] })
-  expect((await page('held')).exact).toBe(true)
+  expect((await page('active')).exact).toBe(true)
   await redis.lpush(keys.active, ...Array.from({ length: 8_501 }, (_, i) => `u${i}`))
-  expect((await page('held')).exact).toBe(false)
+  expect((await page('active')).exact).toBe(false)
 })

@@ -204,7 +204,7 @@ export const OPTIONS = {
   sort: {
     type: 'string',
     value: 'ORDER',
-    help: 'which keys come first: those with the largest backlog (default), or with the most active tasks (held)',
+    help: 'sort the keys by their waiting tasks (backlog, the default) or by their active tasks (active)',
   },
   cron: {
     type: 'string',
@@ -286,7 +286,7 @@ export const OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'NAME=N',
-    help: 'how many permits of this name the queue has, such as db=5, or db=none; can be repeated',
+    help: 'the number of permits of this name in the queue, such as db=5 or db=none; can be repeated',
   },
   burst: {
     type: 'string',

@@ -57,11 +57,11 @@ describe('the limits of a queue', () => {
       [200, limits],
     ])
     expect(await client.limits('cpu')).toEqual(limits)
-    await client.limits('cpu', { sort: 'held', limit: 10, cursor: 'c' })
+    await client.limits('cpu', { sort: 'active', limit: 10, cursor: 'c' })
     await client.limits('cpu', { concurrencyKey: 'a &"b"' })
     expect(seen.map(({ url }) => url)).toEqual([
       '/v1/queues/cpu/limits',
-      '/v1/queues/cpu/limits?sort=held&cursor=c&limit=10',
+      '/v1/queues/cpu/limits?sort=active&cursor=c&limit=10',
       '/v1/queues/cpu/limits?concurrencyKey=a+%26%22b%22',
     ])
   })

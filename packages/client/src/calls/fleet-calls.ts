@@ -43,7 +43,7 @@ interface PoolFilter extends Abortable {
 interface LimitsOptions extends Abortable {
   /** Shows only this concurrency key, without `sort` and `cursor`. */
   readonly concurrencyKey?: string
-  /** `backlog` lists the keys with the most waiting tasks first, and `held` those with the most active ones. Defaults to `backlog`. */
+  /** `backlog` lists the keys with the most waiting tasks first, and `active` those with the most active ones. Defaults to `backlog`. */
   readonly sort?: KeyOrder
   /** How many keys to return, from 1 to 200. Defaults to 50. */
   readonly limit?: number

@@ -67,8 +67,8 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    */
   readonly expectedDuration?: Duration
   /**
-   * How many tasks of this definition may run at once, across all workers, besides the limits of pools and of the queue: a whole number of at
-   * least 1. Tasks that may not start wait without a slot, and do not hold up others. By default, there is no limit.
+   * How many tasks of this definition may run at once, across all workers, in addition to the limits of pools and of the queue: a whole number
+   * of at least 1. Tasks that may not start wait without a slot, and do not delay other tasks. By default, there is no limit.
    */
   readonly concurrency?: number
   /**

@@ -12,7 +12,7 @@ it('rateLimited accepts a duration and nothing else', () => {
   }
 })
 
-it('rateLimited can be of the concurrency key, and of nothing else but the queue', () => {
+it('rateLimited throttles the queue or the concurrency key, and rejects anything else', () => {
   const thrown = rateLimited('30s', { of: 'concurrencyKey' })
   expect(thrown).toMatchObject({ delayMs: 30_000, of: 'concurrencyKey' })
   expect(thrown.message).toBe('rate limited: the concurrency key is throttled for 30s')

@@ -10,8 +10,8 @@ export type Throttled = (typeof THROTTLED)[number]
 
 export interface RateLimitedOptions {
   /**
-   * With `'concurrencyKey'`, the tasks with the same concurrency key do not start, and those of other keys go on. Defaults to `'queue'`, which
-   * also applies to tasks without a key and to queues that take no turns.
+   * What is throttled. With `'concurrencyKey'`, only the tasks with the same concurrency key do not start. If the task has no concurrency key, or
+   * its queue takes no turns, the whole queue is throttled anyway. Defaults to `'queue'`.
    */
   readonly of?: Throttled
 }
@@ -44,7 +44,7 @@ export class RateLimited extends Error {
  * of the queue's tasks. When the delay is over, this task runs first. The attempt does not count against the retry policy. Tasks
  * that are already running continue. A second throttle may extend the first one but cannot shorten it.
  *
- * With `of: 'concurrencyKey'`, only the tasks with the same concurrency key do not start.
+ * With `of: 'concurrencyKey'`, only the tasks with the same concurrency key are throttled.
  *
  * @example throw rateLimited('30s')
  * @throws BullpenError `invalid_duration`, or `invalid_request` if `of` is unknown.

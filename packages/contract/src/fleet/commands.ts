@@ -141,11 +141,13 @@ const breakerSchema = z
     to: z
       .enum(BREAKER_MODES)
       .describe(
-        '`open`: no task that depends on the service starts. `closed`: they start, however many calls fail. `auto`: the calls determine the state again, and after `open`, tasks probe the service first.',
+        '`open`: no task that depends on the service starts. `closed`: such tasks start, however many calls fail. `auto`: the calls determine the state again, and after `open`, tasks probe the service first.',
       ),
     ...commandFields,
   })
-  .describe("Set a circuit breaker of a queue, for all of the queue's workers.")
+  .describe(
+    "Open or close a circuit breaker of a queue for all of the queue's workers, or let the calls of the service determine its state again.",
+  )
 const QUEUE_LIMITS = [
   'concurrency',
   'rate',
@@ -175,7 +177,7 @@ const limitSchema = z
       .union([z.literal('none'), z.int().min(0).max(MAX_CONCURRENCY)])
       .optional()
       .describe(
-        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey` or `task`, those of the key or of the definition. With 0, the key or the definition starts no task. With `none`, the limit of a key or of a definition is that of the definition again.',
+        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey` or `task`, those of the key or of the definition. With 0, no task of the key or of the definition starts. With `none`, a queue has no limit, and a key or a definition has the limit of the definition again.',
       ),
     rate: z
       .union([z.literal('none'), startRate])
@@ -199,7 +201,7 @@ const limitSchema = z
       .record(z.string().regex(PERMIT_NAME), z.union([z.literal('none'), z.int().min(0).max(MAX_PERMITS)]))
       .optional()
       .describe(
-        "How many permits the queue has, by name. A number replaces the one in the queue's definition. With 0, no task starts that needs such a permit. With `none`, the definition applies again.",
+        "How many permits the queue has, by name. A number replaces the one in the queue's definition. With 0, no task that needs such a permit starts. With `none`, the definition applies again.",
       ),
     maxTasks: z
       .union([z.literal('none'), z.int().min(1)])
@@ -241,7 +243,7 @@ const limitSchema = z
 
 type LimitName = (typeof QUEUE_LIMITS)[number] | (typeof API_KEY_LIMITS)[number]
 
-/** What a limit belongs to in a queue, if it does not belong to the queue itself. */
+/** The targets of a limit other than a whole queue. A command limits at most one of them. */
 const SUBJECTS = ['apiKeyName', 'concurrencyKey', 'task'] as const
 
 type Limits = Readonly<Partial<Record<LimitName | 'queue' | (typeof SUBJECTS)[number], unknown>>>
@@ -254,7 +256,8 @@ function faultIn(limits: Limits): Fault | undefined {
   if (queue === undefined && concurrencyKey !== undefined) {
     return ['queue', 'a concurrency key is limited in one queue; specify queue as well']
   }
-  if (queue === undefined && task !== undefined) return ['queue', 'specify the queue of the task definition as well']
+  if (queue === undefined && task !== undefined)
+    return ['queue', 'a task definition is limited in its queue; specify queue as well']
   if (queue === undefined && apiKeyName === undefined) return ['queue', 'specify queue, apiKeyName, or both']
   const [, second] = SUBJECTS.filter((subject) => limits[subject] !== undefined)
   if (second !== undefined) return [second, `specify only one of ${SUBJECTS.join(', ')}`]

@@ -104,20 +104,24 @@ export const breakerViewSchema = z
     state: z.enum(BREAKER_STATES),
     mode: z
       .enum(BREAKER_MODES)
-      .describe('`auto` if the calls of the service determine the state. Otherwise, the state that a command has set.'),
-    since: time.optional().describe('When the breaker got its state. Absent if it has never had another one.'),
+      .describe(
+        '`auto`: the calls of the service determine the state. `open` or `closed`: a command keeps the breaker in this state.',
+      ),
+    since: time
+      .optional()
+      .describe('When the breaker entered its current state. Absent if its state has never changed.'),
     startsAt: time
       .optional()
       .describe(
-        'When the next task may start. Absent if one may start now, or if the breaker stays open until it is set again.',
+        'When the next task that depends on the service may start. Absent if one may start now, or if the breaker stays open until a command changes it.',
       ),
     calls: z.int().describe('How many calls the window contains. 0 unless the breaker is closed.'),
-    failures: z.int().describe('How many of the calls have failed.'),
-    slow: z.int().describe('How many of the calls were slow.'),
+    failures: z.int().describe('How many of these calls failed.'),
+    slow: z.int().describe('How many of these calls were slow.'),
     setBy: z
       .object({ by: z.string(), at: time })
       .optional()
-      .describe('Who sent the command that has set the mode, and when. Absent if it was never set.'),
+      .describe('Who last set the mode, and when. Absent if nobody has ever set it.'),
   })
   .meta({ id: 'Breaker' })
 
@@ -154,7 +158,7 @@ export const queueViewSchema = z
     breakers: z
       .array(breakerViewSchema)
       .optional()
-      .describe('The circuit breakers of the queue, by the name of their service. Absent if it has none.'),
+      .describe('The circuit breakers of the queue, sorted by service. Absent if it has none.'),
     maxTasks: z
       .int()
       .optional()

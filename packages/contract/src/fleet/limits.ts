@@ -1,11 +1,11 @@
-// Defines over HTTP which limits of a queue are in force, and which of its concurrency keys have the longest backlogs or hold the most.
+// Defines over HTTP which limits of a queue are in force, and which of its concurrency keys have the most waiting or active tasks.
 import { z } from 'zod'
 import { cursorSchema, limitSchema } from '../http/queries.ts'
 import { concurrencyKeyText } from './fleet-names.ts'
 import { limitersView } from './limiters-view.ts'
 
-/** How concurrency keys are sorted: by their waiting tasks, or by those that run. The largest number comes first. */
-export const KEY_ORDERS = ['backlog', 'held'] as const
+/** How concurrency keys are sorted: by how many of their tasks wait, or are active. The largest number comes first. */
+export const KEY_ORDERS = ['backlog', 'active'] as const
 
 export type KeyOrder = (typeof KEY_ORDERS)[number]
 
@@ -14,7 +14,7 @@ const LIMIT_SOURCES = ['definition', 'command'] as const
 
 export type LimitSource = (typeof LIMIT_SOURCES)[number]
 
-/** What may keep a concurrency key from starting a task. A handler throttles its key by throwing `rateLimited` for it. */
+/** What may keep a concurrency key from starting a task. A handler throttles the key of its task by throwing `rateLimited`. */
 const KEY_BLOCKS = ['concurrency', 'rate', 'throttle'] as const
 
 export type KeyBlock = (typeof KEY_BLOCKS)[number]
@@ -24,13 +24,13 @@ export const MAX_SINGLE_KEYS = 100
 
 const time = z.iso.datetime()
 
-const source = z
-  .enum(LIMIT_SOURCES)
-  .describe("`definition`: the queue's definition has set the limit. `command`: a command has set it.")
+const source = z.enum(LIMIT_SOURCES).describe("What has set the limit: the queue's definition, or a command.")
 const max = z.object({ max: z.int(), source })
 const rate = z.object({ max: z.int(), perMs: z.int(), source })
-const startRate = rate.extend({ burst: z.int().describe('How many of these tasks may start at once.') })
-const isOwn = z.boolean().describe('True if the limit is that of this key, and false if it is that of every key.')
+const startRate = rate.extend({
+  burst: z.int().describe('How many tasks may start at once after a period without starts.'),
+})
+const isOwn = z.boolean().describe('True if the limit was set for this key, and false if it is the limit of every key.')
 
 const apiKeyLimits = {
   enqueueRate: rate.optional(),
@@ -62,7 +62,7 @@ const limits = z.object({
     .object({
       concurrency: max.optional(),
       rate: startRate.optional(),
-      ofSingleKeys: z.int().describe('How many limits apply to a single key.'),
+      ofSingleKeys: z.int().describe('How many limits were set for single keys.'),
       singleKeys: z
         .array(z.object({ key: z.string(), concurrency: max.optional(), rate: startRate.optional() }))
         .describe(`The keys with limits of their own. If there are more than ${MAX_SINGLE_KEYS}, only some of them.`),
@@ -72,10 +72,10 @@ const limits = z.object({
   limiters: limitersView,
   weights: z
     .object({
-      ofSingleKeys: z.int().describe('How many keys have another weight than 1.'),
+      ofSingleKeys: z.int().describe('How many keys have a weight other than 1.'),
       singleKeys: z
         .array(z.object({ key: z.string(), weight: z.number() }))
-        .describe(`These keys, those with the largest weights first, at most ${MAX_SINGLE_KEYS}.`),
+        .describe(`The keys with the largest weights, in descending order. At most ${MAX_SINGLE_KEYS}.`),
     })
     .optional()
     .describe("The weights of the concurrency keys in the queue's definition. Absent if its keys take no turns."),
@@ -111,7 +111,7 @@ export const limitsViewSchema = z
     takesTurns: z
       .boolean()
       .describe(
-        "Whether the queue's definition lets its concurrency keys take turns. If not, its keys are not limited, and `keys` has only those of tasks that were enqueued when they took turns.",
+        "True if the concurrency keys of the queue's definition take turns. Otherwise, keys are not limited, and `keys` contains only keys of tasks that were enqueued while the queue took turns.",
       ),
     limits,
     keys: z.object({
@@ -138,7 +138,7 @@ export const limitsQuerySchema = z
       .enum(KEY_ORDERS)
       .optional()
       .describe(
-        '`backlog`: the keys with the most waiting tasks first (default). `held`: those with the most active tasks.',
+        '`backlog`: the keys with the most waiting tasks first (default). `active`: those with the most active tasks.',
       ),
     limit: limitSchema,
     cursor: cursorSchema.optional(),

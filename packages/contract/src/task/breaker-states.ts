@@ -5,7 +5,7 @@ export const BREAKER_STATES = [
   'closed',
   /** No task that depends on the service starts. The breaker becomes half-open when its time has passed. */
   'open',
-  /** A few tasks probe the service. The breaker closes when enough of them succeed, and opens when one fails. */
+  /** A few tasks probe the service. The breaker closes when enough of them succeed, and opens when one fails or is slow. */
   'half_open',
 ] as const
 

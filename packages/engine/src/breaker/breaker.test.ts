@@ -139,7 +139,7 @@ describe('an open breaker', () => {
     expect(breaker.breaker).toMatchObject({ succeeded: 0 })
   })
 
-  it('stays open twice as long after each failed probe, up to the maximum, and as long as at first once it was closed', () => {
+  it('stays open twice as long after each failed probe, up to the maximum, and as long as at first after it has closed', () => {
     const breaker = trial({ probes: 1 })
     breaker.trip(0)
     const waits: number[] = []

@@ -64,7 +64,7 @@ test('retryable failures, unexpected errors and timeouts of an attempt are faile
   })
 })
 
-test('with failure codes, only these are failed calls, and a service that has answered with another one works', () => {
+test('with failure codes, only failures with these codes are failed calls, and other declared failures are successful ones', () => {
   expect(resultsWith({ failureCodes: ['http_404', 'total_timeout', 'out_of_memory'] })).toMatchObject({
     failed: ['http_404', 'out_of_memory', 'total_timeout'],
     succeeded: ['returned', 'http_503', 'redis_unavailable'],

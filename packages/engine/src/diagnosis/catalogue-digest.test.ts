@@ -42,7 +42,7 @@ it.each([
 const queueDigest = (options: Omit<QueueOptions, 'name'>) =>
   digestOf(define('cpu.a', defineQueue({ name: 'cpu', ...options })))
 
-it('the turns, the weights and the limits of concurrency keys make another digest, in whatever order they are listed', () => {
+it('other turns, weights or limits of concurrency keys change the digest, and another order of the same ones does not', () => {
   const limited = (perConcurrencyKey: PerConcurrencyKeyOptions) => queueDigest({ limits: { perConcurrencyKey } })
   const digests = [
     queueDigest({}),

@@ -204,7 +204,7 @@ export const CHECKS = {
     finds: 'a circuit breaker of a queue is open or half-open',
     examine: openBreakers,
     reason: 'the tasks that depend on its service wait',
-    advice: 'look at the service; the breaker closes by itself when a probe succeeds',
+    advice: 'check the service; the breaker closes by itself once probes succeed',
     runbook: 'Attempts fail',
   },
   lost_tasks: {

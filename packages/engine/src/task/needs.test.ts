@@ -19,13 +19,13 @@ const NEEDS = [
   { limiter: 'task:data.load', amount: 1 },
 ]
 
-test('a queue has the permits of its definition and the caps of its tasks', () => {
+test('the capacities of a queue are its permits and the concurrency of its task definitions', () => {
   expect(capacitiesOf(catalogue, 'data')).toEqual({ 'permits:db': 10, 'permits:gpu': 4, 'task:data.load': 5 })
   expect(capacitiesOf(catalogue, 'mail')).toEqual({ 'task:mail.send': 2 })
   expect(capacitiesOf(catalogue, 'unknown')).toEqual({})
 })
 
-test('a task needs what its definition says, also as a follow-up, and most tasks need nothing', () => {
+test('a task needs what its definition says, even as a follow-up, and other tasks need nothing', () => {
   const origin = { id: 'data-0' as never, enqueuedAt: 0, correlationId: undefined }
   const task = bareTask(load, {}, {}, origin)
   expect(task.needs).toEqual(NEEDS)
@@ -34,7 +34,7 @@ test('a task needs what its definition says, also as a follow-up, and most tasks
   expect(templateTask(template, origin.id, 0).needs).toEqual(NEEDS)
 })
 
-test('in another queue, a task needs the permits that this queue has, too', () => {
+test('in another queue, a task needs only the permits that this queue also has', () => {
   const other = defineQueue({ name: 'other', limits: { permits: { db: 2 } } })
   expect(needsOf(load, other)).toEqual([{ limiter: 'permits:db', amount: 3 }])
   expect(needsOf(mail, other)).toBeUndefined()

@@ -1,6 +1,5 @@
-// Drill `exactness`: many concurrency keys have limits of 1 to 5 tasks, and more tasks than they may run at once. Some tasks also need
-// permits. Workers are killed while limits have no free place, some are frozen for longer than their locks last, and Redis is killed once and
-// started again.
+// Drill `exactness`: many concurrency keys may run 1 to 5 tasks at once, and each has more tasks than that. Some tasks also need permits. While
+// keys are at their limits, workers are killed, and others are frozen for longer than their locks last. Redis is killed once and started again.
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Broker } from '@bullpen/engine'
 import type { Drill } from '../drill.ts'
@@ -30,7 +29,7 @@ export const exactness: Drill = {
   target(scale) {
     const { keys, kills, freezes } = PLANS[scale]
     return {
-      text: `${keys} concurrency keys with limits of 1 to 5, and permits; ${kills} kills while keys are at their limits, freezes longer than a lock (${freezes}), Redis killed once: never more tasks started at once than a limit allows, except for those that a frozen worker still runs after their locks have expired; nothing lost, nothing run after its end, no attempts used up but by requested retries; no place or permit held at the end, nothing repaired by the leader${scale === 'full' ? '; at least half of the keys reach their limits' : ''}`,
+      text: `${keys} concurrency keys with limits of 1 to 5, and permits; ${kills} kills while keys are at their limits, ${freezes} freezes longer than a lock, Redis killed once: no limit exceeded, except by what a frozen worker runs after its locks have expired; no task lost, none run again after it has completed, no attempt used up except by requested retries; at the end, no place or permit held; nothing repaired by the leader${scale === 'full' ? '; at least half of the keys reach their limits' : ''}`,
       atMost: {
         ...{ aboveLimit: 0, ranAfterEnd: 0, attemptsUsed: 0, placesHeld: 0, repairs: 0, faultsWithoutEffect: 0 },
         // How many keys reach their limits depends on how fast the workers start tasks, and a small run has few tasks of each key.
@@ -39,7 +38,7 @@ export const exactness: Drill = {
     }
   },
   known: undefined,
-  comparable: false, // it has no limits for each key
+  comparable: false, // plain BullMQ has no limits for each key
   async run(scale, seed, system) {
     const plan = PLANS[scale]
     const redis = await openRestartableRedis([queue])
@@ -56,7 +55,7 @@ async function disturb(plan: Plan, random: Random, setup: DrillSetup, redis: Res
   const disturbed = async (): Promise<Inflicted> => {
     try {
       const inflicted = await inflictAll({ plan, queue, limits, random, setup, redis })
-      // Otherwise, the figure would be 0 even if the places were stored under another name.
+      // If the places were stored under another name, the figure would be 0 whatever happens.
       const areHeld = await holdsWithin(HELD_WITHIN_MS, async () => (await heldIn(setup)).every((held) => held > 0))
       if (!areHeld) throw new Error('no places or permits are held while tasks run')
       return inflicted
@@ -89,7 +88,8 @@ async function enqueueInWaves(broker: Broker, plan: Plan, more: () => boolean): 
   }
   const accepted: string[] = []
   for (let first = 0; first < keys * tasksPerKey || more(); first += wave) {
-    if (!(await holdsWithin(WAVE_WITHIN_MS, fewWait))) throw new Error('the workers do not run the waiting tasks')
+    if (!(await holdsWithin(WAVE_WITHIN_MS, fewWait)))
+      throw new Error(`more than half of a wave of tasks still waits after ${WAVE_WITHIN_MS} ms`)
     accepted.push(...(await inBurst(wave, (n) => enqueueUntilAccepted(broker, taskOf(first + n, plan)))))
   }
   return accepted
@@ -102,7 +102,7 @@ async function enqueueUntilAccepted(broker: Broker, { definition, input, call }:
     id = await enqueueOne(broker, definition, input, call).catch(() => undefined)
     return id !== undefined
   })
-  if (id === undefined) throw new Error('Redis has not accepted a task')
+  if (id === undefined) throw new Error(`Redis has not accepted a task within ${ACCEPTED_WITHIN_MS} ms`)
   return id
 }
 

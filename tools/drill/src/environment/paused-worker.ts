@@ -4,7 +4,7 @@ import type { WorkerProcess } from './fleet.ts'
 
 export interface PausedWorker<T> {
   readonly worker: WorkerProcess
-  /** What was found when the worker was paused. Undefined if it was not found in time. */
+  /** What `look` has found while the worker was paused. Undefined if it found nothing in time. */
   readonly found: T | undefined
 }
 
@@ -28,6 +28,6 @@ export async function pauseWhen<T>(
     found = worker && look(worker)
     return found !== undefined
   })
-  if (worker === undefined) throw new Error(`there was no worker to disturb within ${withinMs} ms`)
+  if (worker === undefined) throw new Error(`no worker was running within ${withinMs} ms, so none could be paused`)
   return { worker, found }
 }

@@ -17,7 +17,7 @@ export interface Inflicted {
   readonly deaths: readonly Death[]
   readonly freezes: readonly Freeze[]
   readonly interruptions: readonly Interruption[]
-  /** Kills and freezes of a worker that held no place of a limit without free places. */
+  /** Kills and freezes that hit a worker while it ran no task of a limit that was reached. */
   readonly faultsWithoutEffect: number
 }
 
@@ -32,13 +32,13 @@ export interface InflictOptions {
 
 type Fault = 'kill' | 'kill leader' | 'freeze' | 'restart'
 
-/** How long a fault waits for a worker that runs a task of a key at its limit. */
+/** How long a fault waits for a worker that runs a task of a limit that is reached. */
 const WITHIN_MS = 30_000
-/** How long Redis has to carry out what a worker has sent before it was frozen. */
+/** How long Redis takes at most to carry out what a worker sent before it was frozen. */
 const SENT_MS = 100
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Every second worker that is killed is the leader. Resolves when all killed workers are replaced, and the frozen ones go on. */
+/** Every second worker that is killed is the leader. Resolves when all killed workers have been replaced, and the frozen ones continue. */
 export async function inflictAll(options: InflictOptions): Promise<Inflicted> {
   const { plan, queue, limits, random, setup, redis } = options
   const { fleet, leader, effects, redisUrl, namespace } = setup
@@ -57,7 +57,7 @@ export async function inflictAll(options: InflictOptions): Promise<Inflicted> {
     const found = await leader().catch(() => undefined)
     return found === undefined || frozen.has(found) ? anyOther() : found
   }
-  /** Returns a paused worker, and the ledger since which it has been paused. */
+  /** Pauses a worker, and returns it with the ledger at that time. */
   const pauseAtLimit = async (choose: () => Promise<WorkerProcess | undefined>) => {
     const look = ({ name }: WorkerProcess): readonly Effect[] | undefined => {
       const known = effects()
@@ -83,7 +83,7 @@ export async function inflictAll(options: InflictOptions): Promise<Inflicted> {
     frozen.add(worker)
     await sleep(SENT_MS)
     const active = await activeLocks(redisUrl, `{${namespace}.${queue}}:${queue}:`)
-    // An attempt that is not active any more has lost its lock before.
+    // An attempt that is no longer active has already lost its lock.
     const lost = openAttempts(known, worker.name).map((attempt) => [attemptKey(attempt), at] as const)
     freezes.push({ worker: worker.name, locks: new Map([...lost, ...active]) })
     interruptions.push(...interruptedBy(effects(), worker.name, at))

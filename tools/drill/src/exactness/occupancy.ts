@@ -19,7 +19,7 @@ export interface Limits {
   needsOf(task: number): readonly Need[]
 }
 
-/** The death of a worker, and after how many effects of the ledger it ran nothing any more. */
+/** The death of a worker. The first `effects` lines of the ledger were written before it. */
 export interface Death {
   readonly worker: string
   readonly effects: number
@@ -38,11 +38,11 @@ export interface Disturbance {
 }
 
 export interface Occupancy {
-  /** The most places of each limit that were held at once, without what frozen workers still ran after their locks had expired. */
+  /** The most places of each limit that were held at once. Attempts of frozen workers do not count once their locks have expired. */
   readonly most: ReadonlyMap<string, number>
-  /** The same with them. */
+  /** The same, but these attempts count until they end. */
   readonly mostOfAll: ReadonlyMap<string, number>
-  /** How many attempts a frozen worker still ran after their locks had expired. */
+  /** How many attempts frozen workers still ran after their locks had expired. */
   readonly ranUnlocked: number
   /** Returns the limits that have no free place at the end of the ledger, and of which this worker holds places at this time. */
   fullLimitsOf(worker: string, now: number): readonly string[]

@@ -10,11 +10,11 @@ export interface ConcurrencyKeyFigures {
    */
   readonly noisyStartsMost?: number | undefined
   readonly unopposed?: number | undefined
-  /** The most places of a limit that tasks held at once beyond those that the limit has. */
+  /** By how many places tasks have exceeded a limit at most. */
   readonly aboveLimit?: number
   /**
-   * The attempts that a frozen worker still ran after their locks had expired, when other tasks may have their places, and the most places beyond
-   * a limit if these attempts are counted as well.
+   * The attempts that frozen workers still ran after their locks had expired, when other tasks may have taken their places, and by how many
+   * places tasks have exceeded a limit at most if these attempts are counted as well.
    */
   readonly ranUnlocked?: number
   readonly aboveLimitWithUnlocked?: number

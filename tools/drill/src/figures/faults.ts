@@ -22,16 +22,16 @@ export interface FaultFigures {
   readonly startedEarly?: number
   /** Workers whose clock was off but whose log does not report it. */
   readonly skewsUnreported?: number
-  /** Calls that a provider got, and those of them that failed because it was down. */
+  /** Calls that a provider received, and those of them that failed because it was down. */
   readonly calls?: number
   readonly callsWhileDown?: number
   /** The same for a provider behind a circuit breaker. */
   readonly guardedCalls?: number
   readonly guardedCallsWhileDown?: number
-  /** Its calls while it was down, beyond the first ones and one a second, and the most calls after the first ones within a second. */
+  /** Calls of this provider while it was down, beyond the first ones and one probe a second, and the most probes within a second. */
   readonly probesBeyondOne?: number
   readonly mostProbesPerSecond?: number
-  /** Counted attempts of the tasks behind the breaker, beyond the calls that the provider got. */
+  /** Counted attempts of the tasks behind the breaker, beyond the calls that the provider received. */
   readonly attemptsBeyondCalls?: number
   /** Other tasks of the queue with the breaker that had not ended when the provider recovered. */
   readonly othersHeldUp?: number

@@ -1,5 +1,4 @@
-// Runs tasks behind a circuit breaker through an outage of their provider, and other tasks of the same queue beside them.
-
+// Runs tasks behind a circuit breaker through an outage of their provider, together with other tasks of the same queue.
 import type { TaskId } from '@bullpen/contract'
 import type { DrillSetup, Records } from '../environment/drill-setup.ts'
 import type { Figures } from '../figures/figures.ts'
@@ -19,7 +18,7 @@ export interface GuardedPlan {
 /** Two probes are further apart than this, because the breaker stays open for a second after the first one has ended. */
 const APART_MS = 990
 
-/** How long the outage is made longer at most, until the other tasks of the queue have ended. */
+/** By how much the outage is extended at most, until the other tasks of the queue have ended. */
 const OTHERS_WITHIN_MS = 60_000
 
 /** Returns the most calls that do not probe the provider: those that open the breaker, and those that run at that moment. */

@@ -252,7 +252,7 @@ export function breakers(open: OpenBackend): void {
     expect((await status('smtp')).state).toBe('half_open')
   })
 
-  it('a cancelled attempt shows nothing about its service', async () => {
+  it('a cancelled attempt is not counted as a call', async () => {
     const { broker, service, enqueue, start, settled, started, set, status } = await openService(open)
     await set('smtp', 'open')
     await set('smtp', 'auto')
@@ -265,7 +265,7 @@ export function breakers(open: OpenBackend): void {
     expect((await status('smtp')).state).toBe('half_open')
   })
 
-  it('a task depends on its services however it was enqueued, and also after a retry by request', async () => {
+  it('a task depends on its services however it was enqueued, and after a requested retry', async () => {
     const { broker, service, enqueue, start, settled, started, set, statuses } = await openService(open)
     service.isDown = true
     await start()

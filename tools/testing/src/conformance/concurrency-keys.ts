@@ -55,9 +55,9 @@ export function concurrencyKeys(open: OpenBackend): void {
     await enqueueSeveral({ b: 4 })
     await start()
     await holds(4)
-    const first = await page('held', 1)
+    const first = await page('active', 1)
     expect(first.keys).toMatchObject([{ key: 'b', waiting: 2, active: 2 }])
-    const second = await page('held', 2, first.next)
+    const second = await page('active', 2, first.next)
     expect(second.keys).toMatchObject([
       { key: ODD, waiting: 0, active: 1 },
       { key: 'a', waiting: 0, active: 1 },
@@ -77,7 +77,7 @@ export function concurrencyKeys(open: OpenBackend): void {
     await enqueueSeveral({ full: 3, slow: 2 })
     await start()
     await holds(3)
-    const { keys } = await page('held')
+    const { keys } = await page('active')
     const every = { value: 2, source: 'command', isOwn: false }
     expect(keys).toEqual([
       {
@@ -116,7 +116,7 @@ export function concurrencyKeys(open: OpenBackend): void {
   it('a queue whose tasks take no turns has no concurrency keys, and an unknown queue is refused', async () => {
     const { broker, page } = await opened(open)
     const nothing = { keys: [], waitingKeys: 0, waitingTasks: 0, exact: true, next: undefined }
-    for (const order of ['backlog', 'held'] as const) {
+    for (const order of ['backlog', 'active'] as const) {
       expect(await page(order)).toMatchObject(nothing)
       expect(await broker.concurrencyKeys({ queue: AFTER, order, limit: 1, cursor: undefined })).toMatchObject(nothing)
     }
@@ -130,7 +130,7 @@ export function concurrencyKeys(open: OpenBackend): void {
     await enqueueSeveral({ a: 1, b: 1 })
     const { next = '' } = await page('backlog', 1)
     for (const [order, cursor] of [
-      ['held', next],
+      ['active', next],
       ['backlog', 'zzz'],
     ] as const) {
       await expect(page(order, 1, cursor)).rejects.toMatchObject({ code: 'invalid_cursor' })

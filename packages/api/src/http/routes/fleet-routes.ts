@@ -73,8 +73,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showLimits',
       summary: 'Show the limits of a queue, and which concurrency keys wait',
       description:
-        'Returns the limits that are in force with what has set each of them, and the concurrency keys with the most waiting tasks or, with ' +
-        '`sort=held`, with the most active ones. Each key shows its limits, and which of them allow no start at the moment. With ' +
+        'Returns the limits that are in force and what has set each of them, and the concurrency keys with the most waiting tasks or, with ' +
+        '`sort=active`, with the most active ones. Each key shows its limits, and which of them keep it from starting a task. With ' +
         '`concurrencyKey`, returns only this key. The numbers of different keys may be from different moments. A page that is sorted by ' +
         'backlog examines up to 200,000 keys that have waiting tasks, 1,000 in each round trip to Redis. To change limits, send the command ' +
         '`limit` to POST /v1/commands.',

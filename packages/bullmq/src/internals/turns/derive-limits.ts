@@ -1,4 +1,4 @@
-// Lua that derives the limits that apply from a queue's settings (./key-limits.ts, ./limiters/capacities.ts).
+// Lua that derives the limits in force from a queue's settings (./key-limits.ts).
 import { COUNT_ACTIVE } from './key-concurrency.ts'
 import { LUA_MARK } from './limiters/needs.ts'
 
@@ -13,8 +13,8 @@ const DERIVED_KINDS = ['permits:', 'task:'] as const
 const startsWith = (name: string, start: string): string => `string.sub(${name}, 1, ${start.length}) == '${start}'`
 
 /**
- * A Lua function, `derive_limits(base)`, which derives the limits that apply from the queue's settings, counts what is active, and lets the
- * next fetches look at each lane that waits for a limiter or because of its rate. O(settings + active tasks + blocked lanes).
+ * A Lua function, `derive_limits(base)`, which derives the limits in force from the queue's settings, counts the active tasks, and makes the
+ * next fetches examine each lane that waits for a limiter or because of its rate. O(settings + active tasks + blocked lanes).
  */
 export const DERIVE_LIMITS = `${COUNT_ACTIVE}
 local function derive_limits(base)

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { long, setup } from '../../setup.fixture.ts'
 
-it('a backlog of a key that is full, and what is added to it, cost two idle workers no command', async () => {
+it('neither the backlog of a key at its limit nor further tasks of the key cost two idle workers a command', async () => {
   const server = await privateRedis()
   await server.start()
   const keyLimits = { keys: { full: { concurrency: 0 } } }

@@ -1,9 +1,10 @@
 // Stores the limits of a queue's concurrency keys, and the capacities of its limiters.
 //
 // The limits of the catalogue and those that commands have set are stored in the queue's `settings`: the former as JSON in two fields
-// (`definedKeyLimits` and `definedCapacities`), and the latter as one field for each limit, so that an older command never overwrites a newer one. The scripts that
-// start tasks read neither. They read the hashes `key-limits` and `capacities`, which are derived whenever one of the two changes, and which do
-// not exist if there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
+// (`definedKeyLimits` and `definedCapacities`), and the latter as one field for each limit, so that an older command never overwrites a newer
+// one. The scripts that start tasks read neither. They read the hashes `key-limits` and `capacities`, which are derived whenever one of the two
+// changes, and which do not exist if there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one
+// that all keys have.
 import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'

@@ -168,7 +168,7 @@ for i = 2, #ARGV do
 end
 return found`
 
-it("Redis's scripts compute the same times as the function of the broker in memory", async () => {
+it("Redis's scripts compute the same times as the in-memory broker", async () => {
   const redis = new Redis(inject('redisUrl'))
   onTestFinished(() => redis.disconnect())
   const rates: fc.Arbitrary<StartRate> = fc.record({

@@ -1,4 +1,4 @@
-// Does the same in Redis and in the broker in memory, one step after the other, and compares which tasks start.
+// Does the same in Redis and in the in-memory broker, one step after the other, and compares which tasks start.
 import { randomBytes } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'

@@ -1,4 +1,4 @@
-// The broker in memory as a model of the lanes in Redis: both do the same random operations, and start the same tasks in the same order.
+// The in-memory broker as a model of the lanes in Redis: both do the same random operations, and start the same tasks in the same order.
 //
 // The tasks have random keys, weights and priorities. Limits change while tasks wait and run. Rates and throttles last for an hour, so that no
 // result depends on the time that an operation takes. In the end, nothing limits the tasks, and all of them start in the same order.
@@ -116,7 +116,7 @@ async function run(world: World, steps: readonly Step[]): Promise<void> {
   expect(inMemory).toMatchObject({ waiting: 0, active: 0 })
 }
 
-it('the broker in memory starts the same tasks in the same order as Redis', { timeout: 1_200_000 }, async () => {
+it('the in-memory broker starts the same tasks in the same order as Redis', { timeout: 1_200_000 }, async () => {
   const length = amount(STEPS)
   const programs = fc.array(step, { minLength: length, maxLength: length, size: 'max' })
   const property = async (steps: readonly Step[]): Promise<void> => {

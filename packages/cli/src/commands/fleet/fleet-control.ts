@@ -52,7 +52,8 @@ export async function breaker(context: CommandContext): Promise<ExitCode> {
     await out.answer({ now, queues: shown }, (layout) => breakerLines({ now, queues }, layout))
     return EXIT.success
   }
-  if (to === undefined) throw new UsageError(`specify what to set ${service} to: ${BREAKER_MODES.join(', ')}`)
+  if (to === undefined)
+    throw new UsageError(`SERVICE requires a state, such as ${service} open: ${BREAKER_MODES.join(', ')}`)
   const queue = requireValue('--queue QUEUE', values.queue)
   const mode = parseChoice('STATE', to, BREAKER_MODES)
   return exitCodeOf(await sendCommand(context, connect(), { action: 'breaker', queue, service, to: mode }))

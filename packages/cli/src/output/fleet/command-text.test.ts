@@ -22,10 +22,7 @@ test.each<[CommandView['spec'], string]>([
   [{ action: 'log_level', level: 'debug', for: '10m' }, 'log level of all workers set to debug for 10m'],
   [{ action: 'log_level', level: 'configured', queue: 'cpu' }, 'log level of cpu set to configured'],
   [{ action: 'breaker', queue: 'mail', service: 'smtp', to: 'open' }, 'breaker smtp of mail set to stay open'],
-  [
-    { action: 'breaker', queue: 'mail', service: 'smtp', to: 'auto' },
-    'breaker smtp of mail follows the calls of the service again',
-  ],
+  [{ action: 'breaker', queue: 'mail', service: 'smtp', to: 'auto' }, 'breaker smtp of mail set to auto'],
 ])('the outcome of %j is one short sentence, with the right plurals', (spec, text) => {
   expect(commandLines(commandView(spec), layout)).toEqual([`${text}  command c1`])
 })

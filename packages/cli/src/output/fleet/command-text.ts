@@ -48,7 +48,7 @@ function doneText(spec: Spec): string {
     limit: () => limits(spec).map(limitText).join('; '),
     breaker: () =>
       spec.to === 'auto'
-        ? `breaker ${spec.service} of ${target} follows the calls of the service again`
+        ? `breaker ${spec.service} of ${target} set to auto`
         : `breaker ${spec.service} of ${target} set to stay ${spec.to}`,
     log_level: () =>
       `log level of ${target} set to ${[spec.level, spec.for && `for ${spec.for}`].filter(Boolean).join(' ')}`,

@@ -39,7 +39,7 @@ test('a queue shows the limits of its concurrency keys', () => {
   )
 })
 
-test('a breaker shows its state, its calls, who has set it and when a task probes the service', () => {
+test('a breaker shows its state, its calls, who has set it, and when the next task probes the service', () => {
   const counted = { calls: 8, failures: 2, slow: 0 }
   const breakers = [
     { service: 'crm', state: 'closed' as const, mode: 'auto' as const, ...counted },
@@ -54,13 +54,13 @@ test('a breaker shows its state, its calls, who has set it and when a task probe
   expect(breakerLines(fleet, layout)).toEqual([
     'queue  service  state   since    calls  failed  slow',
     'mail   crm      closed  -        8      2       0',
-    'mail   smtp     <red open>    30s ago  -      -       -     set by ann 1m ago, next attempt in 30s',
+    'mail   smtp     <red open>    30s ago  -      -       -     set by ann 1m ago, next probe in 30s',
   ])
   expect(breakerLines(fleetOf([]), layout)).toEqual(['no queue has circuit breakers'])
   expect(fleetLines(fleet, undefined, plainLayout)[1]).toContain('breaker smtp open')
 })
 
-test('a queue shows its permits and the caps of its definitions', () => {
+test('a queue shows its permits and the concurrency of its definitions', () => {
   const limiters = [
     { kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 },
     { kind: 'definition' as const, name: 'data.load', capacity: 5, inUse: 5 },

@@ -59,7 +59,7 @@ function breakerCells(breaker: BreakerView, now: number): Cell[] {
   const remarks = [
     ...(mode === 'auto' ? [] : [`set to stay ${mode}`]),
     ...(setBy === undefined ? [] : [`set by ${plain(setBy.by)} ${relativeTime(setBy.at, now)}`]),
-    ...(startsAt === undefined ? [] : [`next attempt ${relativeTime(startsAt, now)}`]),
+    ...(startsAt === undefined ? [] : [`next probe ${relativeTime(startsAt, now)}`]),
   ]
   const label = breakerLabel(state)
   return [

@@ -152,20 +152,20 @@ test('a task whose key is limited says so', () => {
   expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe('waits for    the rate of its key, next start in 1m')
 })
 
-test('a task that waits for a limiter names it', () => {
+test('a task that waits for permits or for the concurrency of its definition shows which', () => {
   const lineOf = (waitsFor: TaskView['waitsFor']) =>
     taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
-  expect(lineOf({ kind: 'permits', limiter: 'db', ahead: 0 })).toBe('waits for    the permits db')
+  expect(lineOf({ kind: 'permits', limiter: 'db', ahead: 0 })).toBe('waits for    db permits')
   expect(lineOf({ kind: 'definition', limiter: 'data.load', ahead: 2 })).toBe(
     'waits for    the concurrency limit of data.load, after 2 tasks that need the same',
   )
 })
 
-test('a task that waits for a service names it, and says when the service is probed', () => {
+test('a task that waits for a circuit breaker shows its service, and when the next task probes it', () => {
   const lineOf = (waitsFor: TaskView['waitsFor']) =>
     taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
   const smtp = { kind: 'breaker', service: 'smtp', ahead: 0 } as const
-  expect(lineOf(smtp)).toBe('waits for    smtp to work again')
+  expect(lineOf(smtp)).toBe('waits for    the circuit breaker of smtp')
   const until = new Date(layout.now + 90_000).toISOString()
-  expect(lineOf({ ...smtp, until })).toBe('waits for    smtp to work again, next attempt in 1m')
+  expect(lineOf({ ...smtp, until })).toBe('waits for    the circuit breaker of smtp, next probe in 1m')
 })

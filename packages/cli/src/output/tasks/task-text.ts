@@ -97,9 +97,9 @@ function waitsForText({ waitsFor, concurrencyKey }: TaskView, { now }: Layout): 
   const texts: Readonly<Record<typeof kind, string>> = {
     turn: 'its turn',
     concurrency: 'the concurrency limit of its key',
-    permits: `the permits ${plain(limiter)}`,
+    permits: `${plain(limiter)} permits`,
     definition: `the concurrency limit of ${plain(limiter)}`,
-    breaker: `${plain(service)} to work again${until === undefined ? '' : `, next attempt ${relativeTime(until, now)}`}`,
+    breaker: `the circuit breaker of ${plain(service)}${until === undefined ? '' : `, next probe ${relativeTime(until, now)}`}`,
     rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
   }
   if (ahead === 0) return texts[kind]

@@ -3,30 +3,33 @@ import { type Duration, milliseconds, millisecondsWithin } from '../duration.ts'
 import { suggestion } from '../nearest.ts'
 
 /**
- * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service, and that has shown whether
- * the service works. The calls of all workers count together.
+ * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service. An attempt that does not show
+ * whether the service works, such as a cancelled one, is not counted. The calls of all workers count together.
  */
 export interface BreakerOptions {
   /** The share of failed calls at which the breaker opens: more than 0 and at most 1. Defaults to 0.5. */
   readonly failureRate?: number
-  /** How long a call takes at least that counts as slow, such as `'10s'`. By default, no call is slow. */
+  /** A call that takes at least this long counts as slow, for example `'10s'`. By default, no call is slow. */
   readonly slowCallDuration?: Duration
   /** The share of slow calls at which the breaker opens: more than 0 and at most 1. Defaults to 0.5. Requires `slowCallDuration`. */
   readonly slowCallRate?: number
   /** How many calls the window must contain before the breaker may open: a whole number from 1 to 1,000,000. Defaults to 20. */
   readonly minimumCalls?: number
-  /** For how long a call counts, from '1s' to '1h'. The window moves by a tenth of this time. Defaults to '1m'. */
+  /** How long a call is counted, from '1s' to '1h'. The window moves in steps of a tenth of this time. Defaults to '1m'. */
   readonly window?: Duration
   /**
    * How long the breaker stays open before tasks probe the service, from '1s' to '1h'. Each time that a probe fails, this time is doubled,
    * up to `maxOpenFor`. Up to a tenth is added at random. Defaults to '30s'.
    */
   readonly openFor?: Duration
-  /** The longest that the breaker stays open at a time, from `openFor` to '1d'. Defaults to '5m', or to `openFor` if that is longer. */
+  /**
+   * The longest time for which the breaker stays open before tasks probe the service, from `openFor` to '1d'. Defaults to '5m', or to
+   * `openFor` if that is longer.
+   */
   readonly maxOpenFor?: Duration
   /**
-   * How many tasks probe the service at once, and how many of them must succeed before the breaker closes: a whole number from 1 to 100.
-   * Defaults to 1.
+   * How many tasks probe the service in each period, which is as long as the breaker was open, and how many probes must succeed before the
+   * breaker closes: a whole number from 1 to 100. Defaults to 1.
    */
   readonly probes?: number
   /**
@@ -162,7 +165,7 @@ function parseBreaker(options: BreakerOptions, service: string, queue: string, f
   })
 }
 
-/** The settings of a breaker whose definition names none. */
+/** The settings of a breaker whose definition sets none. */
 export const DEFAULT_BREAKER: BreakerSettings = parseBreaker({}, 'any', 'any', (problem) => {
   throw new Error(problem)
 })

@@ -12,7 +12,7 @@ const queueWith = (permits: Given) => defineQueue({ name: 'data', limits: { perm
 const taskWith = (options: { permits?: unknown; concurrency?: unknown }, permits: Given = { db: 3, gpu: 1 }) =>
   defineTask({ name: 'data.load', queue: queueWith(permits), input: z.object({}), ...(options as object) })
 
-test('a queue has permits, or a share of those that several queues have', () => {
+test('a queue has its own permits, or a share of those of several queues', () => {
   expect(queueWith({ db: 10, 'gpu-1': { total: 8, share: 0.5 } })).toMatchObject({
     permits: { db: 10, 'gpu-1': 4 },
     limits: undefined,
@@ -49,7 +49,7 @@ test.each([
   expect(() => queueWith(given as Given)).toThrow(message)
 })
 
-test('a task needs permits of its queue, and is one of so many of its definition', () => {
+test('a task definition has the permits that its tasks need, and its concurrency', () => {
   expect(taskWith({ permits: { db: 3, gpu: 1 }, concurrency: 5 })).toMatchObject({
     permits: { db: 3, gpu: 1 },
     concurrency: 5,
@@ -71,7 +71,7 @@ test('a task of a queue without permits needs none', () => {
   expect(() => taskWith({ permits: { db: 1 } }, {})).toThrow("limits.permits of queue 'data', which has no permits")
 })
 
-test('two definitions of a queue in a catalogue have the same permits', () => {
+test('a catalogue refuses two definitions of a queue with different permits', () => {
   const one = taskWith({})
   const other = defineTask({ name: 'data.look', queue: queueWith({ db: 5 }), input: z.object({}) })
   expect(() => defineCatalogue(one, other)).toThrow("permits of queue 'data' is")

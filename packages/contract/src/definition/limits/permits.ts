@@ -11,7 +11,7 @@ export interface SharedPermits {
 /** The names of permits and how many of them there are. */
 export type Permits = Readonly<Record<string, number>>
 
-/** The most permits that a queue has of one name, and the most tasks of a definition that may run at once. */
+/** The largest number of permits of one name in a queue, and the largest `concurrency` of a definition. */
 export const MAX_PERMITS = 1_000_000
 /** How many names of permits a queue may have. */
 const MAX_NAMES = 32
@@ -35,7 +35,7 @@ export function queuePermits(given: Readonly<Record<string, number | SharedPermi
   const entries = Object.entries(given)
   if (entries.length > MAX_NAMES) fail(`limits.permits has ${entries.length} names; expected at most ${MAX_NAMES}`)
   const permits = entries.map(([name, value]) => {
-    if (!PERMIT_NAME.test(name)) fail(`limits.permits has the name ${JSON.stringify(name)}; ${NAME_RULE}`)
+    if (!PERMIT_NAME.test(name)) fail(`limits.permits has the invalid name ${JSON.stringify(name)}; ${NAME_RULE}`)
     return [name, countOf(`limits.permits.${name}`, value, fail)] as const
   })
   return permits.length === 0 ? undefined : Object.freeze(Object.fromEntries(permits))

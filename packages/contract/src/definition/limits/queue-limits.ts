@@ -33,8 +33,9 @@ export interface QueueLimitOptions {
   readonly perConcurrencyKey?: PerConcurrencyKeyOptions
   /**
    * The permits of resources that the queue's tasks use, by name, for example `{ db: 10 }`. A task whose definition needs permits (see
-   * `permits` of a task) starts when all of them are free, and gives them back when its attempt ends. The permits of one resource for several
-   * queues are split: `{ db: { total: 10, share: 0.3 } }` gives this queue 3 of 10. Permits refuse no task. By default, there are none.
+   * `permits` of a task) starts when all of them are free, and gives them back when its attempt ends. To split a resource between several
+   * queues, give each of them a share: `{ db: { total: 10, share: 0.3 } }` gives this queue 3 of 10. Tasks are never rejected for lack of permits.
+   * By default, a queue has none.
    */
   readonly permits?: Readonly<Record<string, number | SharedPermits>>
 }

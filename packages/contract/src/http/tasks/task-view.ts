@@ -69,17 +69,17 @@ export const taskViewSchema = z
         kind: z
           .enum(WAIT_KINDS)
           .describe(
-            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a handler no longer throttles the key. `permits`: until enough permits are free. `definition`: until another task of its definition ends. `breaker`: until the circuit breaker of a service that it depends on lets it start.',
+            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a throttle of the key by a handler ends. `permits`: until enough permits are free. `definition`: until another task of its definition ends. `breaker`: until the circuit breaker of a service that it depends on lets it start.',
           ),
         limiter: z
           .string()
           .optional()
-          .describe('The name of the permits, or of the definition. Only with `permits` or `definition`.'),
+          .describe('The name of the permits or of the definition. Only with `permits` or `definition`.'),
         service: z.string().optional().describe('The service. Only with `breaker`.'),
         until: time
           .optional()
           .describe(
-            'When its key may start its next task, or the next task may probe the service. Absent if that depends on other tasks or on a person.',
+            'When its key may start its next task, or the next task may probe the service. Absent if the task waits for other tasks, or for somebody to set the breaker.',
           ),
         ahead: z
           .int()

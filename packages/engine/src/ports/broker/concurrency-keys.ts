@@ -3,7 +3,7 @@ import type { KeyBlock, KeyOrder, LimitSource, StartRate } from '@bullpen/contra
 
 export interface KeyListQuery {
   readonly queue: string
-  /** `backlog` lists the keys that have waiting tasks, and `held` those that have active ones. The largest number comes first. */
+  /** `backlog` lists the keys that have waiting tasks, and `active` those that have active tasks. The largest number comes first. */
   readonly order: KeyOrder
   /** A number from 1 to 200. */
   readonly limit: number

@@ -121,7 +121,7 @@ and ${on('queue')} ${PAUSED}`,
     for: '5m',
     severity: 'warning',
     summary:
-      'The circuit breaker {{ $labels.service }} of the queue {{ $labels.queue }} has not been closed for 5 minutes: its tasks wait',
+      'The circuit breaker {{ $labels.service }} of the queue {{ $labels.queue }} has been open or half-open for 5 minutes, so the tasks that depend on the service wait',
     runbook: 'attempts-fail.md',
   }),
   alert({

@@ -53,7 +53,7 @@ export const queueSection: Section = {
     {
       title: 'Circuit breakers',
       description: 'Circuit breakers that are open or half-open.',
-      bad: 'A service that the tasks of a queue call is down, or a person keeps its breaker open. The tasks that depend on it wait.',
+      bad: 'A service that the tasks of a queue call is down, or somebody has opened its breaker. The tasks that depend on it wait.',
       runbook: 'attempts-fail.md',
       unit: 'short',
       ifEmpty: 'every circuit breaker is closed',

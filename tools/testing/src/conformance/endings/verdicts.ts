@@ -160,7 +160,7 @@ export function verdicts(open: OpenBackend): void {
     expect(Math.min(...startedAt) - (history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(599)
   })
 
-  it('a rate limit of a concurrency key throttles this key in every worker, uses up no attempt, and ends', async () => {
+  it('a handler that throttles its concurrency key throttles it in every worker for the given time, and uses up no attempt', async () => {
     const startedAt = new Map<TaskId, number>()
     const { enqueue, start, find, settled } = await openSetup(open, {
       handle: ({ id, fencingToken: number, input }) => {
@@ -200,7 +200,7 @@ export function verdicts(open: OpenBackend): void {
     expect((await find(later)).fencingToken).toBe(0)
   })
 
-  it('a rate limit of a concurrency key throttles the queue if the task has no key', async () => {
+  it('a handler that throttles the concurrency key of a task without a key throttles the queue', async () => {
     const startedAt = new Map<TaskId, number>()
     const { enqueue, start, find, settled } = await openSetup(open, {
       handle: ({ id, fencingToken: number, input }) => {

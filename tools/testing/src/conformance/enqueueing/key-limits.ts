@@ -94,7 +94,7 @@ export function keyLimits(open: OpenBackend): void {
     for (const id of [fourth, fifth]) expect((await settled(id))?.status).toBe('completed')
   })
 
-  it('a key that is full starts its next task when one ends in another worker', async () => {
+  it('a key at its limit starts its next task when one ends in another worker', async () => {
     const { entered, handle, open: release, holds } = gate()
     const { enqueue, pool, settled } = await openSetup(open, { handle, keyLimits: { concurrency: 1, keys: {} } })
     const [first, second] = [pool('test:1'), pool('test:2')]
@@ -111,7 +111,7 @@ export function keyLimits(open: OpenBackend): void {
     await drained
   })
 
-  it('the places of a killed worker come back with its tasks', async () => {
+  it('the tasks of a killed worker no longer count against the limits of their keys once they are recovered', async () => {
     const { entered, handle, open: release, holds } = gate()
     const limits = { concurrency: 2, keys: {} }
     const setup = await openSetup(open, { handle, locks: 'quick', keyLimits: limits })

@@ -1,9 +1,10 @@
-// Limits what all tasks of a queue together take from its limiters, over all workers.
+// Limits what all active tasks of a queue together hold of its limiters, across all workers.
 //
-// A limiter is a named amount, its capacity. There are two kinds, which their names begin with:
+// A limiter has a name, which begins with its kind, and a capacity. There are three kinds:
 //
 // - `permits:db`: the permits of a resource. The queue's definition says how many there are, and each task definition how many it needs.
-// - `task:reports.render`: the cap of a task definition. Each of its tasks needs 1.
+// - `task:reports.render`: the `concurrency` of a task definition. Each of its tasks needs 1.
+// - `service:smtp`: a circuit breaker. Its capacity is 0 while no task may start, and absent otherwise (../../../breakers/gate-steps.ts).
 //
 // The name of a lane contains what its tasks need (./needs.ts), so all tasks of a lane can start, or none of them. These keys belong to the
 // limiters of a queue (../../../keys.ts):

@@ -104,7 +104,7 @@ it('a task that needs several permits is not starved by tasks that need one of t
   expect(started).toEqual([both])
 })
 
-it('a task that needs more permits than there are holds up no others, and starts when there are enough', async () => {
+it('a task that needs more permits than there are does not delay others, and starts when there are enough', async () => {
   const { need, startAll, complete, setCapacity, violations } = await limited()
   const [large] = await need([db(4)])
   const small = await need([db(1)], 3)
@@ -115,7 +115,7 @@ it('a task that needs more permits than there are holds up no others, and starts
   expect(await violations()).toEqual([])
 })
 
-it('a task that waits for one limiter holds up nobody at another one after that can never be enough', async () => {
+it('a task that waits for two limiters no longer delays others at one of them once the other can never have enough', async () => {
   const { need, start, startAll, complete, setCapacity, violations } = await limited()
   await need([db(3)])
   await need([gpu(1)])
@@ -131,7 +131,7 @@ it('a task that waits for one limiter holds up nobody at another one after that 
   expect(await violations()).toEqual([])
 })
 
-it('permits are changed while tasks run and wait', async () => {
+it('the number of permits can change while tasks run and wait', async () => {
   const { need, startAll, complete, setCapacity, inUse, violations } = await limited()
   const ids = await need([db(1)], 20)
   await startAll()
@@ -190,7 +190,7 @@ it('the limits of keys and of permits apply together', async () => {
   expect(await violations()).toEqual([])
 })
 
-it('a lane whose last waiting task is cancelled makes place for those behind it', async () => {
+it('a lane whose last waiting task is cancelled makes room for the lanes behind it', async () => {
   const { need, start, startAll, complete, broker, violations } = await limited()
   await need([db(1)], 3)
   await start(3)
@@ -240,7 +240,7 @@ it('the permits of a lost worker come back, and the refused end of its attempt g
   expect(await violations()).toEqual([])
 })
 
-it('a worker that runs only some tasks keeps to the permits', async () => {
+it('a worker that runs only some tasks respects the permits', async () => {
   const { need, startAll, startOnly, inUse, violations } = await limited()
   const ids = await need([db(2)], 3)
   expect(await startOnly(ids)).toHaveLength(1)
@@ -249,7 +249,7 @@ it('a worker that runs only some tasks keeps to the permits', async () => {
   expect(await startAll()).toEqual([])
 })
 
-it('a task that another tool has put into the waiting list is counted, too', async () => {
+it('a task that another tool has added to the waiting list is counted, too', async () => {
   const { need, start, startAll, redis, keys, inUse, violations } = await limited()
   const [stray = ''] = await need([db(2)])
   await start(1)
@@ -276,7 +276,7 @@ it("the leader's count corrects what another tool has done, and wakes the tasks 
   expect(await startAll()).toEqual([second])
 })
 
-it('a waiting task says for which limiter it waits', async () => {
+it('a waiting task shows which limiter it waits for', async () => {
   const { need, startAll, broker } = await limited()
   await need([gpu(1)])
   await startAll()
@@ -299,7 +299,7 @@ it('nothing is stored about limiters when the last task has ended', async () => 
   expect(await redis.keys(`${keys.base}need-waiters*`)).toEqual([])
 })
 
-it('several workers keep to the permits, also with the tasks of one that died, and run every task', async () => {
+it('several workers respect the permits, even after one of them has died, and run every task', async () => {
   let held = 0
   let most = 0
   let isGated = true
