@@ -63,7 +63,7 @@ test('a queue without turns, limits and tasks is shown in one line, and an unkno
 
 test.each([
   [[], 'missing option --queue QUEUE'],
-  [['--queue', 'reports', '--sort', 'size'], "--sort is 'size'; expected one of backlog, held"],
+  [['--queue', 'reports', '--sort', 'size'], "--sort is 'size'; expected one of backlog, active"],
   [['--queue', 'reports', '--limit', '201'], "--limit is '201'; expected a whole number from 1 to 200"],
   [['--queue', 'reports', '--concurrency-key', 'a', '--sort', 'active'], '--concurrency-key selects a single key'],
   [['--queue', 'reports', '--concurrency-key', ''], 'missing option --concurrency-key KEY'],

@@ -62,7 +62,7 @@ describe('a fleet command', () => {
       'concurrencyKey',
       'specify only one of apiKeyName, concurrencyKey, task',
     ],
-    [{ action: 'limit', task: 'cpu.hash', concurrency: 3 }, 'queue', 'specify the queue of the task definition'],
+    [{ action: 'limit', task: 'cpu.hash', concurrency: 3 }, 'queue', 'a task definition is limited in its queue'],
     [
       { action: 'limit', queue: 'cpu', task: 'cpu.hash', permits: { db: 3 } },
       'permits',
