@@ -35,8 +35,8 @@ test.each([
 
 test.each([
   ['much', 'limits.permits is "much"; expected an object such as { db: 10 }'],
-  [{ DB: 1 }, 'limits.permits has the name "DB"; expected a lower-case letter'],
-  [{ 'db=1,': 1 }, 'limits.permits has the name "db=1,"'],
+  [{ DB: 1 }, 'limits.permits has the invalid name "DB"; expected a lower-case letter'],
+  [{ 'db=1,': 1 }, 'limits.permits has the invalid name "db=1,"'],
   [{ db: 0 }, 'limits.permits.db is 0; expected a whole number from 1 to 1000000'],
   [{ db: 1.5 }, 'limits.permits.db is 1.5; expected a whole number'],
   [{ db: { total: 10 } }, 'limits.permits.db.share is undefined; expected a number above 0 and at most 1, such as 0.3'],
