@@ -107,7 +107,8 @@ export function newBreaker(now: number): ClosedBreaker {
 export function advance(breaker: Breaker, now: number, settings: BreakerSettings): Breaker {
   if (breaker.state === 'closed') return breaker
   if (breaker.until === 'none' || !hasPassed(breaker.until, now, settings)) return breaker
-  // Nobody may have asked since then. The clock has stepped back if that time is ahead.
+  // It became half-open when its time had passed, even if no script has looked at it since. If that time is still ahead, the clock has
+  // stepped back.
   if (breaker.state === 'open') return halfOpened(breaker, Math.min(breaker.until, now))
   return { ...breaker, generation: breaker.generation + 1, started: 0, until: 'none' }
 }

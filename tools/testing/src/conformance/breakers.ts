@@ -78,6 +78,7 @@ async function openService(open: OpenBackend) {
     await Promise.race([service.hangs?.promise, aborted(signal)])
     if (service.isDown) throw new TaskError('smtp_421', 'the service is not available')
   }
+  // `fromEntries` forgets the names, and every definition has the same handler.
   const handlers = Object.fromEntries(
     catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
   ) as unknown as Handlers<typeof catalogue>
@@ -111,7 +112,7 @@ async function openService(open: OpenBackend) {
       pools.push(pool)
       await pool.start()
     },
-    /** Returns when every slot had the chance to fetch: after so many tasks that depend on nothing have ended. */
+    /** Runs eight tasks that depend on no service, so that the workers have fetched since the last change. */
     async passBy(): Promise<void> {
       const ids: TaskId[] = []
       for (let i = 0; i < 8; i++) ids.push(await enqueue(other))

@@ -15,7 +15,7 @@ export interface BreakerStatus {
   readonly calls: number
   readonly failures: number
   readonly slow: number
-  /** Who has set the mode, and when (in ms since 1970). Undefined if nobody has ever set it. */
+  /** Who has set the mode, and when (in ms since 1970). Undefined if it has never been set. */
   readonly setBy: { readonly by: string; readonly at: number } | undefined
 }
 
