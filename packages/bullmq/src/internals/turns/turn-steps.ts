@@ -132,7 +132,7 @@ export const TAKE_TURN = `
       if refused then
         wait_for(name, refused, pass, time)${NOTE_SERVICE}
       elseif is_at_limit and is_limited and not starts_at then
-        ${waitForKey('pass', '0')}
+        ${waitForKey('pass', 'nil')}
       elseif is_at_limit then
         ${blockLane('pass', 'pass')}
         ${STORE_TIME}

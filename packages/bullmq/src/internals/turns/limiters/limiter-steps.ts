@@ -98,9 +98,9 @@ const WAKE = `
  *   lane keeps its ticket. Returns whether it has given one back.
  * - `refusals(name, key, needs, pass)` returns the needs for which the lane has to wait, or nil if its next task may start. It also returns the
  *   pass that all lanes have reached: that of the lane or, if others wait longer for the same, theirs. A lane that has to wait gives back its
- *   ticket for the key. One that needs more than a capacity also gives back those for the other limiters.
+ *   ticket for the key. One that needs more than a capacity also gives back those for the other limiters, and the pass is nil.
  * - `wait_for(name, needs, pass, time)` blocks the lane until it is woken because of one of the needs, a table. `time` is the pass that all
- *   lanes have reached, or 0.
+ *   lanes have reached, or nil.
  * - `is_full(needs)` returns whether some limiter has too little left. Lanes that wait are not considered.
  * - `take(needs)` counts a start.
  */
@@ -133,7 +133,7 @@ export const LIMITERS = `${WAKE}
         local need, used = limiter .. '=' .. amount, tonumber(call('ZSCORE', ${IN_USE}, limiter) or 0)
         if tonumber(amount) > capacity then
           leave_waiters(name, key, needs, limiter)
-          return { need }, 0
+          return { need }
         end
         local first, ticket = first_waiter(limiter)
         local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
@@ -163,7 +163,7 @@ export const LIMITERS = `${WAKE}
     end
     call('ZREM', ${TURNS}, name)
     call('ZADD', ${BLOCKED}, pass, name)
-    if time > tonumber(call('HGET', base .. 'turn-state', 'time') or 0) then call('HSET', base .. 'turn-state', 'time', time) end
+    if time and time > tonumber(call('HGET', base .. 'turn-state', 'time') or -1) then call('HSET', base .. 'turn-state', 'time', time) end
   end
   function take(needs)
     ${eachNeed('needs')}

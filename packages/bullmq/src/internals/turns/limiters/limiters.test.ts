@@ -84,6 +84,19 @@ it('a task that needs many permits starts before tasks that came later and need 
   expect(await startAll()).toEqual(small.slice(0, 3))
 })
 
+it('a task that waits before all others starts before those that came later, also if they need other amounts', async () => {
+  const { need, startAll, complete } = await limited()
+  await need([db(2)])
+  // The last fetch has found no waiting task, so the turns begin again.
+  await startAll()
+  const [large] = await need([db(2)])
+  expect(await startAll()).toEqual([])
+  const [small] = await need([db(1)])
+  expect(await startAll()).toEqual([])
+  await complete()
+  expect(await startAll()).toEqual([large, small])
+})
+
 it('a task that needs several permits is not starved by tasks that need one of them each', async () => {
   const { need, start, startAll, complete, violations } = await limited()
   const [first] = await need([gpu(1)])
