@@ -5,6 +5,7 @@ import type { Broker, Middleware } from '@bullpen/engine'
 import {
   type AsyncContext,
   type Clock,
+  capacitiesOf,
   createPool,
   createRegistry,
   DEFAULT_TIMEOUTS,
@@ -65,8 +66,8 @@ export function memoryPool<C extends Catalogue, R extends Resources>(
 ): Pool {
   const registry = createRegistry(catalogue, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   const { queue, concurrency = 1, worker = 'memory' } = settings
-  const keyLimits = catalogue.queue(queue).perConcurrencyKey
-  return testPool(broker, registry, broker.consumer({ queue, concurrency, worker, keyLimits }), settings)
+  const limits = { keyLimits: catalogue.queue(queue).perConcurrencyKey, capacities: capacitiesOf(catalogue, queue) }
+  return testPool(broker, registry, broker.consumer({ queue, concurrency, worker, ...limits }), settings)
 }
 
 export interface RealTimePoolOptions<C extends Catalogue>

@@ -1,7 +1,7 @@
 // BullMQ on a Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import type { Breakers, Consumer } from '@bullpen/engine/internal'
+import { type Breakers, type Consumer, definitionLimiter, permitsLimiter } from '@bullpen/engine/internal'
 import type { Backend, BackendOptions, OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, expect, inject } from 'vitest'
@@ -12,7 +12,7 @@ import { type LockTimes, openConsumer } from '../consumer.ts'
 import { applySettings } from '../fleet/queue-settings.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
-import { keyLimitSettings } from '../internals/turns/key-limits.ts'
+import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { type QueueKeys, queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
@@ -56,12 +56,16 @@ export async function openBullmqOn(
   let commands = 0
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
+  const apply = (settings: readonly string[]): Promise<void> => {
+    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+    return runScript(redis, applySettingsScript, keys, args, settings)
+  }
   if (breakers !== undefined) await defineBreakers(redis, keys, breakers, { replaces: true })
   return {
     broker,
     breakers: openBreakers(redis, keys),
     consumer:
-      ({ concurrency, worker, candidates, keyLimits }) =>
+      ({ concurrency, worker, candidates, keyLimits, capacities }) =>
       (runTask, pool) => {
         const common = {
           queue,
@@ -71,6 +75,7 @@ export async function openBullmqOn(
           worker,
           candidates,
           keyLimits,
+          capacities,
           codec,
           retention,
           breakers,
@@ -81,10 +86,10 @@ export async function openBullmqOn(
         consumers.push({ worker, consumer })
         return consumer
       },
-    async limitKeys(limits, key) {
-      const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-      await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
-    },
+    limitKeys: (limits, key) => apply(keyLimitSettings(limits, key)),
+    limitPermits: (permits) =>
+      apply(Object.entries(permits).flatMap(([name, count]) => capacitySetting(permitsLimiter(name), count))),
+    limitDefinition: (task, concurrency) => apply(capacitySetting(definitionLimiter(task), concurrency)),
     async loseLock(id) {
       await redis.del(keys.lock(id))
     },

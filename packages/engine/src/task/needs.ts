@@ -1,10 +1,22 @@
 // Determines what a new task needs to start besides a slot, and how much of it a queue has.
-import type { Catalogue, QueueDefinition, TaskDefinition } from '@bullpen/contract'
+import type { Catalogue, LimiterKind, QueueDefinition, TaskDefinition } from '@bullpen/contract'
 import type { Need } from '../ports/broker/new-task.ts'
 
 /** The limiter of a queue's permits, and that of a definition's tasks. */
 export const permitsLimiter = (name: string): string => `permits:${name}`
 export const definitionLimiter = (task: string): string => `task:${task}`
+
+/** The beginnings of the names of limiters, by kind. */
+const PREFIXES: readonly (readonly [prefix: string, kind: LimiterKind])[] = [
+  [permitsLimiter(''), 'permits'],
+  [definitionLimiter(''), 'definition'],
+]
+
+/** Returns the kind of a limiter and its name without the kind, or undefined if it is of another kind. */
+export function parseLimiter(limiter: string): { readonly kind: LimiterKind; readonly name: string } | undefined {
+  const [prefix, kind] = PREFIXES.find(([start]) => limiter.startsWith(start)) ?? []
+  return prefix === undefined || kind === undefined ? undefined : { kind, name: limiter.slice(prefix.length) }
+}
 
 /** Returns what each task of a definition needs in a queue, which may be another one than that of the definition. Undefined if it needs nothing. */
 export function needsOf(definition: TaskDefinition, queue: QueueDefinition): readonly Need[] | undefined {

@@ -10,6 +10,8 @@ export const openMemory: OpenBackend = async ({ queues, sizeLimit, codec, retent
     breakers: broker.breakers,
     consumer: (options) => broker.consumer({ queue, ...options }),
     limitKeys: async (limits, key) => broker.limitKeys(queue, limits, key),
+    limitPermits: async (permits) => broker.limitPermits(queue, permits),
+    limitDefinition: async (task, concurrency) => broker.limitDefinition(queue, task, concurrency),
     loseLock: async (id) => broker.loseLock(id),
     kill: async (worker) => broker.kill(worker),
     failConsumers: broker.failConsumers,

@@ -35,6 +35,11 @@ export interface MemoryConsumerOptions {
    * of its catalogue. By default, there are none.
    */
   readonly keyLimits?: PerConcurrencyKey | undefined
+  /**
+   * The permits of the queue and the caps of its definitions in the catalogue, by the names of the limiters, such as `permits:db` and
+   * `task:data.load`. As with `keyLimits`, the consumer that was opened last decides. By default, there are none.
+   */
+  readonly capacities?: Readonly<Record<string, number>> | undefined
 }
 
 /** A broker that behaves like the Redis broker and can be made to fail. */
@@ -46,6 +51,13 @@ export interface MemoryBroker extends Broker {
    * catalogue until they are set to `none`.
    */
   limitKeys(queue: string, limits: ConcurrencyKeyLimitChange, concurrencyKey?: string): void
+  /**
+   * Sets how many permits of a queue there are, as the command `limit` does. The numbers replace those of the catalogue until they are set to
+   * `none`.
+   */
+  limitPermits(queue: string, permits: Readonly<Record<string, number | 'none'>>): void
+  /** Sets how many tasks of a definition may run at once, as the command `limit` does, until it is set to `none`. */
+  limitDefinition(queue: string, task: string, concurrency: number | 'none'): void
   /** Shows and sets the circuit breakers of a queue. */
   readonly breakers: Breakers
   /** Creates the consumer for a pool. */

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { BullpenError, type FinalStatus, isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { newTask, textOfResult } from '@bullpen/engine/internal'
+import { definitionLimiter, newTask, permitsLimiter, textOfResult } from '@bullpen/engine/internal'
 import { DeadChanges } from './dead-tasks/dead-changes.ts'
 import { memoryDeadTasks } from './dead-tasks/memory-dead-tasks.ts'
 import { createMemoryEnqueueing } from './enqueueing/memory-enqueueing.ts'
@@ -255,6 +255,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     },
 
     limitKeys: (queue, limits, concurrencyKey) => storeOf(queue).places.setKeyLimits(limits, concurrencyKey),
+
+    limitPermits(queue, permits) {
+      const { places } = storeOf(queue)
+      for (const [name, count] of Object.entries(permits)) places.setCapacity(permitsLimiter(name), count)
+    },
+
+    limitDefinition: (queue, task, concurrency) =>
+      storeOf(queue).places.setCapacity(definitionLimiter(task), concurrency),
 
     ...memoryWorkers({ outage, tasks, storeOf, inputOf: runs.inputOf }),
 

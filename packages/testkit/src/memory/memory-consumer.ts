@@ -34,6 +34,8 @@ export interface MemoryConsumerSettings {
   readonly candidates?: Candidates | undefined
   /** The limits of concurrency keys in the worker's catalogue. */
   readonly keyLimits?: PerConcurrencyKey | undefined
+  /** The capacities of the queue's limiters in the worker's catalogue. */
+  readonly capacities?: Readonly<Record<string, number>> | undefined
   /** Returns the input that a pipeline run keeps for a task. */
   readonly inputOf: (place: NonNullable<Envelope['run']>) => string | undefined
 }
@@ -47,7 +49,7 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency, worker, candidates, keyLimits, inputOf }: MemoryConsumerSettings,
+  { store, outage, concurrency, worker, candidates, keyLimits, capacities = {}, inputOf }: MemoryConsumerSettings,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -139,7 +141,7 @@ export function createMemoryConsumer(
     notReady: () => (outage.lasts ? 'Redis is not connected' : undefined),
     async open() {
       await outage.over()
-      store.places.defineKeyLimits(keyLimits)
+      store.places.defineLimits(keyLimits, capacities)
     },
     run() {
       running = Promise.withResolvers()

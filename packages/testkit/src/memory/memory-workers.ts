@@ -17,9 +17,18 @@ export function memoryWorkers(
   const { outage, inputOf, tasks, storeOf } = options
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   return {
-    consumer: ({ queue, concurrency, worker = 'memory', candidates, keyLimits }) => {
+    consumer: ({ queue, concurrency, worker = 'memory', candidates, keyLimits, capacities }) => {
       return (run, pool) => {
-        const settings = { store: storeOf(queue), outage, concurrency, worker, candidates, keyLimits, inputOf }
+        const settings = {
+          store: storeOf(queue),
+          outage,
+          concurrency,
+          worker,
+          candidates,
+          keyLimits,
+          capacities,
+          inputOf,
+        }
         const consumer = createMemoryConsumer(settings, run, pool)
         consumers.push({ worker, consumer })
         return consumer

@@ -28,16 +28,21 @@ export interface Backend {
   readonly breakers: Breakers
   /**
    * Returns the consumer for a pool on the first queue, in the named worker. `candidates`, if given, are the tasks that it may fetch.
-   * `keyLimits` are the limits of concurrency keys in the worker's catalogue.
+   * `keyLimits` and `capacities` are the limits of concurrency keys and of limiters in the worker's catalogue.
    */
   consumer(options: {
     readonly concurrency: number
     readonly worker: string
     readonly candidates?: Candidates
     readonly keyLimits?: PerConcurrencyKey | undefined
+    readonly capacities?: Readonly<Record<string, number>> | undefined
   }): PoolOptions['consumer']
   /** Sets limits of a concurrency key of the first queue or, without `key`, of every key, as a command does. */
   limitKeys(limits: ConcurrencyKeyLimitChange, key?: string): Promise<void>
+  /** Sets how many permits of the first queue there are, as a command does. */
+  limitPermits(permits: Readonly<Record<string, number | 'none'>>): Promise<void>
+  /** Sets how many tasks of a definition run at once in the first queue, as a command does. */
+  limitDefinition(task: string, concurrency: number | 'none'): Promise<void>
   /** Removes a running task's lock. The task's pool is notified. */
   loseLock(id: TaskId): Promise<void>
   /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */

@@ -28,6 +28,7 @@ import { idempotencyKeys } from './enqueueing/idempotency.ts'
 import { keyLimits } from './enqueueing/key-limits.ts'
 import { limits } from './enqueueing/limits.ts'
 import { payloads } from './enqueueing/payloads.ts'
+import { permitsOfTasks } from './enqueueing/permits.ts'
 import { priorities } from './enqueueing/priorities.ts'
 import { repeats } from './enqueueing/repeats.ts'
 import { turns } from './enqueueing/turns.ts'
@@ -75,6 +76,7 @@ const SUITES: readonly Suite[] = [
   { title: 'priorities', define: priorities, within: 'one queue' },
   { title: 'turns of concurrency keys', define: turns, within: 'several slots' },
   { title: 'limits of concurrency keys', define: keyLimits, within: 'one queue' },
+  { title: 'permits', define: permitsOfTasks, within: 'one queue' },
   { title: 'concurrency keys', define: concurrencyKeys, within: 'several slots' },
   { title: 'the verdict on an attempt', define: verdicts, within: 'one queue' },
   { title: 'retries', define: retryPolicies, within: 'one queue' },

@@ -192,6 +192,8 @@ export interface SetupOptions {
   readonly locks?: 'quick' | 'usual'
   /** The limits of concurrency keys in the workers' catalogue. */
   readonly keyLimits?: PerConcurrencyKey
+  /** The capacities of the queue's limiters in the workers' catalogue. */
+  readonly capacities?: Readonly<Record<string, number>>
   readonly codec?: PayloadCodec
   readonly retention?: Retention
   /** Runs quarantined tasks in child processes, as many at once as `max`. By default, each of them runs alone. */
@@ -232,6 +234,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     maxOutputBytes = 1_000,
     parent,
     keyLimits,
+    capacities,
     locks = 'usual',
     codec,
     retention,
@@ -287,7 +290,8 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   }
 
   const createPool = (worker = 'test:1', candidates?: Candidates, unknown: readonly string[] = []): Pool => {
-    const consumer = backend.consumer({ concurrency, worker, keyLimits, ...(candidates && { candidates }) })
+    const limits = { keyLimits, capacities }
+    const consumer = backend.consumer({ concurrency, worker, ...limits, ...(candidates && { candidates }) })
     const sink = (event: TaskEvent) => events.push(event)
     const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
     const own = createQuarantine({

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { type AttemptResult, type ConsumerHost, newTask, type Verdict } from '@bullpen/engine/internal'
+import { type AttemptResult, type ConsumerHost, newTask, permitsLimiter, type Verdict } from '@bullpen/engine/internal'
 import { type ConcurrencyKeyLimitChange, fakeClock, memoryBroker } from '@bullpen/testkit'
 import type { Job } from 'bullmq'
 import { expect } from 'vitest'
@@ -13,7 +13,7 @@ import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld, resultOf } from '../index-model/world.fixture.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { keyLimitSettings } from './key-limits.ts'
+import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 
 /** How long rates and throttles last, in ms: longer than any test. */
 export const HOUR = 3_600_000
@@ -35,6 +35,7 @@ export async function lockstep(redisUrl: string, namespace: string) {
   const startedInMemory: Running[] = []
   /** The keys that have had limits of their own. */
   const limited = new Set<string>()
+  const permits = new Set<string>()
   let commands = 0
 
   const host: Partial<ConsumerHost> = { settled() {}, released() {} }
@@ -67,11 +68,19 @@ export async function lockstep(redisUrl: string, namespace: string) {
     return taken
   }
 
+  const applySettings = (settings: readonly string[]): Promise<void> => {
+    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+    return runScript(redis, applySettingsScript, keys, args, settings)
+  }
   const limit = async (limits: ConcurrencyKeyLimitChange, key?: string): Promise<void> => {
     if (key !== undefined) limited.add(key)
-    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    await runScript(redis, applySettingsScript, keys, args, keyLimitSettings(limits, key))
+    await applySettings(keyLimitSettings(limits, key))
     memory.limitKeys(QUEUE, limits, key)
+  }
+  const limitPermits = async (name: string, count: number | 'none'): Promise<void> => {
+    permits.add(name)
+    await applySettings(capacitySetting(permitsLimiter(name), count))
+    memory.limitPermits(QUEUE, { [name]: count })
   }
 
   return {
@@ -118,11 +127,13 @@ export async function lockstep(redisUrl: string, namespace: string) {
       return started()
     },
     limit,
+    limitPermits,
     /** Removes all limits and throttles. */
     async unlimit(): Promise<void> {
       await redis.del(keys.keyThrottles)
       await clock.advance(2 * HOUR)
       for (const key of [undefined, ...limited]) await limit({ concurrency: 'none', rate: 'none' }, key)
+      for (const name of permits) await limitPermits(name, 'none')
     },
     /** Cancels a task if it waits. Expects both to do so. */
     async cancel(id: TaskId): Promise<void> {

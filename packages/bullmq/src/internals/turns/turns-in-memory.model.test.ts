@@ -1,11 +1,11 @@
 // The in-memory broker as a model of the lanes in Redis: both do the same random operations, and start the same tasks in the same order.
 //
-// The tasks have random keys, weights and priorities. Limits change while tasks wait and run. Rates and throttles last for an hour, so that no
+// The tasks have random keys, weights, priorities and needs. Limits and permits change while tasks wait and run. Rates and throttles last for an hour, so that no
 // result depends on the time that an operation takes. In the end, nothing limits the tasks, and all of them start in the same order.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
-import type { Verdict } from '@bullpen/engine/internal'
+import type { Need, NewTask } from '@bullpen/engine'
+import { permitsLimiter, type Verdict } from '@bullpen/engine/internal'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, inject, it } from 'vitest'
@@ -23,12 +23,20 @@ type Operation = (world: World, pick: number, n: number) => Promise<unknown>
 
 const KEYS = [undefined, 'a', 'b', 'c', 'd']
 const WEIGHTS = [1, 3, 0.5]
+const PERMITS = ['db', 'gpu'] as const
+const need = (name: (typeof PERMITS)[number], of: number): Need => ({ limiter: permitsLimiter(name), amount: of })
+/** Half of the tasks need nothing. One script looks at 32 lanes at most, so there are fewer. */
+const NEEDS: readonly (readonly Need[] | undefined)[] = [
+  ...[undefined, undefined, undefined, undefined],
+  ...[[need('db', 1)], [need('db', 3)], [need('gpu', 1)], [need('db', 2), need('gpu', 1)]],
+]
 const REQUEUED: Verdict = { kind: 'requeued', throttleMs: undefined }
 
 const add: Operation = (world, pick, n) => {
   const key = KEYS[n % KEYS.length]
   const turn = key === undefined ? undefined : { key, weight: WEIGHTS[pick % 3] ?? 1 }
-  return world.add({ turn, priority: pick % 4 === 0 ? 1 + (n % 2) : 0 })
+  const needs = NEEDS[Math.floor(pick / 16) % NEEDS.length]
+  return world.add({ turn, needs, priority: pick % 4 === 0 ? 1 + (n % 2) : 0 })
 }
 
 const end =
@@ -66,6 +74,12 @@ const limit: Operation = async (world, pick, n) => {
   await world.fetch()
 }
 
+/** Sets or removes the permits of a resource. */
+const limitPermits: Operation = async (world, pick, n) => {
+  await world.limitPermits(PERMITS[pick % 2] ?? 'db', n % 5 === 0 ? 'none' : n % 5)
+  await world.fetch()
+}
+
 const cancel: Operation = async (world, pick) => {
   const id = world.addedAt(pick)
   if (id !== undefined) await world.cancel(id)
@@ -82,6 +96,7 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, Operation]>>
   'lose a worker': [1, lose],
   cancel: [1, cancel],
   limit: [2, limit],
+  'limit permits': [2, limitPermits],
 }
 
 interface Step {

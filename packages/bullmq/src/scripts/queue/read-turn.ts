@@ -1,7 +1,7 @@
 // Reads what a waiting task in a lane waits for, and how many tasks of the same lane start before it.
 import type { WaitsFor } from '@bullpen/contract'
+import { parseLimiter } from '@bullpen/engine/internal'
 import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
-import { parseLimiter } from '../../internals/turns/limiters/limiter-reads.ts'
 import { TICKET_OF } from '../../internals/turns/limiters/limiter-steps.ts'
 import { LUA_MARK, splitName } from '../../internals/turns/limiters/needs.ts'
 import { defineScript } from '../script.ts'

@@ -24,11 +24,15 @@ export class KeyStarts {
   /** Returns what keeps a key from starting a task, or undefined if it may start one. */
   blockOf(key: string): KeyBlock | undefined {
     const now = this.now()
-    const { concurrency, rate } = this.limits.of(key)
-    const until = Math.max(...this.#untilOf(key, rate, now))
+    const until = Math.max(...this.#untilOf(key, this.limits.of(key).rate, now))
     if (until > now) return { kind: 'rate', until }
-    if (concurrency !== undefined && this.#activeOf(key) >= concurrency) return { kind: 'concurrency' }
-    return undefined
+    return this.isFull(key) ? { kind: 'concurrency' } : undefined
+  }
+
+  /** Returns whether as many of a key's tasks are active as its limit says. */
+  isFull(key: string): boolean {
+    const { concurrency } = this.limits.of(key)
+    return concurrency !== undefined && this.#activeOf(key) >= concurrency
   }
 
   /** Returns the limits of a key, and all that keeps it from starting a task. */

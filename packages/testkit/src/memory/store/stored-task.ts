@@ -27,6 +27,7 @@ import {
   statusOfEnded,
   tagsOf,
 } from '@bullpen/engine/internal'
+import { type Lane, laneOf } from './lane.ts'
 
 /** Where a task is stored. Dead, cancelled and expired tasks share a place and are distinguished by their last attempt record. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
@@ -69,6 +70,8 @@ export interface StoredTask {
   readonly maxAttempts: number
   readonly priority: number
   readonly turn: Turn | undefined
+  /** Where the task waits, if it takes turns or needs something. */
+  readonly lane: Lane | undefined
   /** The services on whose circuit breakers the task depends. */
   readonly services: readonly string[]
   /** The generations of their breakers when the current attempt started. */
@@ -133,6 +136,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     maxAttempts,
     priority,
     turn,
+    lane: laneOf(task),
     services,
     admission: new Map(),
     expiresAt,

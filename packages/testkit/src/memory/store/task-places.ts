@@ -11,6 +11,7 @@ import { encodeLines, encodeNext } from '@bullpen/contract/internal'
 import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from './key-limits.ts'
 import { KeyStarts } from './key-starts.ts'
+import { Limiters } from './limiters.ts'
 import { oldTasks } from './old-tasks.ts'
 import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
 import { Timers } from './timers.ts'
@@ -25,7 +26,7 @@ export interface TaskPlacesOptions {
   /** Called with each task that is deleted. */
   readonly onRemoved: (task: StoredTask) => void
   /** Returns which service keeps a waiting task from starting now, and until when, if that is known. */
-  readonly blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
+  readonly blockedBy: (task: Pick<StoredTask, 'services'>) => Pick<WaitsFor, 'service' | 'until'> | undefined
 }
 
 /** Returns whether the task was ended without an attempt. */
@@ -50,6 +51,7 @@ export class TaskPlaces {
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
   readonly #starts: KeyStarts
+  readonly #limiters: Limiters
   readonly #waiting: WaitingList
   /** Called when a task may have become ready. */
   readonly #listeners = new Set<() => void>()
@@ -68,7 +70,11 @@ export class TaskPlaces {
       clock,
       (key) => this.#tasks.filter(({ place, turn }) => place === 'active' && turn?.key === key).length,
     )
-    this.#waiting = new WaitingList(this.#starts, blockedBy)
+    this.#limiters = new Limiters({
+      inUse: (limiter) => this.#inUse(limiter),
+      isBlocked: (service) => blockedBy({ services: [service] }) !== undefined,
+    })
+    this.#waiting = new WaitingList({ starts: this.#starts, limiters: this.#limiters, blockedBy })
   }
 
   add(task: StoredTask): void {
@@ -88,7 +94,7 @@ export class TaskPlaces {
 
   /** Deletes a task that no consumer has. */
   remove(task: StoredTask): void {
-    this.#waiting.remove(task)
+    this.#leaveWaiting(task)
     this.#tasks = this.#tasks.filter((each) => each !== task)
     this.#onRemoved(task)
   }
@@ -158,7 +164,7 @@ export class TaskPlaces {
     return next
   }
 
-  /** Returns what a waiting task waits for, if its queue takes turns, or if the task depends on a service that does not work. */
+  /** Returns what a waiting task waits for, if its queue takes turns, or if the task needs something of a limiter. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
     return this.#waiting.waitsFor(task)
   }
@@ -168,10 +174,16 @@ export class TaskPlaces {
     return this.#starts.stateOf(key)
   }
 
-  /** Replaces the limits of concurrency keys in the catalogue. */
-  defineKeyLimits(limits: PerConcurrencyKey | undefined): void {
-    this.#starts.limits.define(limits)
-    this.#waiting.limitsChanged()
+  /** Replaces the limits of the catalogue: those of concurrency keys, and the capacities of limiters. */
+  defineLimits(keyLimits: PerConcurrencyKey | undefined, capacities: Readonly<Record<string, number>>): void {
+    this.#starts.limits.define(keyLimits)
+    this.#waiting.limitsChanged(this.#limiters.define(capacities))
+    this.wake()
+  }
+
+  /** Sets the capacity of a limiter, which replaces that of the catalogue until it is set to 'none'. */
+  setCapacity(limiter: string, capacity: number | 'none'): void {
+    this.#waiting.limitsChanged(this.#limiters.set(limiter, capacity))
     this.wake()
   }
 
@@ -266,7 +278,7 @@ export class TaskPlaces {
 
   end(task: StoredTask, place: 'completed' | 'failed'): void {
     const wasActive = task.place === 'active'
-    this.#waiting.remove(task)
+    this.#leaveWaiting(task)
     task.place = place
     task.owner = undefined
     task.dueAt = undefined
@@ -280,10 +292,23 @@ export class TaskPlaces {
     if (wasActive) this.#left(task)
   }
 
-  /** Lets the concurrency key of a task that has stopped being active start another one. */
+  /** Lets other tasks start because a task that has stopped being active holds nothing any more. */
   #left(task: StoredTask): void {
     this.#waiting.left(task)
-    if (task.turn !== undefined && this.#starts.limits.of(task.turn.key).concurrency !== undefined) this.wake()
+    const { lane, turn } = task
+    const gavePlaceBack = turn !== undefined && this.#starts.limits.of(turn.key).concurrency !== undefined
+    if (gavePlaceBack || (lane !== undefined && lane.needs.length > 0)) this.wake()
+  }
+
+  /** Removes a task if it is waiting. Other tasks that have waited behind it start once what ends it is done. */
+  #leaveWaiting(task: StoredTask): void {
+    if (this.#waiting.remove(task)) queueMicrotask(() => this.wake())
+  }
+
+  /** Returns how much of a limiter the active tasks hold. */
+  #inUse(limiter: string): number {
+    const needs = this.#tasks.flatMap(({ place, lane }) => (place === 'active' && lane?.needs) || [])
+    return needs.reduce((sum, need) => (need.limiter === limiter ? sum + need.amount : sum), 0)
   }
 
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */

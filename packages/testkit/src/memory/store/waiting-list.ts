@@ -1,43 +1,56 @@
 // Keeps the waiting tasks of a memory store, and finds the one that runs next.
 import type { TaskId, TaskRecord, WaitsFor } from '@bullpen/contract'
 import { MAX_AHEAD } from '@bullpen/contract/internal'
-import type { KeyStarts } from './key-starts.ts'
+import { parseLimiter } from '@bullpen/engine/internal'
+import type { KeyBlock, KeyStarts } from './key-starts.ts'
+import type { Lane } from './lane.ts'
+import type { Limiters } from './limiters.ts'
 import type { StoredTask } from './stored-task.ts'
 import { Turns } from './turns.ts'
 
+export interface WaitingListOptions {
+  readonly starts: KeyStarts
+  readonly limiters: Limiters
+  /** Returns which service keeps a task from starting now, and until when, if that is known. */
+  readonly blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
+}
+
 export class WaitingList {
   readonly #starts: KeyStarts
-  readonly #blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
+  readonly #limiters: Limiters
+  readonly #blockedBy: WaitingListOptions['blockedBy']
   /** Sorted by priority. */
   readonly #tasks: StoredTask[] = []
   readonly #turns: Turns
 
-  /** `blockedBy` returns which service keeps a task from starting now, and until when, if that is known. */
-  constructor(starts: KeyStarts, blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined) {
+  constructor({ starts, limiters, blockedBy }: WaitingListOptions) {
     this.#starts = starts
+    this.#limiters = limiters
     this.#blockedBy = blockedBy
-    const waits = (key: string): boolean => this.#tasks.some(({ turn }) => turn?.key === key)
     this.#turns = new Turns({
-      now: starts.now,
-      waits,
-      // The tasks of a key may depend on different services.
-      blockOf: (key) =>
-        starts.blockOf(key) ?? (waits(key) && this.#firstOf(key) === undefined ? { kind: 'breaker' } : undefined),
+      ...{ now: starts.now, limiters },
+      waits: (lane) =>
+        lane === undefined ? this.#tasks.some((task) => task.lane !== undefined) : this.#firstOf(lane) !== undefined,
+      limitsKeys: () => starts.limits.exist,
+      blockOf: (key) => starts.blockOf(key),
+      isFull: (key) => starts.isFull(key),
     })
   }
 
-  /** The tasks by priority. The tasks of the same concurrency key run in this order, and so do those without a turn. */
+  /** The tasks by priority. The tasks of the same lane run in this order, and so do those without a lane. */
   get all(): readonly StoredTask[] {
     return this.#tasks
   }
 
-  /** Returns the task that runs next. `only`, if given, contains the ids of the tasks that may run. */
+  /**
+   * Returns the task that runs next. `only`, if given, contains the ids of the tasks that may run. These do not wait behind other lanes, which may
+   * have tasks that no worker runs.
+   */
   next(only?: readonly TaskId[]): StoredTask | undefined {
-    if (only !== undefined)
-      return this.#tasks.find((task) => only.includes(task.id) && this.#blockOf(task) === undefined)
+    if (only !== undefined) return this.#tasks.find((task) => only.includes(task.id) && this.#mayStart(task))
     const other = this.#firstOf(undefined)
-    const key = this.#turns.next(other !== undefined)
-    return key === undefined ? other : this.#firstOf(key)
+    const lane = this.#turns.next(other !== undefined)
+    return lane === undefined ? other : this.#firstOf(lane)
   }
 
   /** Returns when the first task may start that may not start before, or undefined if time does not let any task start. */
@@ -46,12 +59,12 @@ export class WaitingList {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Returns what a waiting task waits for, or nothing if the task is not waiting, or neither has a turn nor depends on a service that fails. */
+  /** Returns what a waiting task waits for, or nothing if the task is not waiting, or has no lane. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
-    const block = this.#blockOf(task)
-    const ahead = this.#tasks.filter(({ turn }) => turn?.key === task.turn?.key).indexOf(task)
-    if (ahead < 0 || (task.turn === undefined && block === undefined)) return {}
-    return { waitsFor: { kind: 'turn', ...block, ahead: Math.min(ahead, MAX_AHEAD) } }
+    if (task.lane === undefined) return {}
+    const ahead = this.#tasks.filter(({ lane }) => lane?.name === task.lane?.name).indexOf(task)
+    if (ahead < 0) return {}
+    return { waitsFor: { kind: 'turn', ...this.#blockOf(task), ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
   /** Adds a task as the first or the last one of its priority. */
@@ -60,40 +73,54 @@ export class WaitingList {
       where === 'first' ? priority >= task.priority : priority > task.priority
     const at = this.#tasks.findIndex(isBehind)
     this.#tasks.splice(at < 0 ? this.#tasks.length : at, 0, task)
-    if (task.turn !== undefined) this.#turns.join(task.turn.key)
+    if (task.lane !== undefined) this.#turns.join(task.lane)
   }
 
-  /** Removes a task if it is waiting. */
-  remove(task: StoredTask): void {
+  /** Removes a task if it is waiting. Returns whether other tasks may start now because they do not wait behind it any more. */
+  remove(task: StoredTask): boolean {
     const at = this.#tasks.indexOf(task)
-    if (at >= 0) this.#tasks.splice(at, 1)
+    if (at < 0) return false
+    this.#tasks.splice(at, 1)
+    if (task.lane === undefined || this.#firstOf(task.lane) !== undefined) return false
+    return this.#turns.emptied(task.lane)
   }
 
   /** Removes a task that starts. It is already active. */
   start(task: StoredTask): void {
-    this.remove(task)
-    if (task.turn !== undefined) this.#starts.started(task.turn.key)
-    this.#turns.started(task.turn)
+    const { lane, turn } = task
+    this.#tasks.splice(this.#tasks.indexOf(task), 1)
+    if (turn !== undefined) this.#starts.started(turn.key)
+    this.#turns.started(lane, turn?.weight ?? 1)
   }
 
   /** Notes that a task has stopped being active. */
-  left({ turn }: StoredTask): void {
-    if (turn !== undefined) this.#turns.left(turn.key)
+  left({ lane }: StoredTask): void {
+    if (lane !== undefined) this.#turns.left(lane)
   }
 
-  /** Notes that limits of concurrency keys have changed. */
-  limitsChanged(): void {
-    this.#turns.recheck(this.#starts.limits.exist)
+  /** Notes that limits have changed. `lifted` are the limiters that limit nothing any more, although tasks hold something of them. */
+  limitsChanged(lifted: readonly string[] = []): void {
+    this.#turns.recheck(lifted)
   }
 
-  /** Returns the first task of a key, or without a key, that no service keeps from starting. */
-  #firstOf(key: string | undefined): StoredTask | undefined {
-    return this.#tasks.find((task) => task.turn?.key === key && this.#blockedBy(task) === undefined)
+  /** Returns the first task of a lane, or the first one without a lane. */
+  #firstOf(of: Lane | undefined): StoredTask | undefined {
+    return this.#tasks.find(({ lane }) => lane?.name === of?.name)
   }
 
-  #blockOf(task: StoredTask): ReturnType<KeyStarts['blockOf']> {
+  #mayStart({ lane }: StoredTask): boolean {
+    if (lane === undefined) return true
+    const ofKey = lane.key === '' ? undefined : this.#starts.blockOf(lane.key)
+    return ofKey === undefined && !lane.needs.some((need) => this.#limiters.isTooLittle(need))
+  }
+
+  #blockOf(task: StoredTask): (KeyBlock & Pick<WaitsFor, 'limiter' | 'service'>) | undefined {
     const ofKey = task.turn && this.#starts.blockOf(task.turn.key)
+    if (ofKey !== undefined) return ofKey
     const service = this.#blockedBy(task)
-    return ofKey ?? (service && { kind: 'breaker', ...service })
+    if (service !== undefined) return { kind: 'breaker', ...service }
+    const ticket = task.lane && this.#turns.ticketOf(task.lane)
+    const limiter = ticket === undefined ? undefined : parseLimiter(ticket)
+    return limiter && { kind: limiter.kind, limiter: limiter.name }
   }
 }

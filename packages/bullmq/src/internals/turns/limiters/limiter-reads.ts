@@ -1,20 +1,7 @@
 // Reads the capacities of a queue's limiters, and how much of them the active tasks hold.
-import type { LimiterKind } from '@bullpen/contract'
-import type { LimiterStatus } from '@bullpen/engine/internal'
+import { type LimiterStatus, parseLimiter } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../../../keys.ts'
-
-/** The beginnings of the names of limiters, by kind. */
-const PREFIXES: readonly (readonly [prefix: string, kind: LimiterKind])[] = [
-  ['permits:', 'permits'],
-  ['task:', 'definition'],
-]
-
-/** Returns the kind of a limiter and its name without the kind, or undefined if it is of another kind. */
-export function parseLimiter(limiter: string): { readonly kind: LimiterKind; readonly name: string } | undefined {
-  const [prefix, kind] = PREFIXES.find(([start]) => limiter.startsWith(start)) ?? []
-  return prefix === undefined || kind === undefined ? undefined : { kind, name: limiter.slice(prefix.length) }
-}
 
 /** Adds the commands that read the limiters. O(limiters). */
 export function addLimiterReads(pipeline: ChainableCommander, { capacities, inUse }: QueueKeys): void {
