@@ -59,3 +59,35 @@ it('other turns, weights or limits of concurrency keys change the digest, and an
   // Other settings of a queue need not be the same in all processes.
   expect(queueDigest({ whenFull: 'drop' })).toBe(digests[0])
 })
+
+const services = { crm: {}, smtp: {} }
+const needDigest = (more: Parameters<typeof needs>[0] = {}) => digestOf(needs(more))
+const needs = (more: { permits?: Record<string, number>; concurrency?: number; dependsOn?: readonly string[] }) =>
+  defineTask({
+    name: 'cpu.a',
+    queue: defineQueue({ name: 'cpu', limits: { permits: { db: 3, gpu: 1 } }, breakers: services }),
+    input,
+    output: input,
+    ...more,
+  })
+
+it('what tasks need, and what their queue has of it, makes another digest, in whatever order it is listed', () => {
+  const digests = [
+    queueDigest({}),
+    queueDigest({ limits: { permits: { db: 3 } } }),
+    queueDigest({ limits: { permits: { db: 3, gpu: 1 } } }),
+    queueDigest({ breakers: services }),
+    queueDigest({ breakers: { ...services, smtp: { openFor: '1m' } } }),
+    needDigest(),
+    needDigest({ permits: { db: 1 } }),
+    needDigest({ permits: { db: 1, gpu: 1 } }),
+    needDigest({ concurrency: 2 }),
+    needDigest({ dependsOn: ['smtp'] }),
+    needDigest({ dependsOn: ['crm', 'smtp'] }),
+  ]
+  expect(new Set(digests).size).toBe(digests.length)
+  expect(queueDigest({ limits: { permits: { gpu: 1, db: 3 } } })).toBe(digests[2])
+  expect(queueDigest({ breakers: { smtp: {}, crm: {} } })).toBe(digests[3])
+  expect(needDigest({ permits: { gpu: 1, db: 1 } })).toBe(digests[7])
+  expect(needDigest({ dependsOn: ['smtp', 'crm'] })).toBe(digests.at(-1))
+})

@@ -131,10 +131,10 @@ export const CHECKS = {
   },
   catalogues: {
     finds:
-      "workers have other definitions of a queue than the API (the names, versions and kinds of its tasks, and the turns and limits of its concurrency keys), serve queues or run tasks that are not in the API's catalogue, or did not know tasks that are now dead",
+      "workers have other definitions of a queue than the API (the names, versions and kinds of its tasks, what they need to start, its permits and circuit breakers, and the turns and limits of its concurrency keys), serve queues or run tasks that are not in the API's catalogue, or did not know tasks that are now dead",
     examine: catalogues,
     reason:
-      'an API does not show tasks that are not in its catalogue, and a worker cannot run them; the weights of concurrency keys are those of the process that enqueues, and their limits those of the worker that was the last to connect',
+      'an API does not show tasks that are not in its catalogue, and a worker cannot run them; the weights of concurrency keys are those of the process that enqueues, and all limits are those of the worker that was the last to connect',
     advice: 'deploy the API and the workers with the same catalogue',
   },
   workers: {
