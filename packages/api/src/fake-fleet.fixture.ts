@@ -22,7 +22,7 @@ export interface FakeFleet extends Fleet {
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
   set(queue: string, settings: Partial<QueueSettings>): void
-  /** The limits of API keys and of concurrency keys. */
+  /** The limits of API keys, of concurrency keys and of limiters. */
   keyLimits: Omit<LimitSettings, 'settings'>
 }
 
@@ -67,6 +67,7 @@ export function fakeFleet(now: () => number): FakeFleet {
       return worker
     },
     keyLimits: {
+      limiters: undefined,
       perApiKey: new Map(),
       perConcurrencyKey: { concurrency: undefined, rate: undefined },
       singleKeys: [],

@@ -107,9 +107,18 @@ export const LIMITS: LimitsView = {
       ofSingleKeys: 4,
       singleKeys: [{ key: 'gold', concurrency: { max: 4, ...command } }],
     },
-    limiters: [{ kind: 'permits', name: 'db', capacity: 10, inUse: 3 }],
+    limiters: [
+      { kind: 'definition', name: 'reports.render', capacity: 5, inUse: 5, ...command },
+      { kind: 'permits', name: 'db', capacity: 10, inUse: 3, ...definition },
+    ],
     weights: { ofSingleKeys: 1, singleKeys: [{ key: 'gold', weight: 3 }] },
   },
+  breakers: [
+    {
+      ...{ service: 'smtp', state: 'open', mode: 'auto', calls: 0, failures: 0, slow: 0 },
+      ...{ since: '2025-12-31T23:59:30.000Z', startsAt: '2026-01-01T00:00:30.000Z' },
+    },
+  ],
   keys: {
     ...{ waitingKeys: 2, waitingTasks: 98_001, exact: true },
     items: [

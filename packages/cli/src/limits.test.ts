@@ -8,7 +8,7 @@ import { LIMITS } from './fleet.fixture.ts'
 const PATH = 'GET /v1/queues/reports/limits'
 const ok = (body: LimitsView): Answer => [200, body]
 
-test('each limit is shown with what has set it, and each key with what blocks it', async () => {
+test('each limit is shown with what has set it, each breaker with its state, and each key with what blocks it', async () => {
   const page = { ...LIMITS, keys: { ...LIMITS.keys, next: 'more' } }
   await using api = await fakeApi({ [`${PATH}?sort=active&limit=2`]: ok(page) })
   const { code, out, err } = await run(api, ['limits', '--queue', 'reports', '--sort', 'active', '--limit', '2'])
@@ -29,9 +29,13 @@ test('each limit is shown with what has set it, and each key with what blocks it
     'concurrency per key | 2 | definition',
     'rate per key | 100/1m | command',
     'concurrency of gold | 4 | command',
-    'permits db | 10, 3 in use | -',
+    'concurrency of reports.render | 5, 5 in use | command',
+    'permits db | 10, 3 in use | definition',
     'weight of gold | 3 | definition',
     'and 3 more limits of single keys',
+    '',
+    'service | state | since | calls | failed | slow',
+    'smtp | open | 30s ago | - | - | - | next probe in 30s',
     '',
     'key | waiting | active | rate | weight | blocked by | next start',
     'gold | 98000 | 4/4 | 100/1m with bursts of 10 | 3 | concurrency, rate | in 3s',
@@ -49,7 +53,7 @@ test('a single key is requested by its name, and --json prints the response unch
 test('a queue without turns, limits and tasks is shown in one line, and an unknown queue is an error', async () => {
   const keys = { waitingKeys: 0, waitingTasks: 0, exact: false, items: [] }
   await using api = await fakeApi({
-    [PATH]: ok({ ...LIMITS, paused: false, takesTurns: false, limits: {}, keys }),
+    [PATH]: ok({ ...LIMITS, paused: false, takesTurns: false, limits: {}, breakers: undefined, keys }),
     'GET /v1/queues/other/limits': problem('queue_not_found', 404, { detail: 'did you mean reports?' }),
   })
   const { out, err } = await run(api, ['limits', '--queue', 'reports'])

@@ -227,9 +227,9 @@ export type {
 
 // The fleet over HTTP:
 
+export type { BreakerView } from './fleet/breakers-view.ts'
 export type { CommandOutcome, CommandPage, CommandRequest, CommandView, DrainMode, StopMode } from './fleet/commands.ts'
 export type {
-  BreakerView,
   FleetView,
   PoolPage,
   PoolView,

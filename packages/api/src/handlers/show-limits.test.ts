@@ -1,5 +1,6 @@
 // Tests how the limits of a queue and its concurrency keys are shown over HTTP.
 import { defineCatalogue, defineQueue, defineTask, type LimitsView } from '@bullpen/contract'
+import { timeText } from '@bullpen/contract/internal'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { NOW, problemIn, testApi } from '../api.fixture.ts'
@@ -22,11 +23,15 @@ const catalogue = defineCatalogue(
 const source = 'command' as const
 const rate = { max: 5, perMs: 60_000, burst: 3 }
 
-test('each limit shows what has set it, and each key what keeps it from starting tasks', async () => {
+test('each limit shows what has set it, each breaker its state, and each key what keeps it from starting tasks', async () => {
   const { get, broker, fleet } = await testApi({ catalogue })
-  const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3 }]
-  fleet.set('reports', { paused: true, maxTasks: 7, perConcurrencyKey: { concurrency: 2, ofSingleKeys: 1 }, limiters })
+  const limiters = [{ kind: 'permits' as const, name: 'db', capacity: 10, inUse: 3, source }]
+  const breaker = { service: 'smtp', state: 'open', mode: 'auto', calls: 0, failures: 0, slow: 0 } as const
+  const breakers = [{ ...breaker, since: NOW - 500, startsAt: NOW + 500, setBy: undefined }]
+  const keyed = { perConcurrencyKey: { concurrency: 2, ofSingleKeys: 1 } }
+  fleet.set('reports', { paused: true, maxTasks: 7, ...keyed, breakers })
   fleet.keyLimits = {
+    limiters,
     perApiKey: new Map([['shop', { maxUnfinishedTasks: 8 }]]),
     perConcurrencyKey: { concurrency: { value: 2, source: 'definition' }, rate: undefined },
     singleKeys: [{ key: 'a "1"', concurrency: undefined, rate: { value: rate, source } }],
@@ -69,6 +74,7 @@ test('each limit shows what has set it, and each key what keeps it from starting
         ],
       },
     },
+    breakers: [{ ...breaker, since: timeText(NOW - 500), startsAt: timeText(NOW + 500) }],
     keys: {
       ...{ waitingKeys: 2, waitingTasks: 9, exact: true, next: 'more' },
       items: [

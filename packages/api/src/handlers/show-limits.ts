@@ -1,11 +1,12 @@
-// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, and for each of its concurrency keys, what keeps it from starting
-// tasks.
+// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, its circuit breakers, and its concurrency keys with what keeps
+// each from starting tasks.
 import type { LimitsView } from '@bullpen/contract'
 import { type limitsQuerySchema, timeText } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { queueNotFound } from '../http/problems/queue-not-found.ts'
 import type { Call } from '../http/routes/route.ts'
+import { breakerView } from '../views/fleet-view.ts'
 import { keyView, limitsInForce } from '../views/limits-view.ts'
 
 export function showLimits({ catalogue, broker, fleet, apiKeyNames }: ApiContext) {
@@ -29,6 +30,7 @@ export function showLimits({ catalogue, broker, fleet, apiKeyNames }: ApiContext
       paused: stored.settings.paused,
       takesTurns: definition.fairness !== undefined,
       limits: limitsInForce(stored, definition),
+      breakers: stored.settings.breakers?.map(breakerView),
       keys: { ...counts, items: keys.map((key) => keyView(key, definition.fairness)) },
     }
   }

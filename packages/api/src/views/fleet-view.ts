@@ -136,7 +136,7 @@ function keyLimitsView({ concurrency, rate, ofSingleKeys }: NonNullable<QueueSet
   }
 }
 
-function breakerView({ since, startsAt, setBy, ...breaker }: BreakerStatus): BreakerView {
+export function breakerView({ since, startsAt, setBy, ...breaker }: BreakerStatus): BreakerView {
   return {
     ...breaker,
     ...optionalTime('since', since),

@@ -18,7 +18,7 @@ export function limitsInForce(stored: LimitSettings, { limits: defined, fairness
     maxAgeMs: maxOf(inForce(settings.maxAgeMs, defined?.maxAgeMs)),
     perApiKey: apiKeysView(perApiKey, defined?.perApiKey),
     perConcurrencyKey: concurrencyKeysView(stored),
-    limiters: settings.limiters?.map((limiter) => ({ ...limiter })),
+    limiters: stored.limiters?.map((limiter) => ({ ...limiter })),
     weights: fairness && weightsView(fairness),
   }
 }

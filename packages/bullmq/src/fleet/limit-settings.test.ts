@@ -5,18 +5,19 @@ import { defineLimits } from '../internals/turns/key-limits.ts'
 import { queueKeys } from '../keys.ts'
 import { fleetRig } from './fleet.fixture.ts'
 
-it('the limits of API keys and concurrency keys are read with what has set them', async () => {
+it('the limits of API keys and concurrency keys, permits and caps are read with what has set them', async () => {
   const { fleet, redis, namespace } = await fleetRig()
   const keys = queueKeys(namespace, 'cpu')
   expect(await fleet.limitSettings('cpu', ['shop'])).toEqual({
     settings: await fleet.queueSettings('cpu'),
+    limiters: undefined,
     perApiKey: new Map(),
     perConcurrencyKey: { concurrency: undefined, rate: undefined },
     singleKeys: [],
   })
   const rate = { max: 10, perMs: 1_000, burst: 1 }
   const keyLimits = { concurrency: 2, rate, keys: { b: { concurrency: 5, rate } } }
-  await defineLimits(redis, keys, { keyLimits, capacities: {} }, { replaces: true })
+  await defineLimits(redis, keys, { keyLimits, capacities: { 'permits:db': 3, 'permits:gpu': 1 } }, { replaces: true })
   let sent = 0
   const limit = (more: Omit<Extract<CommandSpec, { action: 'limit' }>, 'action' | 'queue'>) =>
     fleet.send({ id: `c${++sent}`, spec: { action: 'limit', queue: 'cpu', ...more }, by: 'me' })
@@ -26,7 +27,14 @@ it('the limits of API keys and concurrency keys are read with what has set them'
   await limit({ concurrencyKey: 'a: "1', concurrency: 0 })
   await limit({ apiKeyName: 'shop', enqueueRate: { max: 3, per: '1s' }, maxUnfinishedTasks: 8 })
   await limit({ apiKeyName: 'other', maxUnfinishedTasks: 8 })
+  await limit({ permits: { db: 5 } })
+  await limit({ task: 'cpu.square', concurrency: 2 })
   const read = await fleet.limitSettings('cpu', ['shop', 'unlimited'])
+  expect(read.limiters).toEqual([
+    { kind: 'definition', name: 'cpu.square', capacity: 2, inUse: 0, source: 'command' },
+    { kind: 'permits', name: 'db', capacity: 5, inUse: 0, source: 'command' },
+    { kind: 'permits', name: 'gpu', capacity: 1, inUse: 0, source: 'definition' },
+  ])
   expect(read.settings).toMatchObject({ concurrency: 7, maxTasks: 9, perConcurrencyKey: { ofSingleKeys: 3 } })
   expect(read.perApiKey).toEqual(new Map([['shop', { enqueueRate: { max: 3, perMs: 1_000 }, maxUnfinishedTasks: 8 }]]))
   expect(read.perConcurrencyKey).toEqual({

@@ -1,8 +1,8 @@
-// Reads which limits of a queue commands have set, and which limits of its concurrency keys apply, with what has set each of them.
-import type { StartRate } from '@bullpen/contract'
+// Reads which limits of a queue commands have set, and which limits of its concurrency keys and limiters apply, with what has set each of them.
+import type { LimitSource, StartRate } from '@bullpen/contract'
 import { MAX_SINGLE_KEYS } from '@bullpen/contract/internal'
-import type { LimitInForce, LimitSettings } from '@bullpen/engine/internal'
-import { KEY_LIMIT_SETTING } from '../internals/turns/derive-limits.ts'
+import { type LimitInForce, type LimitSettings, limiterOf } from '@bullpen/engine/internal'
+import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from '../internals/turns/derive-limits.ts'
 import { decodeStartRate } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
 import { answersOf } from '../queries/read-together.ts'
@@ -31,13 +31,17 @@ export async function readLimitSettings(
       `${KEY_LIMIT_SETTING}concurrency${suffix}`,
       `${KEY_LIMIT_SETTING}rate${suffix}`,
     ]),
+    ...(settings.limiters ?? []).map((limiter) => `${CAPACITY_SETTING}${limiterOf(limiter)}`),
   ])
-  const inForce = <T>(field: string, value: T | undefined): LimitInForce<T> | undefined => {
-    if (value === undefined) return undefined
-    return { value, source: Object.hasOwn(commanded, `${KEY_LIMIT_SETTING}${field}`) ? 'command' : 'definition' }
-  }
+  const sourceOf = (setting: string): LimitSource => (Object.hasOwn(commanded, setting) ? 'command' : 'definition')
+  const inForce = <T>(field: string, value: T | undefined): LimitInForce<T> | undefined =>
+    value === undefined ? undefined : { value, source: sourceOf(`${KEY_LIMIT_SETTING}${field}`) }
   return {
     settings,
+    limiters: settings.limiters?.map((limiter) => ({
+      ...limiter,
+      source: sourceOf(`${CAPACITY_SETTING}${limiterOf(limiter)}`),
+    })),
     perApiKey: decodeApiKeyLimits(commanded),
     perConcurrencyKey: {
       concurrency: inForce('concurrency', settings.perConcurrencyKey?.concurrency),

@@ -269,6 +269,7 @@ export const isLimits = shape<LimitsView>({
   paused: bool,
   takesTurns: bool,
   limits: someOf<LimitsView['limits']>({}),
+  breakers: optional(listOf(someOf<NonNullable<LimitsView['breakers']>[number]>({ service: text, state: word() }))),
   keys: shape<LimitsView['keys']>({
     waitingKeys: whole,
     waitingTasks: whole,

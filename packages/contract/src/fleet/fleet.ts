@@ -1,8 +1,8 @@
 // Defines the fleet over HTTP: queues, workers, pools and slots.
 import { z } from 'zod'
 import { LOG_LEVELS } from '../definition/log.ts'
-import { BREAKER_MODES, BREAKER_STATES } from '../task/breaker-states.ts'
 import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
+import { breakersView } from './breakers-view.ts'
 import { DRAIN_MODES } from './commands.ts'
 import { queueText, workerText } from './fleet-names.ts'
 import { limitersView } from './limiters-view.ts'
@@ -98,35 +98,6 @@ export const workerViewSchema = z
 
 export type WorkerView = z.infer<typeof workerViewSchema>
 
-export const breakerViewSchema = z
-  .object({
-    service: z.string(),
-    state: z.enum(BREAKER_STATES),
-    mode: z
-      .enum(BREAKER_MODES)
-      .describe(
-        '`auto`: the calls of the service determine the state. `open` or `closed`: a command keeps the breaker in this state.',
-      ),
-    since: time
-      .optional()
-      .describe('When the breaker entered its current state. Absent if its state has never changed.'),
-    startsAt: time
-      .optional()
-      .describe(
-        'When the next task that depends on the service may start. Absent if one may start now, or if the breaker stays open until a command changes it.',
-      ),
-    calls: z.int().describe('How many calls the window contains. 0 unless the breaker is closed.'),
-    failures: z.int().describe('How many of these calls failed.'),
-    slow: z.int().describe('How many of these calls were slow.'),
-    setBy: z
-      .object({ by: z.string(), at: time })
-      .optional()
-      .describe('Who last set the mode, and when. Absent if nobody has ever set it.'),
-  })
-  .meta({ id: 'Breaker' })
-
-export type BreakerView = z.infer<typeof breakerViewSchema>
-
 export const queueViewSchema = z
   .object({
     queue: z.string(),
@@ -155,10 +126,7 @@ export const queueViewSchema = z
         "The limits of concurrency keys across all workers, whether a command or the queue's definition has set them. Absent if there are none.",
       ),
     limiters: limitersView,
-    breakers: z
-      .array(breakerViewSchema)
-      .optional()
-      .describe('The circuit breakers of the queue, sorted by service. Absent if it has none.'),
+    breakers: breakersView,
     maxTasks: z
       .int()
       .optional()

@@ -1,8 +1,10 @@
-// Defines over HTTP which limits of a queue are in force, and which of its concurrency keys have the most waiting or active tasks.
+// Defines over HTTP which limits of a queue are in force, the state of its circuit breakers, and which of its concurrency keys have the most waiting
+// or active tasks.
 import { z } from 'zod'
 import { cursorSchema, limitSchema } from '../http/queries.ts'
+import { breakersView } from './breakers-view.ts'
 import { concurrencyKeyText } from './fleet-names.ts'
-import { limitersView } from './limiters-view.ts'
+import { limiterView } from './limiters-view.ts'
 
 /** How concurrency keys are sorted: by how many of their tasks wait, or are active. The largest number comes first. */
 export const KEY_ORDERS = ['backlog', 'active'] as const
@@ -24,7 +26,7 @@ export const MAX_SINGLE_KEYS = 100
 
 const time = z.iso.datetime()
 
-const source = z.enum(LIMIT_SOURCES).describe("What has set the limit: the queue's definition, or a command.")
+const source = z.enum(LIMIT_SOURCES).describe('What has set the limit: a definition, or a command.')
 const max = z.object({ max: z.int(), source })
 const rate = z.object({ max: z.int(), perMs: z.int(), source })
 const startRate = rate.extend({
@@ -69,7 +71,12 @@ const limits = z.object({
     })
     .optional()
     .describe('How many tasks of each concurrency key may run at once, and start per period.'),
-  limiters: limitersView,
+  limiters: z
+    .array(limiterView.extend({ source }))
+    .optional()
+    .describe(
+      "The queue's permits, and the `concurrency` of its task definitions, across all workers. Absent if there are none.",
+    ),
   weights: z
     .object({
       ofSingleKeys: z.int().describe('How many keys have a weight other than 1.'),
@@ -114,6 +121,7 @@ export const limitsViewSchema = z
         "True if the concurrency keys of the queue's definition take turns. Otherwise, keys are not limited, and `keys` contains only keys of tasks that were enqueued while the queue took turns.",
       ),
     limits,
+    breakers: breakersView,
     keys: z.object({
       waitingKeys: z.int().describe('How many concurrency keys have waiting tasks.'),
       waitingTasks: z.int().describe('How many tasks these keys have waiting.'),

@@ -12,6 +12,11 @@ const PREFIXES: readonly (readonly [prefix: string, kind: LimiterKind])[] = [
   [definitionLimiter(''), 'definition'],
 ]
 
+/** Returns the name of a limiter with its kind. */
+export function limiterOf({ kind, name }: { readonly kind: LimiterKind; readonly name: string }): string {
+  return kind === 'permits' ? permitsLimiter(name) : definitionLimiter(name)
+}
+
 /** Returns the kind of a limiter and its name without the kind, or undefined if it is of another kind. */
 export function parseLimiter(limiter: string): { readonly kind: LimiterKind; readonly name: string } | undefined {
   const [prefix, kind] = PREFIXES.find(([start]) => limiter.startsWith(start)) ?? []

@@ -205,10 +205,12 @@ export const FLEET_COMMANDS = {
   },
   limits: {
     usage: '--queue QUEUE',
-    summary: 'Show the limits of a queue, and which concurrency keys wait',
+    summary: 'Show the limits and circuit breakers of a queue, and which concurrency keys wait',
     description: [
-      "Show the limits of a queue that are in force, and what has set each of them: the queue's definition, or a command ('bullpen limit').",
-      'A second table shows the concurrency keys with the most waiting tasks or, with --sort active, with the most active tasks. It shows how',
+      "Show the limits of a queue that are in force, and what has set each of them: a definition, or a command ('bullpen limit'). For permits and",
+      "for the concurrency of definitions, also show how much is in use. If the queue has circuit breakers, show them as 'bullpen breaker' does.",
+      '',
+      'The last table shows the concurrency keys with the most waiting tasks or, with --sort active, with the most active tasks. It shows how',
       'many tasks of each key wait, how many are active out of how many that may run at once (2/4), the rate and the weight of the key, what',
       'keeps it from starting a task (its concurrency, its rate, or a throttle by a handler), and when its rate and its throttle allow the next',
       'start. With --concurrency-key, show only that key. A key with unusual characters is quoted.',

@@ -1,6 +1,5 @@
 // Formats the fleet as text: its queues, its workers with their pools, and its slots.
 import {
-  type BreakerView,
   type FleetView,
   formatDuration,
   type PoolState,
@@ -12,6 +11,7 @@ import {
 import { formatBytes } from '@bullpen/contract/internal'
 import { type Cell, type Layout, tableLines, tableRows } from '../columns.ts'
 import { count, formatLength, plain, relativeTime } from '../format.ts'
+import { BREAKER_HEADING, breakerCells, breakerLabel } from './breaker-cells.ts'
 
 /** The smallest clock difference that is reported. */
 const MIN_SKEW_MS = 100
@@ -50,27 +50,8 @@ export function breakerLines({ now, queues }: Pick<FleetView, 'now' | 'queues'>,
     breakers.map((breaker) => [plain(queue), plain(breaker.service), ...breakerCells(breaker, layout.now)]),
   )
   if (rows.length === 0) return ['no queue has circuit breakers']
-  const heading = ['queue', 'service', 'state', 'since', 'calls', 'failed', 'slow', '']
-  return tableLines([heading, ...rows], layout)
+  return tableLines([['queue', 'service', ...BREAKER_HEADING], ...rows], layout)
 }
-
-function breakerCells(breaker: BreakerView, now: number): Cell[] {
-  const { state, mode, since, startsAt, calls, failures, slow, setBy } = breaker
-  const remarks = [
-    ...(mode === 'auto' ? [] : [`set to stay ${mode}`]),
-    ...(setBy === undefined ? [] : [`set by ${plain(setBy.by)} ${relativeTime(setBy.at, now)}`]),
-    ...(startsAt === undefined ? [] : [`next probe ${relativeTime(startsAt, now)}`]),
-  ]
-  const label = breakerLabel(state)
-  return [
-    state === 'closed' ? label : [state === 'open' ? 'red' : 'yellow', label],
-    since === undefined ? '-' : relativeTime(since, now),
-    ...(state === 'closed' ? [calls, failures, slow].map(String) : ['-', '-', '-']),
-    remarks.join(', '),
-  ]
-}
-
-const breakerLabel = (state: BreakerView['state']): string => state.replace('_', '-')
 
 function queueRow(view: QueueView, now: number): Cell[] {
   const { queue, busy, slots, pools } = view

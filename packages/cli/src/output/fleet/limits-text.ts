@@ -1,8 +1,9 @@
-// Formats the limits of a queue as a table, and its concurrency keys as another one.
+// Formats the limits of a queue, its circuit breakers and its concurrency keys as tables.
 import { formatDuration, type LimitsView } from '@bullpen/contract'
 import { formatBytes } from '@bullpen/contract/internal'
 import { type Cell, type Layout, tableLines } from '../columns.ts'
 import { count, literal, plain, relativeTime } from '../format.ts'
+import { BREAKER_HEADING, breakerCells } from './breaker-cells.ts'
 
 type Limits = LimitsView['limits']
 type Keys = LimitsView['keys']
@@ -15,6 +16,7 @@ export function limitsLines(view: LimitsView, given: Layout): readonly string[] 
     headline(view),
     ...(rows.length === 0 ? [] : ['', ...tableLines([['limit', 'value', 'set by'], ...rows], layout)]),
     ...omitted(view.limits),
+    ...breakerLines(view.breakers, layout),
     ...keyLines(view.keys, layout),
   ]
 }
@@ -50,10 +52,10 @@ function limitRows(limits: Limits): readonly Cell[][] {
       ...maxRow(`concurrency of ${literal(key)}`, concurrency),
       ...rateRow(`rate of ${literal(key)}`, rate),
     ]),
-    ...(limits.limiters ?? []).map(({ kind, name, capacity, inUse }) => [
+    ...(limits.limiters ?? []).map(({ kind, name, capacity, inUse, source }) => [
       `${kind === 'permits' ? 'permits' : 'concurrency of'} ${plain(name)}`,
       `${capacity}, ${inUse} in use`,
-      '-',
+      plain(source),
     ]),
     ...(weights?.singleKeys ?? []).map(({ key, weight }) => [`weight of ${literal(key)}`, `${weight}`, 'definition']),
   ]
@@ -82,6 +84,15 @@ function omitted({ perConcurrencyKey, weights }: Limits): readonly string[] {
     ...(limits <= 0 ? [] : [`and ${count(limits, 'more limit')} of single keys`]),
     ...(others <= 0 ? [] : [`and ${count(others, 'more weight')}`]),
   ]
+}
+
+function breakerLines(
+  breakers: LimitsView['breakers'] = [],
+  layout: Layout & { readonly indent: number },
+): readonly string[] {
+  if (breakers.length === 0) return []
+  const rows = breakers.map((breaker) => [plain(breaker.service), ...breakerCells(breaker, layout.now)])
+  return ['', ...tableLines([['service', ...BREAKER_HEADING], ...rows], layout)]
 }
 
 function keyLines({ items }: Keys, layout: Layout & { readonly indent: number }): readonly string[] {
