@@ -18,6 +18,9 @@ import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 /** How long rates and throttles last, in ms: longer than any test. */
 export const HOUR = 3_600_000
 
+/** After this time, a lost task waits again in memory, in ms. It is so short that the limits do not change their results. */
+const STALL_MS = 1
+
 /** A task that runs in both. `end` ends its attempt in memory. */
 interface Running {
   readonly id: TaskId
@@ -28,7 +31,7 @@ export async function lockstep(redisUrl: string, namespace: string) {
   const world = await openWorld(redisUrl, namespace, { leads: false })
   const { redis, keys, broker } = world
   const clock = fakeClock()
-  const memory = memoryBroker({ clock })
+  const memory = memoryBroker({ clock, stallMs: STALL_MS })
   const added = new Map<TaskId, NewTask>()
   /** In the order of their starts, as in the world. */
   const running: Running[] = []
@@ -38,7 +41,7 @@ export async function lockstep(redisUrl: string, namespace: string) {
   const permits = new Set<string>()
   let commands = 0
 
-  const host: Partial<ConsumerHost> = { settled() {}, released() {} }
+  const host: Partial<ConsumerHost> = { settled() {}, released() {}, lockLost() {} }
   const consumer = memory.consumer({ queue: QUEUE, concurrency: 0 })(async ({ id }, commit) => {
     const { promise, resolve } = Promise.withResolvers<AttemptResult>()
     startedInMemory.push({ id, end: resolve })
@@ -118,12 +121,14 @@ export async function lockstep(redisUrl: string, namespace: string) {
       end(result)
       return started()
     },
-    /** Loses the worker of a task, which returns to the head of its lane. */
+    /** Loses the worker of a task, which returns to the head of its lane, whatever its priority. */
     async lose(pick: number): Promise<number> {
       const { id, end } = take(pick, false)
       await world.lose(pick)
+      memory.loseLock(id)
+      await clock.advance(STALL_MS)
       const job = { id, name: task.name, attemptsStarted: 1, attemptsMade: 0 }
-      end(resultOf(job, { kind: 'requeued', throttleMs: undefined }))
+      end(resultOf(job, { kind: 'lost' }))
       return started()
     },
     limit,

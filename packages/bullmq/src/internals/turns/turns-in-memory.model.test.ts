@@ -4,7 +4,7 @@
 // result depends on the time that an operation takes. In the end, nothing limits the tasks, and all of them start in the same order.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import type { Need, NewTask } from '@bullpen/engine'
+import type { Need } from '@bullpen/engine'
 import { permitsLimiter, type Verdict } from '@bullpen/engine/internal'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
@@ -44,22 +44,14 @@ const end =
   async (world, pick) =>
     world.running() > 0 && world.end(pick, verdict)
 
-/** Returns the running task if it may return to the head of its lane. BullMQ orders the tasks with a priority there by their ids. */
-const returning = (world: World, pick: number): NewTask | undefined => {
-  const found = world.runningAt(pick)
-  return found?.priority === 0 ? found : undefined
-}
-
-const requeue: Operation = async (world, pick) => returning(world, pick) && world.end(pick, REQUEUED)
-
 const throttle: Operation = async (world, pick) => {
   // Without a key, the whole queue would be throttled.
-  if (returning(world, pick)?.turn === undefined) return
+  if (world.runningAt(pick)?.turn === undefined) return
   await world.end(pick, { kind: 'requeued', throttleMs: HOUR, throttled: 'concurrencyKey' })
 }
 
 const lose: Operation = async (world, pick) => {
-  const found = returning(world, pick)
+  const found = world.runningAt(pick)
   if (found === undefined || world.lost.has(found.id)) return
   world.lost.add(found.id)
   await world.lose(pick)
@@ -89,7 +81,7 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, Operation]>>
   add: [12, add],
   fetch: [10, (world) => world.fetch()],
   complete: [6, end({ kind: 'completed', output: {} })],
-  requeue: [2, requeue],
+  requeue: [2, end(REQUEUED)],
   snooze: [1, end({ kind: 'snoozed', delayMs: 24 * HOUR })],
   kill: [1, end({ kind: 'dead' })],
   throttle: [1, throttle],

@@ -206,9 +206,9 @@ export class MemoryStore {
   }
 
   /**
-   * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, and the task waits again. A
-   * death is counted unless the task was quarantined and did not run in the worker's process. After too many losses, the consumer
-   * that fetches the task ends it: see `endPoisoned`.
+   * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, and the task waits again, before
+   * all others, whatever their priorities. A death is counted unless the task was quarantined and did not run in the worker's process.
+   * After too many losses, the consumer that fetches the task ends it: see `endPoisoned`.
    */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
@@ -229,7 +229,7 @@ export class MemoryStore {
         endedAt: now,
       })
       this.#reports.lost(task)
-      this.places.wait(task, 'first')
+      this.places.wait(task, 'head')
     })
   }
 

@@ -15,7 +15,7 @@ import { Limiters } from './limiters.ts'
 import { oldTasks } from './old-tasks.ts'
 import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
 import { Timers } from './timers.ts'
-import { WaitingList } from './waiting-list.ts'
+import { WaitingList, type WaitingPlace } from './waiting-list.ts'
 
 export interface TaskPlacesOptions {
   readonly clock: Clock
@@ -221,7 +221,7 @@ export class TaskPlaces {
   }
 
   /** Puts a task in the waiting list, or ends it if it was cancelled while it was active. */
-  wait(task: StoredTask, where: 'first' | 'last', { wake = true } = {}): void {
+  wait(task: StoredTask, where: WaitingPlace, { wake = true } = {}): void {
     if (task.cancelRequested !== undefined) {
       this.endCancelled(task, task.cancelRequested)
       return

@@ -8,6 +8,17 @@ import type { Limiters } from './limiters.ts'
 import type { StoredTask } from './stored-task.ts'
 import { Turns } from './turns.ts'
 
+/** Where a task joins: as the first task of all, or as the first or the last one of its priority. */
+export type WaitingPlace = 'head' | 'first' | 'last'
+
+/** A waiting task, and where it is. */
+interface Waiting {
+  readonly task: StoredTask
+  /** The priority with which the task waits. A task that waits as the first one of all waits with those without a priority, 0. */
+  readonly priority: number
+  readonly isFirst: boolean
+}
+
 export interface WaitingListOptions {
   readonly starts: KeyStarts
   readonly limiters: Limiters
@@ -19,8 +30,8 @@ export class WaitingList {
   readonly #starts: KeyStarts
   readonly #limiters: Limiters
   readonly #blockedBy: WaitingListOptions['blockedBy']
-  /** Sorted by priority. */
-  readonly #tasks: StoredTask[] = []
+  /** In the order in which the tasks of a lane run. */
+  readonly #waiting: Waiting[] = []
   readonly #turns: Turns
 
   constructor({ starts, limiters, blockedBy }: WaitingListOptions) {
@@ -30,7 +41,7 @@ export class WaitingList {
     this.#turns = new Turns({
       ...{ now: starts.now, limiters },
       waits: (lane) =>
-        lane === undefined ? this.#tasks.some((task) => task.lane !== undefined) : this.#firstOf(lane) !== undefined,
+        lane === undefined ? this.all.some((task) => task.lane !== undefined) : this.#firstOf(lane) !== undefined,
       limitsKeys: () => starts.limits.exist,
       blockOf: (key) => starts.blockOf(key),
       isFull: (key) => starts.isFull(key),
@@ -39,7 +50,7 @@ export class WaitingList {
 
   /** The tasks by priority. The tasks of the same lane run in this order, and so do those without a lane. */
   get all(): readonly StoredTask[] {
-    return this.#tasks
+    return this.#waiting.map(({ task }) => task)
   }
 
   /**
@@ -47,7 +58,7 @@ export class WaitingList {
    * have tasks that no worker runs.
    */
   next(only?: readonly TaskId[]): StoredTask | undefined {
-    if (only !== undefined) return this.#tasks.find((task) => only.includes(task.id) && this.#mayStart(task))
+    if (only !== undefined) return this.all.find((task) => only.includes(task.id) && this.#mayStart(task))
     const other = this.#firstOf(undefined)
     const lane = this.#turns.next(other !== undefined)
     return lane === undefined ? other : this.#firstOf(lane)
@@ -55,32 +66,29 @@ export class WaitingList {
 
   /** Returns when the first task may start that may not start before, or undefined if time does not let any task start. */
   get nextStartAt(): number | undefined {
-    const times = this.#tasks.flatMap((task) => this.#blockOf(task)?.until ?? [])
+    const times = this.all.flatMap((task) => this.#blockOf(task)?.until ?? [])
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
   /** Returns what a waiting task waits for, or nothing if the task is not waiting, or has no lane. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
     if (task.lane === undefined) return {}
-    const ahead = this.#tasks.filter(({ lane }) => lane?.name === task.lane?.name).indexOf(task)
+    const ahead = this.all.filter(({ lane }) => lane?.name === task.lane?.name).indexOf(task)
     if (ahead < 0) return {}
     return { waitsFor: { kind: 'turn', ...this.#blockOf(task), ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
-  /** Adds a task as the first or the last one of its priority. */
-  add(task: StoredTask, where: 'first' | 'last'): void {
-    const isBehind = ({ priority }: StoredTask) =>
-      where === 'first' ? priority >= task.priority : priority > task.priority
-    const at = this.#tasks.findIndex(isBehind)
-    this.#tasks.splice(at < 0 ? this.#tasks.length : at, 0, task)
+  /** Adds a task. */
+  add(task: StoredTask, where: WaitingPlace): void {
+    const added: Waiting = { task, priority: where === 'head' ? 0 : task.priority, isFirst: where !== 'last' }
+    const at = this.#waiting.findIndex((each) => isBefore(added, each))
+    this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, added)
     if (task.lane !== undefined) this.#turns.join(task.lane)
   }
 
   /** Removes a task if it is waiting. Returns whether other tasks may start now because they do not wait behind it any more. */
   remove(task: StoredTask): boolean {
-    const at = this.#tasks.indexOf(task)
-    if (at < 0) return false
-    this.#tasks.splice(at, 1)
+    if (!this.#remove(task)) return false
     if (task.lane === undefined || this.#firstOf(task.lane) !== undefined) return false
     return this.#turns.emptied(task.lane)
   }
@@ -88,7 +96,7 @@ export class WaitingList {
   /** Removes a task that starts. It is already active. */
   start(task: StoredTask): void {
     const { lane, turn } = task
-    this.#tasks.splice(this.#tasks.indexOf(task), 1)
+    this.#remove(task)
     if (turn !== undefined) this.#starts.started(turn.key)
     this.#turns.started(lane, turn?.weight ?? 1)
   }
@@ -103,9 +111,15 @@ export class WaitingList {
     this.#turns.recheck(lifted)
   }
 
+  #remove(task: StoredTask): boolean {
+    const at = this.#waiting.findIndex((each) => each.task === task)
+    if (at >= 0) this.#waiting.splice(at, 1)
+    return at >= 0
+  }
+
   /** Returns the first task of a lane, or the first one without a lane. */
   #firstOf(of: Lane | undefined): StoredTask | undefined {
-    return this.#tasks.find(({ lane }) => lane?.name === of?.name)
+    return this.#waiting.find(({ task }) => task.lane?.name === of?.name)?.task
   }
 
   #mayStart({ lane }: StoredTask): boolean {
@@ -123,4 +137,14 @@ export class WaitingList {
     const limiter = ticket === undefined ? undefined : parseLimiter(ticket)
     return limiter && { kind: limiter.kind, limiter: limiter.name }
   }
+}
+
+/**
+ * Returns whether a task that is added runs before one that waits. Tasks that have returned as the first ones of the same priority are ordered by
+ * their ids, because BullMQ gives all of them the same score. Without a priority, the last one to return comes first.
+ */
+function isBefore(added: Waiting, waiting: Waiting): boolean {
+  if (added.priority !== waiting.priority) return added.priority < waiting.priority
+  const areOrderedById = added.priority > 0 && added.isFirst && waiting.isFirst
+  return areOrderedById ? added.task.id < waiting.task.id : added.isFirst
 }
