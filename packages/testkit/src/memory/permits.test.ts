@@ -14,7 +14,7 @@ it('a pool in memory takes permits and caps from its catalogue, until they are r
   const catalogue = defineCatalogue(look, load)
   const clock = fakeClock()
   const broker = memoryBroker({ clock })
-  const over = Promise.withResolvers<object>()
+  const over = Promise.withResolvers<Record<string, never>>()
   const handlers = {
     'data.look': defineHandler(look, import.meta.url, () => over.promise),
     'data.load': defineHandler(load, import.meta.url, () => over.promise),
