@@ -144,11 +144,11 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
   idle: {
     operands: '[CHECKOUT]',
     accepts: ({ length }) => length <= 1,
-    options: { workers: 20, queues: 10, seconds: 60 },
+    options: { workers: 20, queues: 10, seconds: 60, blocked: 100_000 },
     deletesData: true,
     run({ redisUrl, operands: [checkout], number }) {
       const limits = { workers: number('workers'), queues: number('queues'), seconds: number('seconds') }
-      return described(benchIdle({ redisUrl, checkout, ...limits }), describeIdle)
+      return described(benchIdle({ redisUrl, checkout, blocked: number('blocked'), ...limits }), describeIdle)
     },
   },
 }

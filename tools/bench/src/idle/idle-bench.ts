@@ -1,10 +1,12 @@
-// Measures the load that idle workers put on Redis: commands and bytes per second, and connections per worker.
+// Measures the load that idle workers put on Redis: commands and bytes per second, and connections per worker. The workers are idle because
+// no task waits, or because none of the tasks that wait may start.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import type { IdleWorkers } from './idle-workers.ts'
+import { enqueueBlocked } from './blocked-tasks.ts'
+import { type IdleWorkers, nameOf } from './idle-workers.ts'
 
 export interface IdleOptions {
   readonly redisUrl: string
@@ -13,12 +15,16 @@ export interface IdleOptions {
   readonly workers: number
   readonly queues: number
   readonly seconds: number
+  /** How many tasks wait that may not start, when the workers of this checkout are measured a second time. */
+  readonly blocked: number
 }
 
 export interface IdleLoad {
   readonly side: string
   readonly workers: number
   readonly queues: number
+  /** How many tasks wait in the first queue and may not start. */
+  readonly blocked: number
   /** Commands that clients have sent. Commands that a script runs are not counted. */
   readonly commandsPerSecond: number
   /** Bytes sent to and from Redis. */
@@ -29,15 +35,18 @@ export interface IdleLoad {
 }
 
 const HERE = join(import.meta.dirname, '../../../..')
+const NAMESPACE = 'idle'
 const WORKERS_PER_PROCESS = 5
 /** How long to wait for every worker to connect, register and find its queues empty, in ms. */
 const SETTLE_MS = 15_000
 /** How long bytes are counted, in ms. Bytes are counted before commands, because MONITOR itself sends bytes. */
 const BYTES_MS = 15_000
 
-/** Yields this checkout's load, the other checkout's load if there is one, and plain BullMQ's load. */
-export async function* benchIdle({ checkout, ...options }: IdleOptions): AsyncGenerator<IdleLoad> {
+/** Yields the load of this checkout, without tasks and with blocked ones, that of the other checkout if there is one, and that of plain BullMQ. */
+export async function* benchIdle({ checkout, blocked, ...given }: IdleOptions): AsyncGenerator<IdleLoad> {
+  const options = { ...given, blocked: 0 }
   yield await measure('this checkout', HERE, options)
+  yield await measure('this checkout', HERE, { ...given, blocked })
   if (checkout !== undefined) yield await measure(checkout, resolve(checkout), options)
   yield await measure('plain BullMQ', 'bullmq', options)
 }
@@ -45,7 +54,7 @@ export async function* benchIdle({ checkout, ...options }: IdleOptions): AsyncGe
 async function measure(
   name: string,
   side: string,
-  { redisUrl, workers, queues, seconds }: Omit<IdleOptions, 'checkout'>,
+  { redisUrl, workers, queues, seconds, blocked }: Omit<IdleOptions, 'checkout'>,
 ): Promise<IdleLoad> {
   const redis = new Redis(redisUrl)
   const before = await connections(redis)
@@ -53,7 +62,15 @@ async function measure(
   try {
     for (let first = 0; first < workers; first += WORKERS_PER_PROCESS) {
       const count = Math.min(WORKERS_PER_PROCESS, workers - first)
-      const given: IdleWorkers = { side, redisUrl, namespace: 'idle', first, workers: count, queues }
+      const given: IdleWorkers = {
+        side,
+        redisUrl,
+        namespace: NAMESPACE,
+        first,
+        workers: count,
+        queues,
+        blocks: blocked > 0,
+      }
       const child = fork(join(import.meta.dirname, 'idle-workers.ts'), [JSON.stringify(given)], {
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       })
@@ -61,12 +78,13 @@ async function measure(
       const started = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)])
       if (started === undefined) throw new Error(`a process with ${count} workers of ${name} ended before it was ready`)
     }
+    if (blocked > 0) await enqueueBlocked({ redisUrl, namespace: NAMESPACE, queue: nameOf(0) }, blocked)
     await sleep(SETTLE_MS)
     const connectionsPerWorker = ((await connections(redis)) - before) / workers
     const bytesPerSecond = await countBytes(redis)
     const commands = await countCommands(redis, seconds)
     const commandsPerSecond = Object.values(commands).reduce((sum, each) => sum + each, 0)
-    return { side: name, workers, queues, commandsPerSecond, bytesPerSecond, connectionsPerWorker, commands }
+    return { side: name, workers, queues, blocked, commandsPerSecond, bytesPerSecond, connectionsPerWorker, commands }
   } finally {
     await Promise.all(
       children.map(async (child) => {
@@ -112,11 +130,11 @@ async function countCommands(redis: Redis, seconds: number): Promise<Readonly<Re
   return Object.fromEntries(sorted.map(([command, count]) => [command, Number((count / seconds).toFixed(1))]))
 }
 
-export function describeIdle({ side, workers, queues, ...load }: IdleLoad): string {
+export function describeIdle({ side, workers, queues, blocked, ...load }: IdleLoad): string {
   const commands = Object.entries(load.commands).map(([command, rate]) => `${command} ${rate}`)
   return [
-    `idle ${side}: ${workers} workers with ${queues} queues each`,
-    `  ${load.commandsPerSecond.toFixed(1)} commands a second (${commands.join(', ')})`,
+    `idle ${side}: ${workers} workers with ${queues} queues each${blocked > 0 ? `, and ${blocked} tasks that may not start` : ''}`,
+    `  ${load.commandsPerSecond.toFixed(1)} commands a second, ${(load.commandsPerSecond / workers).toFixed(2)} for each worker (${commands.join(', ')})`,
     `  ${load.bytesPerSecond.toLocaleString('en-US')} bytes a second, ${load.connectionsPerWorker} connections for each worker`,
   ].join('\n')
 }

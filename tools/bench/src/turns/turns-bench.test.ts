@@ -4,9 +4,10 @@ import { expect, inject, it } from 'vitest'
 import { COSTS } from '../measuring/task-costs.ts'
 import { benchLaneMemory, type LaneMemory } from './lane-memory.ts'
 import { measureSide } from './turns-bench.ts'
+import { TURNS, type Turns } from './workload.ts'
 
-it('a side measures every cost of its tasks', async () => {
-  const costs = await measureSide(inject('redisUrl'), 8, 40)
+it.each(Object.keys(TURNS) as Turns[])('a side whose keys %s measures every cost of its tasks', async (what) => {
+  const costs = await measureSide(inject('redisUrl'), { what, keys: 8, tasks: 40 })
   expect(Object.keys(costs)).toEqual(COSTS)
   for (const [cost, value] of Object.entries(costs)) expect(value, cost).toBeGreaterThan(0)
 })

@@ -1,7 +1,9 @@
-// Compares the CPU time of tasks whose concurrency keys take turns with that of tasks without a concurrency key, in the same queue.
+// Compares the CPU time of tasks whose concurrency keys take turns, and have limits, with that of tasks without a concurrency key, in a queue that
+// takes turns but has no limits.
 import { join } from 'node:path'
 import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
+import { TURNS, type Turns } from './workload.ts'
 
 export interface TurnsOptions {
   readonly redisUrl: string
@@ -14,24 +16,36 @@ export interface TurnsOptions {
 export interface TurnsComparison extends Comparison {
   readonly bench: 'turns'
   readonly keys: number
-  /** In µs per task, so that a ratio of 1.05 means that turns cost 5%. */
+  /** What the keys do. */
+  readonly what: Turns
+  /** In µs per task, so that a ratio of 1.05 means that the keys cost 5%. */
   readonly cost: Cost
+}
+
+/** One side: tasks of this definition that share `keys` concurrency keys, or have none. */
+export interface TurnsSide {
+  readonly what: Turns
+  readonly keys: number
+  readonly tasks: number
 }
 
 /** Runs the benchmark, with each measurement in a separate process. */
 export async function* benchTurns({ redisUrl, pairs, tasks, keys }: TurnsOptions): AsyncGenerator<TurnsComparison> {
-  const side = (keys: number) => () => measureSide(redisUrl, keys, tasks)
-  const rounds = await measureRounds(pairs, side(keys), side(0))
-  for (const cost of COSTS) yield { bench: 'turns', keys, cost, ...compareRounds(rounds, (costs) => costs[cost]) }
+  const side = (what: Turns, keys: number) => () => measureSide(redisUrl, { what, keys, tasks })
+  for (const what of Object.keys(TURNS) as Turns[]) {
+    const rounds = await measureRounds(pairs, side(what, keys), side('take turns', 0))
+    for (const cost of COSTS)
+      yield { bench: 'turns', keys, what, cost, ...compareRounds(rounds, (costs) => costs[cost]) }
+  }
 }
 
-/** Measures tasks that share `keys` concurrency keys. If `keys` is 0, the tasks have no key. */
-export function measureSide(redisUrl: string, keys: number, tasks: number): Promise<TaskCosts> {
-  return readTaskCosts(join(import.meta.dirname, 'turns-process.ts'), redisUrl, `${keys}`, `${tasks}`)
+/** Measures one side in a process of its own. */
+export function measureSide(redisUrl: string, { what, keys, tasks }: TurnsSide): Promise<TaskCosts> {
+  return readTaskCosts(join(import.meta.dirname, 'turns-process.ts'), redisUrl, what, `${keys}`, `${tasks}`)
 }
 
-export function describeTurns({ keys, cost, ...compared }: TurnsComparison): string {
+export function describeTurns({ keys, what, cost, ...compared }: TurnsComparison): string {
   const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} µs → ${ours.toFixed(1).padStart(6)} µs`
-  return `${`no key → ${keys} keys that take turns: ${cost}`.padEnd(58)}${times}   ${describeRatios(compared)}`
+  return `${`no key → ${keys} keys that ${what}: ${cost}`.padEnd(66)}${times}   ${describeRatios(compared)}`
 }

@@ -1,20 +1,28 @@
-// Measures one side of the benchmark `turns`: node turns-process.ts REDIS_URL KEYS TASKS. Without concurrency keys, KEYS is 0. Prints a
-// JSON object with the CPU time per task in µs, used by this process and by Redis.
+// Measures one side of the benchmark `turns`: node turns-process.ts REDIS_URL WHAT KEYS TASKS. WHAT is what the keys do (TURNS
+// in ./workload.ts). Without concurrency keys, KEYS is 0. Prints a JSON object with the CPU time per task in µs, used by this process and by Redis.
 import { randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineHandler } from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { Redis } from 'ioredis'
 import { createCountdown, printTaskCosts } from '../measuring/task-costs.ts'
-import { benchTask, catalogue, plainTask, turnTask } from './workload.ts'
+import { benchTask, catalogue, plainTask, TURNS, type Turns } from './workload.ts'
 
-const [redisUrl = '', ...numbers] = process.argv.slice(2)
+const [redisUrl = '', what = '', ...numbers] = process.argv.slice(2)
 const [keys = Number.NaN, tasks = Number.NaN] = numbers.map(Number)
-if (!(keys >= 0) || !(tasks > 0)) throw new Error('expected REDIS_URL, a number of keys, and a number of tasks')
+if (!Object.hasOwn(TURNS, what) || !(keys >= 0) || !(tasks > 0)) {
+  throw new Error(
+    `expected REDIS_URL, one of ${Object.keys(TURNS).join(', ')}, a number of keys, and a number of tasks`,
+  )
+}
+const definition = TURNS[what as Turns]
 
 const countdown = createCountdown()
+const end = (): void => countdown.end()
 const handlers = {
-  'bench.turns': defineHandler(turnTask, import.meta.url, () => countdown.end()),
+  'bench.turns': defineHandler(TURNS['take turns'], import.meta.url, end),
+  'bench.limits': defineHandler(TURNS['have limits'], import.meta.url, end),
+  'bench.rates': defineHandler(TURNS['have limits and rates'], import.meta.url, end),
   'bench.plain': defineHandler(plainTask, import.meta.url, () => {}),
 }
 
@@ -27,11 +35,11 @@ await printTaskCosts({
   broker,
   tasks,
   countdown,
-  enqueue: (n) => broker.enqueue(benchTask(turnTask, n, keys)),
+  enqueue: (n) => broker.enqueue(benchTask(definition, n, keys)),
   createWorker: (slots) =>
     createWorker({
       catalogue,
       handlers,
-      config: { redisUrl, namespace, logLevel: 'warn', pools: { [turnTask.queue]: slots }, port: 0 },
+      config: { redisUrl, namespace, logLevel: 'warn', pools: { [definition.queue]: slots }, port: 0 },
     }),
 })
