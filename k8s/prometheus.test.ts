@@ -191,6 +191,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="mail", status="completed"})': SENT + RETRIED,
     'max(bullpen_queue_tasks{queue="mail", status="dead"})': DECLINED + 1,
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
+    'max(bullpen_queue_tasks_ended_total{queue="mail"})': SENT + RETRIED + DECLINED + 1,
+    'max(bullpen_queue_tasks_ended_total{queue="held"})': 2,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
     'max(bullpen_breaker_state{queue="busy", service="smtp", state="open"})': 1,

@@ -295,11 +295,13 @@ export function fakeBroker(): FakeBroker {
       }),
     totals: (queue) =>
       answer(() => {
-        const accepted = [...records.values()].filter((record) => record.queue === queue).length
+        const all = [...records.values()].filter((record) => record.queue === queue)
+        const accepted = all.length
         return {
           bytes: 512 * accepted,
           accepted,
           removed: 0,
+          ended: all.filter(({ status }) => isFinal(status)).length,
           drift: 0,
           unaccounted: 0,
           outbox: { entries: 0, oldestAt: undefined },

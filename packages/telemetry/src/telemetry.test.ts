@@ -96,7 +96,9 @@ describe('telemetry', () => {
     for (const line of (await textOf(usedTelemetry())).split('\n')) {
       const [, series = '', labels = ''] = /^(bullpen_\w+)\{(.*)\} /.exec(line) ?? []
       if (series === '') continue
-      const row = Object.entries<MetricRow>(METRICS).find(([name]) => series.startsWith(name))?.[1]
+      const row = Object.entries<MetricRow>(METRICS).find(([name, { type }]) =>
+        type === 'histogram' ? series.startsWith(`${name}_`) : series === name,
+      )?.[1]
       const used = [...labels.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le')
       expect(used.toSorted(), series).toEqual([...(row?.labels ?? [])].toSorted())
     }
@@ -364,6 +366,31 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_scrape_failures_total 1')
   })
 
+  it("publishes the fleet's total of ended tasks, which never falls while the process lives", async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1' })
+    const totals = { bytes: 0, unaccounted: 0, drift: 0, outbox: { entries: 0, oldestAt: undefined } }
+    let read: { readonly accepted: number; readonly ended: number } | undefined
+    telemetry.onScrape(() => {
+      if (read !== undefined) telemetry.queueTotals('mail', { ...totals, ...read }, 0)
+    })
+    const published = async (accepted?: number, ended = 0): Promise<number | undefined> => {
+      read = accepted === undefined ? undefined : { accepted, ended }
+      const [, value] = /^bullpen_queue_tasks_ended_total\{queue="mail"\} (.+)$/m.exec(await textOf(telemetry)) ?? []
+      return value === undefined ? undefined : Number(value)
+    }
+    expect(await published(1_000, 900)).toBe(900)
+    expect(await published()).toBeUndefined()
+    expect(await published(1_010, 1_000)).toBe(1_000)
+    // Plain BullMQ has added two tasks, which the leader counts a moment later.
+    expect(await published(1_010, 998)).toBe(1_000)
+    expect(await published(1_012, 1_001)).toBe(1_001)
+    // A failover has lost 7 tasks, 4 of which had ended. Later, Redis has lost everything.
+    expect(await published(1_005, 997)).toBe(1_001)
+    expect(await published(1_006, 999)).toBe(1_003)
+    expect(await published(0, 0)).toBe(1_003)
+    expect(await published(5, 2)).toBe(1_005)
+  })
+
   it('escapes label values as Prometheus requires', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     telemetry.sink({ ...about, queue: 'a"b\\c\nd', event: 'task.enqueued' })
@@ -402,7 +429,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     const outbox = { entries: 3, oldestAt: 1_000 }
-    telemetry.queueTotals('mail', { bytes: 4_200, unaccounted: 0, drift: 2, outbox }, 3_500)
+    telemetry.queueTotals('mail', { bytes: 4_200, accepted: 90, ended: 80, unaccounted: 0, drift: 2, outbox }, 3_500)
     telemetry.queueHead('mail', { readyAt: 1_000, isPaused: true }, 3_500)
     telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })
     telemetry.breakers('mail', [{ service: 'smtp', state: 'open' }])

@@ -37,8 +37,7 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
 
   const read = async (queue: string) => {
     const [tasks, totals] = await Promise.all([broker.counts(queue), broker.totals(queue)])
-    const unfinished = tasks.waiting + tasks.active + tasks.scheduled + tasks.retrying
-    const reading = { at: performance.now(), accepted: totals.accepted, ended: totals.accepted - unfinished }
+    const reading = { at: performance.now(), accepted: totals.accepted, ended: totals.ended }
     const all = withReading(readings.get(queue) ?? [], reading)
     readings.set(queue, all)
     return { tasks, totals, rates: ratesOf(all) }

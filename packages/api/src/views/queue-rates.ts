@@ -1,11 +1,11 @@
 // Measures how many tasks enter and leave a queue per second, from readings of its counters.
 
-/** `at` is in ms, on a monotonic clock. Both counters only increase. */
+/** `at` is in ms, on a monotonic clock. */
 export interface QueueReading {
   readonly at: number
   /** How many tasks were ever added. */
   readonly accepted: number
-  /** How many of them have ended. */
+  /** How often a task has ended, or was deleted before its end. */
   readonly ended: number
 }
 

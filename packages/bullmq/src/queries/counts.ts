@@ -1,5 +1,5 @@
 // Counts a queue's tasks, and finds out how many of its accepted tasks are unaccounted for.
-import type { TaskStatus } from '@bullpen/contract'
+import { isFinal, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
 import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/status/places.ts'
@@ -16,17 +16,19 @@ export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Rec
 /** Reads a queue's totals, all as of the same moment. Takes constant time and one round trip. */
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (reads) => {
-    reads.hmget(keys.totals, 'accepted', 'removed', 'drift', 'bytes')
+    reads.hmget(keys.totals, 'accepted', 'removed', 'retried', 'drift', 'bytes')
     reads.xlen(keys.outbox).firstEntry(keys.outbox)
     addSizes(reads, keys)
   })
   const [totals, entries, oldest, ...sizes] = answers
-  const [accepted = 0, removed = 0, drift = 0, bytes = 0] = (totals as (string | null)[]).map((total) =>
+  const [accepted = 0, removed = 0, retried = 0, drift = 0, bytes = 0] = (totals as (string | null)[]).map((total) =>
     Number(total ?? 0),
   )
-  const tasks = Object.values(countsOf(sizes)).reduce((sum, count) => sum + count, 0)
+  const counts = countsOf(sizes)
+  const sumOf = (statuses: readonly TaskStatus[]) => statuses.reduce((sum, status) => sum + counts[status], 0)
+  const ended = accepted + retried - sumOf(TASK_STATUSES.filter((status) => !isFinal(status)))
   const outbox = { entries: Number(entries), oldestAt: timeOf(oldest) }
-  return { bytes, accepted, removed, drift, unaccounted: accepted - removed - tasks, outbox }
+  return { bytes, accepted, removed, ended, drift, unaccounted: accepted - removed - sumOf(TASK_STATUSES), outbox }
 }
 
 /** Returns the time of the first entry of a stream, in ms since 1970, or undefined if there is none. */

@@ -268,6 +268,12 @@ export const METRICS = {
     labels: ['queue', 'status'],
     help: 'Number of tasks in the queue with this status, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.',
   },
+  bullpen_queue_tasks_ended_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue'],
+    help: 'Tasks of the queue that have ended with any status, or were deleted before their end, across the whole fleet. A dead task that is retried ends again. Redis keeps the total, so it includes what workers did before their first scrape and after their last one. Every API process reports the same number, so take the rate of each process first, and then the maximum rather than the sum.',
+  },
   bullpen_queue_bytes: {
     type: 'gauge',
     unit: 'bytes',

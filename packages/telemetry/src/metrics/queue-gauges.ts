@@ -1,12 +1,15 @@
-// The gauges of queues, which every API process reads at each scrape for the whole fleet.
+// The values of queues that every API process reads at each scrape for the whole fleet: gauges, and the counter of ended tasks.
 import type { BreakerState, QueueLimits, TaskStatus } from '@bullpen/contract'
 import { BREAKER_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Registry } from 'prom-client'
+import { endedTasksCounter } from './ended-tasks-counter.ts'
 import { gauge } from './instruments.ts'
 
 /** The totals of a queue that are published. */
 interface Totals {
   readonly bytes: number
+  readonly accepted: number
+  readonly ended: number
   readonly unaccounted: number
   readonly drift: number
   /** `oldestAt` is in ms since 1970. */
@@ -17,7 +20,10 @@ interface Totals {
 export interface QueueGauges {
   /** Sets the number of tasks in each status. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
-  /** Sets the gauges for the bytes, the counts and the outbox from the broker's totals. `now` is the current time in ms since 1970. */
+  /**
+   * Sets the gauges for the bytes, the counts and the outbox and the counter of ended tasks from the broker's totals. `now` is the current
+   * time in ms since 1970.
+   */
   queueTotals(queue: string, totals: Totals, now: number): void
   /**
    * Sets how long the task that starts next has been ready, and whether the queue is paused. `readyAt` and `now` are in ms since 1970,
@@ -47,8 +53,21 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
   const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
+  const ended = endedTasksCounter(registry)
   const limits = [maxTasks, maxBytes]
-  const all = [tasks, bytes, ...limits, oldest, paused, breakers, unaccounted, repairs, outboxEntries, outboxOldest]
+  const all = [
+    tasks,
+    ended,
+    bytes,
+    ...limits,
+    oldest,
+    paused,
+    breakers,
+    unaccounted,
+    repairs,
+    outboxEntries,
+    outboxOldest,
+  ]
   return {
     reset: () => {
       for (const each of all) each.reset()
@@ -62,6 +81,7 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
       },
       queueTotals(queue, totals, now) {
         bytes.set({ queue }, totals.bytes)
+        ended.set(queue, totals)
         unaccounted.set({ queue }, totals.unaccounted)
         repairs.set({ queue }, totals.drift)
         const { entries, oldestAt = now } = totals.outbox

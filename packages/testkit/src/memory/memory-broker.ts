@@ -185,12 +185,13 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      const { bytes, accepted, removed } = store.places
+      const { bytes, accepted, removed, ended } = store.places
       // There is no index that could drift.
       return {
         bytes,
         accepted,
         removed,
+        ended,
         drift: 0,
         unaccounted: accepted - tasks - removed,
         outbox: outbox.state(queue),

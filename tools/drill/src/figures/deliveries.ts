@@ -12,7 +12,7 @@ export interface DeliveryFigures {
   /** By how many tasks the totals that Prometheus has scraped differ from the ledger. */
   readonly enqueuedMiscounted?: number
   readonly completedMiscounted?: number
-  /** By how much the mean of Prometheus's rates over the load differs from that of the ledger, for tasks enqueued and completed. */
+  /** By how much the mean of Prometheus's rates over the load differs from that of the ledger, for tasks enqueued and ended. */
   readonly rateInErrorPercent?: number
   readonly rateOutErrorPercent?: number
 }

@@ -11,6 +11,7 @@ import { cancels } from './endings/cancels.ts'
 import { compensation } from './endings/compensation.ts'
 import { definedFollowUps } from './endings/defined-follow-ups.ts'
 import { drains } from './endings/drains.ts'
+import { endedTasks } from './endings/ended-tasks.ts'
 import { faults } from './endings/faults.ts'
 import { filteredCancels } from './endings/filtered-cancels.ts'
 import { followUps } from './endings/follow-ups.ts'
@@ -103,6 +104,7 @@ const SUITES: readonly Suite[] = [
   { title: 'events of groups', define: groupEvents, within: 'several slots' },
   { title: 'payloads', define: payloads, within: 'one queue' },
   { title: 'listing and waiting', define: listings, within: 'one queue' },
+  { title: 'ended tasks', define: endedTasks, within: 'one queue' },
   { title: 'retention', define: retention, within: 'one queue' },
   { title: 'orphans', define: orphans, within: 'several slots' },
   { title: 'pools', define: pools, within: 'one queue' },

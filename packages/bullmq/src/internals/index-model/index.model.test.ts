@@ -1,5 +1,5 @@
 // The status index and the totals under random operations on a real Redis: whatever moves, adds or removes a task, the counts and
-// listings equal a scan of all keys, the conservation law holds, and there is nothing to repair.
+// listings equal a scan of all keys, the conservation law holds, the number of ended tasks never falls, and there is nothing to repair.
 import { randomUUID } from 'node:crypto'
 import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -54,6 +54,7 @@ it('the index, the totals and the listings agree with every key of the queue aft
   const run = async (steps: readonly Step[]): Promise<void> => {
     const world = await openWorld(server.url, `t-${randomUUID().slice(0, 12)}`)
     const { redis, keys, broker, delayedByPlain } = world
+    let ended = 0
     try {
       for (const [i, { operation, pick, n }] of steps.entries()) {
         const perform = operation === RESTART ? restart : ALL[operation]
@@ -65,6 +66,9 @@ it('the index, the totals and the listings agree with every key of the queue aft
           ...(await violations(redis, keys, broker, QUEUE, delayedByPlain)),
           ...(await laneViolations(redis, keys)),
         ]
+        const before = ended
+        ended = (await broker.totals(QUEUE)).ended
+        if (ended < before) found.push(`${before} tasks had ended, now ${ended}`)
         if (found.length > 0) throw new Error(`after step ${i} (${operation}): ${found.join('; ')}`)
       }
     } finally {

@@ -7,9 +7,11 @@
 // change a divided set or that adds or deletes a job, and makes the same change to the parts. BullMQ's scripts are composed with
 // the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
-// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the
-// number of bytes that the unfinished tasks take (task-charge.ts). Everything else is the size of a set. A BullMQ Queue or Worker
-// that is not attached causes drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
+// The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
+// of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take (task-charge.ts).
+// Everything else is the size of a set, or follows from these numbers: a task has ended accepted + retried - unfinished times, which
+// costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts,
+// bytes-recount.ts).
 import { WRITE_OUTBOX } from '../../outbox/outbox-steps.ts'
 import { REMEMBER_REMOVED } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
 import { FINGERPRINTS } from './fingerprints.ts'
@@ -206,7 +208,10 @@ ${NOTE_ADDED}
     end
     if first == nil then return call(command, key) end
     if command == 'HDEL' then
-      if first == 'finishedOn' and call('HEXISTS', key, first) == 1 then charge(base, key, 1) end
+      if first == 'finishedOn' and call('HEXISTS', key, first) == 1 then
+        charge(base, key, 1)
+        call('HINCRBY', base .. 'totals', 'retried', 1)
+      end
       return call('HDEL', key, first, ...)
     end
     local set = string.sub(key, -7)

@@ -1,4 +1,5 @@
-// What tasks are charged for when a team's own Queue and Worker, which are attached, move them. The index's model covers all moves.
+// What tasks are charged for, and how many have ended, when a team's own Queue and Worker, which are attached, move them. The index's
+// model covers all moves.
 import { defineCatalogue, followUp } from '@bullpen/contract'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -25,6 +26,7 @@ async function openAttached() {
     redis,
     keys: queueKeys(namespace, 'rig'),
     bytes: async () => (await broker.totals('rig')).bytes,
+    ended: async () => (await broker.totals('rig')).ended,
     work(processor: () => Promise<unknown>, more: Partial<WorkerOptions> = {}) {
       workers.push(attach(new Worker('rig', processor, { ...options, ...more })))
     },
@@ -85,4 +87,31 @@ it('a dead task is charged for again when it is retried, and a changed one for i
   expect(await bytes()).toBe(before + ', but longer'.length)
   end()
   await eventually(async () => (await bytes()) === 0)
+})
+
+it('a job that its Queue retries ends again, and one that it drains has ended', async () => {
+  const { queue, ended, work } = await openAttached()
+  let fails = true
+  await queue.addBulk([1, 2, 3].map((n) => ({ name: 'x', data: { n } })))
+  work(async () => {
+    if (fails) throw new Error('no')
+  })
+  await eventually(async () => (await ended()) === 3)
+  await queue.pause()
+  fails = false
+  const [one] = await queue.getFailed()
+  await one?.retry('failed')
+  await queue.retryJobs({ state: 'failed' })
+  expect(await ended()).toBe(3)
+  await queue.resume()
+  await eventually(async () => (await ended()) === 6)
+  await queue.pause()
+  await queue.addBulk([
+    { name: 'x', data: {} },
+    { name: 'x', data: {}, opts: { delay: 3_600_000 } },
+  ])
+  await queue.drain(true)
+  expect(await ended()).toBe(8)
+  await queue.obliterate()
+  expect(await ended()).toBe(8)
 })

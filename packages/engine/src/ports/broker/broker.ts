@@ -35,7 +35,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** The counters of a queue. All but `bytes` only increase. */
+/** The counters of a queue, all as of the same moment. `accepted`, `removed` and `drift` only increase. */
 export interface QueueTotals {
   /**
    * The number of bytes that the unfinished tasks take: the size of each task's stored string, plus 512 bytes for the other data
@@ -46,6 +46,11 @@ export interface QueueTotals {
   readonly accepted: number
   /** The total number of tasks that have been deleted, for example by retention. */
   readonly removed: number
+  /**
+   * The number of times that a task has ended, or was deleted before its end. A dead task that is retried ends again. The number
+   * falls only if the store loses data, or while plain BullMQ has added tasks that are not counted yet.
+   */
+  readonly ended: number
   /**
    * The number of repairs: of entries in the status index, of uncounted tasks, and of `bytes`. This number stays 0 unless plain
    * BullMQ uses the queue.

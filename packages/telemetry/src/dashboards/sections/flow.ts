@@ -27,7 +27,7 @@ export const flowSection: Section = {
       unit: 'ops',
       queries: [
         query(`sum(rate(bullpen_tasks_enqueued_total[${RATE}]))`, 'enqueued'),
-        query(`sum(rate(bullpen_attempts_ended_total{verdict=~"completed|dead|cancelled"}[${RATE}]))`, 'ended'),
+        query(`sum(max by (queue) (rate(bullpen_queue_tasks_ended_total[${RATE}])))`, 'ended'),
       ],
     },
     {

@@ -31,14 +31,15 @@ export const queueSection: Section = {
     },
     {
       title: 'In and out',
-      description: 'Tasks enqueued, and attempts started and ended, per second.',
+      description:
+        'Tasks enqueued and ended, and attempts started, per second. A task that is retried starts more than one attempt.',
       bad: 'More enqueued than ended: the backlog grows. Nothing started although tasks wait: the queue is stuck.',
       runbook: 'nothing-is-running.md',
       unit: 'ops',
       queries: [
         query(`sum by (queue) (rate(bullpen_tasks_enqueued_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} enqueued'),
         query(`sum by (queue) (rate(bullpen_attempts_started_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} started'),
-        query(`sum by (queue) (rate(bullpen_attempts_ended_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} ended'),
+        query(`max by (queue) (rate(bullpen_queue_tasks_ended_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}} ended'),
       ],
     },
     {

@@ -307,7 +307,7 @@ export class MemoryStore {
     task.cancelledBy = undefined
     task.isCancelledWithRun = false
     this.#reports.retryRequested(task, by)
-    this.places.wait(task, 'last')
+    this.places.retry(task)
     return 'done'
   }
 

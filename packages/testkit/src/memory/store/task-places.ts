@@ -48,6 +48,7 @@ export class TaskPlaces {
   readonly #timers: Timers
   #tasks: readonly StoredTask[] = []
   #accepted = 0
+  #retried = 0
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
   readonly #starts: KeyStarts
@@ -92,6 +93,12 @@ export class TaskPlaces {
     this.scheduleAt(task, dueAt)
   }
 
+  /** Returns a dead task to the waiting tasks. */
+  retry(task: StoredTask): void {
+    this.#retried++
+    this.wait(task, 'last')
+  }
+
   /** Deletes a task that no consumer has. */
   remove(task: StoredTask): void {
     this.#leaveWaiting(task)
@@ -115,6 +122,11 @@ export class TaskPlaces {
   /** How many tasks were ever added. */
   get accepted(): number {
     return this.#accepted
+  }
+
+  /** How often a task has ended, or was deleted before its end. A dead task that is retried ends again. */
+  get ended(): number {
+    return this.#accepted + this.#retried - this.unfinished.length
   }
 
   /** How many tasks were deleted because they are no longer kept, or because another task has replaced them. */
