@@ -49,6 +49,14 @@ it('a task that ends or is requeued has used its share', async () => {
   expect(await startAll()).toEqual([])
 })
 
+it('a rate with an interval that is too short for the clock limits nothing', async () => {
+  const { addSeveral, limit, startAll, violations } = await stage()
+  await limit({ rate: { max: 1_000_000_000, perMs: 1, burst: 1 } })
+  const ids = await addSeveral('a', 3)
+  expect(await startAll()).toEqual(ids)
+  expect(await violations()).toEqual([])
+})
+
 it('a higher rate applies at once, also to a key that has used up its rate for a long time', async () => {
   const { addSeveral, limit, start, startAll, violations } = await stage()
   await limit({ rate: SLOW })

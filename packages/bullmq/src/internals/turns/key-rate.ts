@@ -46,10 +46,13 @@ export const CHECK_RATE = `local now, interval, early, due, starts_at
       end
       ${CHECK_THROTTLE}`
 
-/** Lua lines that count a start, after {@link CHECK_RATE}, and set `starts_at` again. */
+/**
+ * Lua lines that count a start, after {@link CHECK_RATE}, and set `starts_at` again. An interval may be too short to change a time in ms since
+ * 1970, and Redis refuses an expiry of 0.
+ */
 export const COUNT_START_OF_RATE = `if rate then
             due = math.max(due, now) + interval
-            call('SET', base .. 'key-rate:' .. key, string.format('%.3f', due), 'PX', math.ceil(due - now))
+            call('SET', base .. 'key-rate:' .. key, string.format('%.3f', due), 'PX', math.max(1, math.ceil(due - now)))
             if due - early > now then starts_at = math.ceil(due - early) end
           end`
 
