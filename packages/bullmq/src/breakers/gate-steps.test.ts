@@ -127,6 +127,22 @@ it('a worker that runs only some tasks does not start them while the breaker is 
   expect(await redis.hget(keys.job(id), 'admitted')).toBe('{"smtp":2}')
 })
 
+it('workers that run only some tasks find out that a breaker lets tasks start, although no task waited meanwhile', async () => {
+  const { add, startOnly, set, redis, keys } = await stageWithBreaker()
+  await set('open')
+  await set('auto')
+  const probe = await add('a', ON_SMTP)
+  expect(await startOnly([probe])).toEqual([probe])
+  // All that is stored about turns is forgotten, but not that the breaker lets no further task start.
+  expect(await startOnly([])).toEqual([])
+  expect(await redis.exists(keys.laneTimes)).toBe(0)
+  expect(await redis.hget(keys.capacities, 'service:smtp')).toBe('0')
+  const { breaker, ...others } = JSON.parse((await redis.hget(keys.breakers, 'smtp')) ?? '')
+  await redis.hset(keys.breakers, 'smtp', JSON.stringify({ ...others, breaker: { ...breaker, until: 1 } }))
+  const next = await add('b', ON_SMTP)
+  expect(await startOnly([next])).toEqual([next])
+})
+
 it('once a breaker is removed from the definition, the tasks that depend on it start', async () => {
   const { add, define, set, startEvery } = await stageWithBreaker()
   await set('open')

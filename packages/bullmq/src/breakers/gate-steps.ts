@@ -85,6 +85,17 @@ export const NOTE_SERVICE = `
         local service = string.match(refused[1], '^${KIND}(.*)=')
         if service and not call('ZSCORE', base .. 'lane-times', ${ENTRY} .. service) then open_gates().refresh(service) end`
 
+/**
+ * Lua lines that do the same for a task with the needs `needs` that a worker may start outside of its lane's turn. Otherwise, a breaker would
+ * stay open if all workers of the queue are such workers. The lines need the table `noted`, which is shared by the tasks of one script.
+ */
+export const NOTE_SERVICES = `
+      for service in string.gmatch(needs, '${KIND}([^=]+)=') do
+        local is_noted = noted[service] or call('HEXISTS', base .. 'capacities', '${KIND}' .. service) == 0
+        if not is_noted and not call('ZSCORE', base .. 'lane-times', ${ENTRY} .. service) then open_gates().refresh(service) end
+        noted[service] = true
+      end`
+
 /** Lua lines that note with the breakers that the task `id`, whose needs are `needs` or nil, has started. */
 export const ADMIT = `
           if needs and string.find(needs, '${KIND}', 1, true) then

@@ -5,7 +5,7 @@
 // If there are no candidates, a fetch pays for one comparison. Otherwise, the script looks at the candidates one after the other, which
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
-import { ADMIT } from '../../breakers/gate-steps.ts'
+import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
@@ -39,11 +39,12 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
   may_be_uncounted = has_limits or call('EXISTS', base .. 'capacities') == 1
   if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
   end
+  local noted = {}
   local function is_at_limit(lane, has_started)
     local name, limit, rate = ${nameIn('lane')}, nil, nil
     ${splitName('name')}
     ${DECLARE_LIMITERS}
-    if needs then${LIMITERS}
+    if needs then${LIMITERS}${NOTE_SERVICES}
     end
     if key ~= '' then
     ${READ_LIMITS}
@@ -51,6 +52,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
     ${CHECK_RATE}
     if has_started then
       ${COUNT_START_OF_RATE}
+      if needs and call('ZSCORE', base .. 'turns', name) then leave_waiters(name, key, needs) end
     end
     local pass = starts_at and call('ZSCORE', base .. 'turns', name)
     if pass then
@@ -74,8 +76,8 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
         if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
-            if has_limits then is_at_limit(lane, true) end
-            ${splitName(nameIn('lane'))}${ADMIT}
+            ${splitName(nameIn('lane'))}
+            if has_limits or needs then is_at_limit(lane, true) end${ADMIT}
             jobId = id
             break
           end

@@ -2,6 +2,7 @@
 import { TaskError, type TaskId } from '@bullpen/contract'
 import type { Need } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
+import { Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../../keys.ts'
@@ -260,6 +261,41 @@ it('a worker that runs only some tasks respects the permits', async () => {
   expect(await inUse()).toBe(2)
   expect(await violations()).toEqual([])
   expect(await startAll()).toEqual([])
+})
+
+it('lanes do not wait for each other after a worker that runs only some tasks has started one out of turn', async () => {
+  const { queue, add, startAll, startOnly, setCapacity, redis, keys, violations } = await limited()
+  const complete = async (id: string): Promise<void> => {
+    await redis.set(keys.lock(id), 'its worker')
+    await (await Job.fromId(queue, id))?.moveToCompleted({}, 'its worker', false)
+  }
+  await setCapacity('permits:db', 1)
+  const needs = [db(1), gpu(1)]
+  const ofDb = await add('c', { needs: [db(1)] })
+  expect(await startAll()).toEqual([ofDb])
+  // The first key waits for one limiter, and the second one for both.
+  const slow = { needs, weight: 0.1 }
+  const [first, third] = [await add('a', slow), await add('a', slow)]
+  expect(await startAll()).toEqual([])
+  const ofGpu = await add('d', { needs: [gpu(1)] })
+  expect(await startAll()).toEqual([ofGpu])
+  const second = await add('b', { needs })
+  expect(await startAll()).toEqual([])
+  await complete(ofGpu)
+  expect(await startAll()).toEqual([])
+  await complete(ofDb)
+  expect(await startOnly([first])).toEqual([first])
+  expect(await startAll()).toEqual([])
+  const [otherOfDb, otherOfGpu] = [await add('c', { needs: [db(1)] }), await add('d', { needs: [gpu(1)] })]
+  await complete(first)
+  expect(await startOnly([otherOfDb])).toEqual([otherOfDb])
+  expect(await startOnly([otherOfGpu])).toEqual([otherOfGpu])
+  for (const id of [otherOfDb, otherOfGpu]) {
+    expect(await startAll()).toEqual([])
+    await complete(id)
+  }
+  expect([[second], [third]]).toContainEqual(await startAll())
+  expect(await violations()).toEqual([])
 })
 
 it('a task that another tool has added to the waiting list is counted, too', async () => {
