@@ -143,6 +143,17 @@ it('workers that run only some tasks find out that a breaker lets tasks start, a
   expect(await startOnly([next])).toEqual([next])
 })
 
+it('a worker that only repeats what it has stored does not replace the settings of a worker that started later', async () => {
+  const { redis, keys } = await stageWithBreaker()
+  const define = () => defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: false })
+  const openMs = async () => JSON.parse((await redis.hget(keys.breakers, 'smtp')) ?? '').settings.openMs
+  await define()
+  expect(await openMs()).toBe(HOUR)
+  await redis.del(keys.breakers)
+  await define()
+  expect(await openMs()).toBe(DEFAULT_BREAKER.openMs)
+})
+
 it('once a breaker is removed from the definition, the tasks that depend on it start', async () => {
   const { add, define, set, startEvery } = await stageWithBreaker()
   await set('open')

@@ -47,8 +47,8 @@ export function decodeBreaker(text: string): StoredBreaker {
 }
 
 /**
- * Stores the settings of the breakers of a queue's definition. If `replaces` is true, the breakers that the definition does not have are
- * deleted, so that the consumer that opened last decides. Takes one round trip.
+ * Stores the settings of the breakers of a queue's definition. They replace those that another process has stored if `replaces` is true, and the
+ * breakers that the definition does not have are deleted, so that the consumer that opened last decides. Takes one round trip.
  */
 export async function defineBreakers(
   redis: Commander,

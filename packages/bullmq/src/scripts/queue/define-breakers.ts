@@ -4,7 +4,8 @@ import { defineScript } from '../script.ts'
 
 /**
  * - KEYS: the breakers.
- * - ARGV: the prefix of the queue's keys, '1' to delete all other breakers, and then the services and their settings.
+ * - ARGV: the prefix of the queue's keys, '1' to replace the settings and to delete all other breakers, '' to store only missing ones,
+ *   and then the services and their settings.
  *
  * Returns nothing.
  */
@@ -18,7 +19,7 @@ local call = redis.call${OPEN_GATES}
 local breakers, defined = open_gates(), {}
 for i = 3, #ARGV, 2 do
   defined[ARGV[i]] = true
-  breakers.define(ARGV[i], ARGV[i + 1])
+  if replaces == '1' or call('HEXISTS', stored, ARGV[i]) == 0 then breakers.define(ARGV[i], ARGV[i + 1]) end
 end
 if replaces == '1' then
   for _, service in ipairs(call('HKEYS', stored)) do
