@@ -226,6 +226,29 @@ it("the leader's count corrects what another tool has done to active tasks", asy
   expect(await redis.hget(keys.totals, 'drift')).toBe('2')
 })
 
+it("the leader's count examines some of the blocked lanes, and those of the keys whose counts were wrong", async () => {
+  const { addSeveral, limit, start, startAll, redis, keys } = await stage()
+  await limit({ concurrency: 1 })
+  const [first = '', second] = await addSeveral('a', 2)
+  await start(1)
+  expect(await startAll()).toEqual([])
+  const others = Array.from({ length: 2_500 }, (_, i) => `key${i}`)
+  await redis.hset(keys.keyLimits, Object.fromEntries(others.map((key) => [`concurrency:${key}`, '0'])))
+  await redis.zadd(keys.blockedLanes, ...others.flatMap((key) => [1, key]))
+  const count = () => runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })
+  expect(await count()).toBe(0)
+  await redis.del(keys.job(first), keys.lock(first))
+  await redis.lrem(keys.active, 1, first)
+  // The count and the lane.
+  expect(await count()).toBe(2)
+  expect(await start(1)).toEqual([second])
+  await redis.zrem(keys.blockedLanes, 'a')
+  await redis.hdel(keys.keyLimits, ...others.map((key) => `concurrency:${key}`))
+  const found: number[] = []
+  for (let i = 0; i < 4; i++) found.push(await count())
+  expect(found).toEqual([1_000, 1_000, 500, 0])
+})
+
 it("a team's own Queue that removes active tasks gives their places back", async () => {
   const { addSeveral, limit, start, queue, redis, keys, violations } = await stage()
   await limit({ concurrency: 3 })

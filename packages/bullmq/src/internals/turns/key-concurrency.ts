@@ -115,10 +115,14 @@ function left_active(id)
   return true
 end`
 
+/** How many blocked lanes one count examines if no limit has changed, so that 100,000 of them do not delay other scripts. */
+const EXAMINED = 1_000
+
 /**
  * A Lua function, `count_active(base, has_changed)`, which counts the active tasks of each key and what they hold of each limiter, and lets each
- * blocked lane that waits for nothing take turns again. Returns how many counts and lanes were wrong. If a capacity has changed, it also wakes
- * the first lane that waits for each limiter. If the queue limits nothing, nothing remains counted. O(active tasks + counted keys + blocked lanes).
+ * blocked lane that waits for nothing take turns again. Returns how many counts and lanes were wrong. If a limit has changed, it examines every
+ * blocked lane, and wakes the first lane that waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and
+ * others at random. If the queue limits nothing, nothing remains counted. O(active tasks + counted keys + examined lanes).
  */
 export const COUNT_ACTIVE = `${LIMIT_OF}${TICKET_OF}
 local function count_active(base, has_changed)
@@ -155,11 +159,7 @@ local function count_active(base, has_changed)
       end
     end
   end
-  correct(${ACTIVE_BY_KEY}, counts, function() end)
-  correct(${IN_USE}, used, wake)
-  local blocked = call('ZRANGE', ${BLOCKED}, 0, -1, 'WITHSCORES')
-  for i = 1, #blocked, 2 do
-    local name, pass = blocked[i], blocked[i + 1]
+  local function examine(name, pass)
     ${splitName('name')}
     local ticket = needs and ticket_of(base, name, key, needs)
     local limit = (ticket == 'key' or not needs) and limit_of(base, key)
@@ -169,6 +169,15 @@ local function count_active(base, has_changed)
       ${resume()}
     end
   end
+  correct(${ACTIVE_BY_KEY}, counts, function(key)
+    local pass = call('ZSCORE', ${BLOCKED}, key)
+    if pass then examine(key, pass) end
+    ${WAKE_KEY}
+  end)
+  correct(${IN_USE}, used, wake)
+  local blocked = has_changed and call('ZRANGE', ${BLOCKED}, 0, -1, 'WITHSCORES')
+    or call('ZRANDMEMBER', ${BLOCKED}, ${EXAMINED}, 'WITHSCORES')
+  for i = 1, #blocked, 2 do examine(blocked[i], blocked[i + 1]) end
   if has_changed then wake_all() end
   return wrong
 end
