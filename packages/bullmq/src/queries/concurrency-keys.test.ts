@@ -1,6 +1,8 @@
 // Which limits of concurrency keys allow no start, and listings of more keys than one script examines, on a real Redis.
+import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import type { KeyListQuery } from '@bullpen/engine/internal'
 import { expect, it } from 'vitest'
+import { defineBreakers } from '../breakers/stored-breaker.ts'
 import { QUEUE } from '../internals/index-model/worker.fixture.ts'
 import { defineLimits } from '../internals/turns/key-limits.ts'
 import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
@@ -115,6 +117,13 @@ it('a key whose tasks need different permits is listed once, and tasks without a
   await start(3)
   expect(await one('a')).toMatchObject({ waiting: 5, active: 2 })
   expect((await page('active')).keys.map(({ key, active }) => [key, active])).toEqual([['a', 2]])
+})
+
+it('the waiting tasks of a key that depend on a service are counted before any of them has started', async () => {
+  const { addSeveral, page, redis, keys } = await listed()
+  await defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
+  await addSeveral('a', 3, { services: ['smtp'] })
+  expect((await page('backlog')).keys.map(({ key, waiting }) => [key, waiting])).toEqual([['a', 3]])
 })
 
 it('the active tasks of a queue without limits are counted up to a bound', async () => {

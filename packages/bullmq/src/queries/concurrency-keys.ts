@@ -163,7 +163,7 @@ interface CountsByKey {
  * other queue.
  */
 async function waitingByKey({ redis, keys, call }: Source): Promise<CountsByKey | undefined> {
-  if ((await call(() => redis.exists(keys.capacities, keys.keyPasses))) === 0) return undefined
+  if ((await call(() => redis.exists(keys.capacities, keys.keyPasses, keys.breakers))) === 0) return undefined
   const counts = new Map<string, number>()
   let after: string | undefined = ''
   for (let scans = 0; scans < MAX_LANE_SCANS; scans++) {
