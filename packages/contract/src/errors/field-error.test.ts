@@ -51,6 +51,11 @@ describe('the errors of a body', () => {
     ])
   })
 
+  test('say what is accepted as the key of a record', () => {
+    const permits = z.record(z.string().regex(/^[a-z]+$/, 'expected lower-case letters'), z.int())
+    expect(errorsOf(permits, { DB: 3 })).toEqual([{ pointer: '/input/DB', message: 'expected lower-case letters' }])
+  })
+
   test('list what each alternative of a union accepts', () => {
     const schema = z.object({ size: z.union([z.int('a number'), z.string('a text')]) })
     expect(errorsOf(schema, { size: null })).toEqual([{ pointer: '/input/size', message: 'a number; or a text' }])

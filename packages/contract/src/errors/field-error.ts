@@ -68,6 +68,8 @@ interface Placed {
 function placed(issue: z.core.$ZodIssue): readonly Placed[] {
   const { path } = issue
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...path, key] }))
+  // The key of a record. Zod's own message does not say what is accepted.
+  if (issue.code === 'invalid_key') return [{ path, message: issue.issues.map((each) => each.message).join(' and ') }]
   if (issue.code === 'invalid_union' && issue.errors.length > 0 && issue.message === ZOD_UNION_MESSAGE) {
     // It is more useful to list what each alternative expects.
     const messages = issue.errors.map((branch) => branch.map((each) => each.message).join(' and '))

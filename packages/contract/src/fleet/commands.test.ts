@@ -68,6 +68,7 @@ describe('a fleet command', () => {
       'permits',
       'permits is not a limit of a task definition; expected concurrency',
     ],
+    [{ action: 'limit', queue: 'cpu', permits: {} }, 'permits', 'at least one'],
     [{ action: 'limit', queue: 'cpu', permits: { db: -1 } }, 'permits.db', '>=0'],
     [{ action: 'limit', maxTasks: 5 }, 'queue', 'specify queue, apiKeyName, or both'],
     [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', rate: 'none' }, 'rate', 'not a limit of an API key'],

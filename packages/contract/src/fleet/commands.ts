@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
-import { MAX_PERMITS, PERMIT_NAME } from '../definition/limits/permits.ts'
+import { MAX_PERMITS, PERMIT_NAME, PERMIT_NAME_RULE } from '../definition/limits/permits.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
@@ -198,7 +198,14 @@ const limitSchema = z
         "How many tasks of each concurrency key may start per period across all workers. This limit replaces `perConcurrencyKey` in the queue's definition. With `none`, the definition applies again.",
       ),
     permits: z
-      .record(z.string().regex(PERMIT_NAME), z.union([z.literal('none'), z.int().min(0).max(MAX_PERMITS)]))
+      .record(
+        z.string().regex(PERMIT_NAME, PERMIT_NAME_RULE),
+        z.union([z.literal('none'), z.int().min(0).max(MAX_PERMITS)]),
+      )
+      .refine(
+        (permits) => Object.keys(permits).length > 0,
+        'expected the name and the number of at least one kind of permits',
+      )
       .optional()
       .describe(
         "How many permits the queue has, by name. A number replaces the one in the queue's definition. With 0, no task that needs such a permit starts. With `none`, the definition applies again.",

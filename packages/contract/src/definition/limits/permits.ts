@@ -21,7 +21,7 @@ const MAX_NEEDS = 8
 /** A lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores. */
 export const PERMIT_NAME = /^[a-z][a-z0-9._-]{0,39}$/
 
-const NAME_RULE =
+export const PERMIT_NAME_RULE =
   'expected a lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
 
 const SHARED: readonly string[] = ['total', 'share'] satisfies readonly (keyof SharedPermits)[]
@@ -35,7 +35,8 @@ export function queuePermits(given: Readonly<Record<string, number | SharedPermi
   const entries = Object.entries(given)
   if (entries.length > MAX_NAMES) fail(`limits.permits has ${entries.length} names; expected at most ${MAX_NAMES}`)
   const permits = entries.map(([name, value]) => {
-    if (!PERMIT_NAME.test(name)) fail(`limits.permits has the invalid name ${JSON.stringify(name)}; ${NAME_RULE}`)
+    if (!PERMIT_NAME.test(name))
+      fail(`limits.permits has the invalid name ${JSON.stringify(name)}; ${PERMIT_NAME_RULE}`)
     return [name, countOf(`limits.permits.${name}`, value, fail)] as const
   })
   return permits.length === 0 ? undefined : Object.freeze(Object.fromEntries(permits))
