@@ -29,6 +29,7 @@ export const DIAGNOSIS_CHECKS = [
   'unserved_queues',
   'stalled_queues',
   'limited_queues',
+  'limited_tasks',
   'full_queues',
   'paused_queues',
   'open_breakers',

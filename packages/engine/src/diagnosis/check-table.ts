@@ -6,6 +6,7 @@ import {
   failingTasks,
   fullQueues,
   limitedQueues,
+  limitedTasks,
   lostTasks,
   openBreakers,
   outboxes,
@@ -183,6 +184,13 @@ export const CHECKS = {
     examine: limitedQueues,
     reason: 'the limit is lower than what the workers could run',
     advice: "raise or remove the limit with 'bullpen limit'",
+    runbook: 'Nothing is running',
+  },
+  limited_tasks: {
+    finds: 'tasks of a queue wait, and a definition needs more permits than its queue has, or its concurrency is 0',
+    examine: limitedTasks,
+    reason: 'its tasks wait until the number is raised',
+    advice: "raise the limit with 'bullpen limit'",
     runbook: 'Nothing is running',
   },
   full_queues: {

@@ -39,6 +39,11 @@ const queue: QueueFacts = {
   queue: 'cpu',
   tasks: { scheduled: 3, waiting: 5, active: 1, retrying: 2, completed: 7, dead: 1, cancelled: 0, expired: 0 },
   settings,
+  needs: [
+    { task: 'math.square', needs: [{ limiter: 'permits:db', amount: 2 }] },
+    { task: 'math.cube', needs: [{ limiter: 'permits:db', amount: 3 }] },
+    { task: 'math.root', needs: [{ limiter: 'task:math.root', amount: 1 }] },
+  ],
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
   readyAt: NOW - 59_000,
@@ -188,6 +193,18 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [withSettings({ drain }), 'warning', 'cpu is draining (soft), with 5 waiting tasks'],
     [withPool({ paused: true }), 'warning', 'every pool of cpu is paused, with 5 waiting tasks'],
   ],
+  limited_tasks: [
+    [
+      withSettings({ limiters: [{ kind: 'permits', name: 'db', capacity: 1, inUse: 0 }] }),
+      'warning',
+      'no task of math.square (and 1 more) starts: it needs 2 db permits, and cpu has 1',
+    ],
+    [
+      withSettings({ limiters: [{ kind: 'definition', name: 'math.root', capacity: 0, inUse: 0 }] }),
+      'warning',
+      'no task of math.root starts: its concurrency is 0',
+    ],
+  ],
   open_breakers: [
     [withSettings({ breakers: [breaker] }), 'warning', 'the circuit breaker smtp of cpu has been half-open for 30 s'],
     [
@@ -281,6 +298,8 @@ it('if the store cannot be read, that is the only finding, and no other check is
 
 describe('nothing is found', () => {
   const limited = { ...settings, concurrency: 1 }
+  const withPermits = (capacity: number) =>
+    withSettings({ limiters: [{ kind: 'permits', name: 'db', capacity, inUse: capacity }] })
   const shortStalls = { count: 9, stalledMs: 9_999, lastTask: undefined }
   it.each([
     ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { readyAt: 0 }],
@@ -295,6 +314,8 @@ describe('nothing is found', () => {
     ['stalled_queues', 'if no task waits', HEALTHY, { readyAt: undefined }],
     ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],
     ['lost_tasks', 'if the task has just started', HEALTHY, { active: [{ id: 'cpu-2', startedAt: NOW - 59_999 }] }],
+    ['limited_tasks', 'if no task waits', withPermits(0), { tasks: { ...queue.tasks, waiting: 0 } }],
+    ['limited_tasks', 'if there are as many permits as one task needs', withPermits(3), {}],
     ['full_queues', 'without limits', HEALTHY, { maxTasks: undefined, maxBytes: undefined }],
   ] as const)('by %s %s', (check, _when, facts, more) => {
     const [only = queue] = facts.queues

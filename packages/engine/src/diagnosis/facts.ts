@@ -1,6 +1,7 @@
 // Defines what a diagnosis is made from, and what one check returns.
 import type { Finding, TaskStatus } from '@bullpen/contract'
 import type { OutboxState } from '../ports/broker/broker.ts'
+import type { Need } from '../ports/broker/new-task.ts'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
 import type { Trouble } from '../schedule/trouble.ts'
 
@@ -55,6 +56,8 @@ export interface QueueFacts {
   readonly queue: string
   readonly tasks: Readonly<Record<TaskStatus, number>>
   readonly settings: QueueSettings
+  /** What each task of a definition needs. Definitions whose tasks need nothing are left out. */
+  readonly needs: readonly { readonly task: string; readonly needs: readonly Need[] }[]
   /** The limits of the definition and of commands. Undefined if there is none. */
   readonly maxTasks: number | undefined
   readonly maxBytes: number | undefined

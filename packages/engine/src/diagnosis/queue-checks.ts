@@ -1,7 +1,9 @@
 // Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and outboxes that no process
 // empties.
 import { formatDuration } from '@bullpen/contract'
+import type { LimiterStatus } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
+import { limiterOf } from '../task/needs.ts'
 import type { DiagnosisFacts, Examine, FailureFact, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'
 import { recentPoison } from './recent-poison.ts'
@@ -91,6 +93,31 @@ export const limitedQueues = ofEach((queue, facts) => {
     },
   ]
 })
+
+export const limitedTasks = ofEach(({ queue, tasks: { waiting }, needs, settings: { limiters = [] } }) => {
+  if (waiting === 0) return []
+  return limiters.flatMap((limiter) => {
+    const limiterName = limiterOf(limiter)
+    const neededBy = needs.flatMap(({ task, needs: all }) =>
+      all.flatMap((need) => (need.limiter === limiterName ? [{ task, amount: need.amount }] : [])),
+    )
+    const [first, ...others] = neededBy.filter(({ amount }) => amount > limiter.capacity)
+    if (first === undefined) return []
+    const more = others.length === 0 ? '' : ` (and ${others.length} more)`
+    return [
+      {
+        severity: 'warning',
+        problem: `no task of ${first.task}${more} starts: ${shortage(limiter, first.amount, queue)}`,
+        advice: `'bullpen limits --queue ${queue}' shows what has set the number, and 'bullpen audit' who; ask why, and then run 'bullpen limit --queue ${queue} ${limiter.kind === 'permits' ? `--permits ${limiter.name}=none` : `--task ${limiter.name} --concurrency none`}'`,
+      },
+    ]
+  })
+})
+
+function shortage({ kind, name, capacity }: LimiterStatus, amount: number, queue: string): string {
+  if (kind === 'definition') return `its concurrency is ${capacity}`
+  return `it needs ${amount} ${name} ${amount === 1 ? 'permit' : 'permits'}, and ${queue} has ${capacity}`
+}
 
 export const failingTasks = ofEach(({ queue, tasks: { retrying, waiting, active }, retrying: some, heldRetries }) => {
   if (retrying < MANY_RETRIES || retrying <= waiting + active) return []

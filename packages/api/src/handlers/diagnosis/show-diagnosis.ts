@@ -6,6 +6,7 @@ import {
   diagnose,
   diagnoseWithoutStore,
   type FingerprintCount,
+  needsOf,
   type QueueFacts,
   troublesOf,
 } from '@bullpen/engine/internal'
@@ -87,6 +88,10 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
       queue,
       tasks,
       settings,
+      needs: definitions.flatMap((definition) => {
+        const needs = definition.queue === queue ? needsOf(definition, catalogue.queue(queue)) : undefined
+        return needs === undefined ? [] : [{ task: definition.name, needs }]
+      }),
       // A limit that a command has set replaces the definition's.
       maxTasks: settings.maxTasks ?? limits?.maxTasks,
       maxBytes: settings.maxBytes ?? limits?.maxBytes,
