@@ -182,3 +182,15 @@ test('the tasks of a file are enqueued once, although the command is repeated af
   expect(await enqueue()).toMatchObject({ code: 0, out: '1,501 tasks: 2 enqueued, 1,499 already stored\n' })
   expect(await waiting()).toBe(1_501)
 })
+
+test('a limit of a task definition without concurrency is refused with what to do', async () => {
+  const { run } = await startApi()
+  expect(await run('limit', '--queue', 'cpu', '--task', 'task.count', '--concurrency', '3')).toEqual({
+    ...{ code: 3, out: '' },
+    err: "bullpen: invalid_request: /task: the definition of task 'task.count' has no concurrency, so its tasks are not counted and cannot be limited; add a concurrency to the definition\n",
+  })
+  expect(await run('limits', '--queue', 'cpu', '--json')).toMatchObject({
+    code: 0,
+    out: expect.not.stringContaining('task.count'),
+  })
+})

@@ -294,6 +294,7 @@ describe('a fleet command', () => {
       '--burst requires a rate; --rate is none',
     ],
     [['limit', '--queue', 'cpu', '--permits', 'db'], "--permits is 'db'; expected NAME=N or NAME=none, such as db=5"],
+    [['limit', '--queue', 'cpu', '--permits', 'db=5', '--permits', 'db=6'], "--permits names 'db' twice"],
     [['limit', '--queue', 'cpu', '--task', 'a.b'], 'missing option --concurrency N'],
     [
       ['limit', '--queue', 'cpu', '--task', 'a.b', '--concurrency', '3', '--permits', 'db=1'],

@@ -104,32 +104,6 @@ describe('a command', () => {
     expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', responses: [] })
   })
 
-  test('that limits concurrency keys is refused if the keys of the queue take no turns', async () => {
-    const { send } = await commandApi()
-    const refused = await send({ action: 'limit', queue: 'cpu', concurrencyKey: 'acme', concurrency: 3 })
-    expect(problemIn(refused)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('fairness') })
-  })
-
-  test('that sets a breaker is refused if the definition of the queue has no such breaker', async () => {
-    const { send } = await commandApi()
-    const refused = await send({ action: 'breaker', queue: 'cpu', service: 'smtp', to: 'open' })
-    expect(problemIn(refused)).toMatchObject({
-      code: 'invalid_request',
-      detail: expect.stringContaining("queue 'cpu' has no circuit breaker 'smtp'; its definition has no breakers"),
-    })
-  })
-
-  test('that limits permits or a task definition is refused if the queue has none with this name', async () => {
-    const { send } = await commandApi()
-    const permits = await send({ action: 'limit', queue: 'cpu', permits: { db: 3 } })
-    expect(problemIn(permits)).toMatchObject({
-      code: 'invalid_request',
-      detail: "/permits: queue 'cpu' has no permits named 'db'; its definition has no limits.permits",
-    })
-    const task = await send({ action: 'limit', queue: 'cpu', task: 'no.task', concurrency: 3 })
-    expect(problemIn(task)).toMatchObject({ code: 'invalid_request', detail: expect.stringContaining('/task: ') })
-  })
-
   test('with a repeated id is idempotent, but is rejected if it contains a different request', async () => {
     const { send, fleet } = await commandApi()
     const first = await send({ ...PAUSE, id: 'once-1' })

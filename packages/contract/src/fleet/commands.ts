@@ -177,7 +177,7 @@ const limitSchema = z
       .union([z.literal('none'), z.int().min(0).max(MAX_CONCURRENCY)])
       .optional()
       .describe(
-        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey` or `task`, those of the key or of the definition. With 0, no task of the key or of the definition starts. With `none`, a queue has no limit, and a key or a definition has the limit of the definition again.',
+        'How many tasks may run at once across all workers: those of the queue or, with `concurrencyKey` or `task`, those of the key or of the definition. A definition can be limited only if it has a `concurrency`. With 0, no task of the key or of the definition starts. With `none`, a queue has no limit, and a key or a definition has the limit of the definition again.',
       ),
     rate: z
       .union([z.literal('none'), startRate])
@@ -208,7 +208,7 @@ const limitSchema = z
       )
       .optional()
       .describe(
-        "How many permits the queue has, by name. A number replaces the one in the queue's definition. With 0, no task that needs such a permit starts. With `none`, the definition applies again.",
+        "How many permits the queue has, by name. The queue's definition must have permits with this name. A number replaces the one in the definition. With 0, no task that needs such a permit starts. With `none`, the definition applies again.",
       ),
     maxTasks: z
       .union([z.literal('none'), z.int().min(1)])
@@ -273,6 +273,7 @@ function faultIn(limits: Limits): Fault | undefined {
   const foreign = [...QUEUE_LIMITS, ...API_KEY_LIMITS].find((limit) => !own.includes(limit) && isGiven(limit))
   if (foreign !== undefined) return [foreign, `${foreign} is not a limit of ${target}; expected ${own.join(', ')}`]
   const [first] = own
+  if (isEmpty(limits.permits)) return ['permits', 'specify at least one kind of permits, such as "db": 5']
   if (first !== undefined && !own.some(isGiven)) return [first, `specify at least one of ${own.join(', ')}`]
   if (concurrencyKey === undefined && task === undefined) {
     if (limits.concurrency === 0)
@@ -292,6 +293,9 @@ function limitsOfTarget({
   if (task !== undefined) return [TASK_LIMITS, 'a task definition']
   return concurrencyKey === undefined ? [QUEUE_LIMITS, 'a queue'] : [CONCURRENCY_KEY_LIMITS, 'a concurrency key']
 }
+
+const isEmpty = (record: unknown): boolean =>
+  typeof record === 'object' && record !== null && Object.keys(record).length === 0
 
 const hasBurst = (rate: unknown): boolean => typeof rate === 'object' && rate !== null && 'burst' in rate
 

@@ -88,13 +88,14 @@ function parseConcurrencyOrStop(text: string): number | 'none' {
 
 /** Parses numbers of permits such as `db=5` or `db=none`. */
 function parsePermits(texts: readonly string[]): Readonly<Record<string, number | 'none'>> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const [, name, count = ''] = /^([^=]+)=(\d+|none)$/.exec(text) ?? []
-      if (name === undefined) throw new UsageError(`--permits is '${text}'; expected NAME=N or NAME=none, such as db=5`)
-      return [name, count === 'none' ? count : Number(count)]
-    }),
-  )
+  const permits = texts.map((text) => {
+    const [, name, count = ''] = /^([^=]+)=(\d+|none)$/.exec(text) ?? []
+    if (name === undefined) throw new UsageError(`--permits is '${text}'; expected NAME=N or NAME=none, such as db=5`)
+    return [name, count === 'none' ? count : Number(count)] as const
+  })
+  const repeated = permits.find(([name], at) => permits.findIndex(([each]) => each === name) < at)
+  if (repeated !== undefined) throw new UsageError(`--permits names '${repeated[0]}' twice; expected each name once`)
+  return Object.fromEntries(permits)
 }
 
 function parseConcurrency(option: string, text: string): number | 'none' {
