@@ -27,7 +27,7 @@ const breakerViewSchema = z
     setBy: z
       .object({ by: z.string(), at: time })
       .optional()
-      .describe('Who last set the mode, and when. Absent if nobody has ever set it.'),
+      .describe('Who sent the command that set the mode, and when. Absent if no command has set it.'),
   })
   .meta({ id: 'Breaker' })
 

@@ -118,12 +118,12 @@ export const queueViewSchema = z
         rate: z
           .object({ max: z.int(), perMs: z.int(), burst: z.int() })
           .optional()
-          .describe('How many tasks of each concurrency key may start per period, and how many of them at once.'),
-        ofSingleKeys: z.int().describe('How many limits apply to a single concurrency key.'),
+          .describe('How many tasks of each concurrency key may start per period. `burst` of them may start at once.'),
+        ofSingleKeys: z.int().describe('How many limits were set for single keys.'),
       })
       .optional()
       .describe(
-        "The limits of concurrency keys across all workers, whether a command or the queue's definition has set them. Absent if there are none.",
+        "The limits of concurrency keys across all workers. The queue's definition or commands have set them. Absent if there are none.",
       ),
     limiters: limitersView,
     breakers: breakersView,
@@ -131,19 +131,19 @@ export const queueViewSchema = z
       .int()
       .optional()
       .describe(
-        "How many tasks may be waiting, scheduled or retrying, if a command has replaced the limit of the queue's definition.",
+        "How many tasks may be waiting, scheduled or retrying. Absent if no command has set this limit. It replaces the one in the queue's definition.",
       ),
     maxBytes: z
       .int()
       .optional()
       .describe(
-        "How many bytes the tasks that have not ended may take, if a command has replaced the limit of the queue's definition.",
+        "How many bytes the tasks that have not ended may take. Absent if no command has set this limit. It replaces the one in the queue's definition.",
       ),
     maxAgeMs: z
       .int()
       .optional()
       .describe(
-        "How long the task that starts next may have been waiting, if a command has replaced the limit of the queue's definition.",
+        "How long the task that starts next may have been waiting, in ms. Absent if no command has set this limit. It replaces the one in the queue's definition.",
       ),
     pools: z.int().describe('How many pools the live workers have.'),
     slots: z.int(),

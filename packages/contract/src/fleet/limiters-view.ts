@@ -21,5 +21,5 @@ export const limitersView = z
   .array(limiterView)
   .optional()
   .describe(
-    "The queue's permits, and the `concurrency` of its task definitions, across all workers, whether a command or a definition has set them. Absent if there are none.",
+    "The queue's permits, and the `concurrency` of its task definitions, across all workers. Definitions or commands have set them. Absent if there are none.",
   )

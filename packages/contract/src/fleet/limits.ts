@@ -48,7 +48,7 @@ const limits = z.object({
     .describe(
       "How many bytes the tasks that have not ended may take. If absent, the API's `queueMemoryShare` applies.",
     ),
-  maxAgeMs: max.optional().describe('How long the task that starts next may have been waiting.'),
+  maxAgeMs: max.optional().describe('How long the task that starts next may have been waiting, in ms.'),
   perApiKey: z
     .object({
       ...apiKeyLimits,
@@ -118,7 +118,7 @@ export const limitsViewSchema = z
     takesTurns: z
       .boolean()
       .describe(
-        "True if the concurrency keys of the queue's definition take turns. Otherwise, keys are not limited, and `keys` contains only keys of tasks that were enqueued while the queue took turns.",
+        'True if the queue is defined with `fairness`, so that its concurrency keys take turns. If false, keys cannot be limited, and `keys` contains only those whose tasks were enqueued while the queue took turns.',
       ),
     limits,
     breakers: breakersView,
@@ -129,7 +129,7 @@ export const limitsViewSchema = z
       exact: z
         .boolean()
         .describe(
-          'False if the queue has so many keys with waiting tasks, or so many active tasks, that not all of them were examined.',
+          'False if the queue has too many keys with waiting tasks, or too many active tasks, to examine all of them.',
         ),
       next: z.string().optional().describe('The `cursor` of the next page. Absent if this is the last page.'),
     }),
