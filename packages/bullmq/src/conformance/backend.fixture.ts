@@ -10,17 +10,15 @@ import { openBroker } from '../broker/broker.ts'
 import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { applySettings } from '../fleet/queue-settings.ts'
-import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
-import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
+import { setLimits } from '../internals/turns/set-limits.fixture.ts'
 import { type QueueKeys, queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { patternOf } from '../orphans/stored-key.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { isCluster } from '../redis/redis-client.ts'
-import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -53,13 +51,9 @@ export async function openBullmqOn(
     ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
     ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
   })
-  let commands = 0
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
-  const apply = (settings: readonly string[]): Promise<void> => {
-    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    return runScript(redis, applySettingsScript, keys, args, settings)
-  }
+  const apply = (settings: readonly string[]): Promise<void> => setLimits(redis, keys, settings)
   if (breakers !== undefined) await defineBreakers(redis, keys, breakers, { replaces: true })
   return {
     broker,

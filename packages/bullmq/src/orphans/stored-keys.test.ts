@@ -15,12 +15,10 @@ import { openBroker } from '../broker/broker.ts'
 import { eventSender } from '../events/event-sender.ts'
 import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
-import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
-import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
+import { setLimits } from '../internals/turns/set-limits.fixture.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
-import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { runScript } from '../scripts/script.ts'
@@ -207,10 +205,9 @@ it('tasks that take turns', async () => {
 
 it('tasks of a concurrency key that is limited', async () => {
   const { enqueue, startPool, has, redis, keys, gate } = await stage()
-  const args = { base: keys.base, sequence: 1, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-  await runScript(redis, applySettingsScript, keys, args, keyLimitSettings({ concurrency: 1 }))
+  await setLimits(redis, keys, keyLimitSettings({ concurrency: 1 }))
   const slow = { max: 1, perMs: 3_600_000, burst: 1 }
-  await runScript(redis, applySettingsScript, keys, args, keyLimitSettings({ rate: slow }, 'slow'))
+  await setLimits(redis, keys, keyLimitSettings({ rate: slow }, 'slow'))
   for (let i = 0; i < 6; i++) {
     await enqueue(long, { turn: { key: i % 2 === 0 ? 'slow' : 'tenant: 1', weight: 1 }, input: { n: GATED } })
   }
@@ -226,8 +223,7 @@ it('tasks of a concurrency key that is limited', async () => {
 
 it('tasks that wait for a limiter', async () => {
   const { enqueue, startPool, has, redis, keys, gate } = await stage()
-  const args = { base: keys.base, sequence: 1, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-  await runScript(redis, applySettingsScript, keys, args, capacitySetting('permits:db', 1))
+  await setLimits(redis, keys, capacitySetting('permits:db', 1))
   const needs = [{ limiter: 'permits:db', amount: 1 }]
   for (let i = 0; i < 3; i++) await enqueue(long, { needs, input: { n: GATED } })
   await startPool()

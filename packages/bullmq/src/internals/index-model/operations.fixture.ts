@@ -1,13 +1,12 @@
 // The random operations of the index's model: everything that can move, add or remove a task.
-import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineTask, followUp, type TaskId } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask, UniqueKey } from '@bullpen/engine'
-import { newTask, planFollowUps } from '@bullpen/engine/internal'
+import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
 import { z } from 'zod'
 import { idsInLanes } from '../turns/lane-scan.fixture.ts'
+import { modelTask } from './model-task.fixture.ts'
 import { QUEUE, task } from './worker.fixture.ts'
 import type { World } from './world.fixture.ts'
 
@@ -25,10 +24,8 @@ type Given = Partial<
 const enqueue =
   (given: (n: number) => Given): Operation =>
   ({ broker }, _, n) => {
-    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
     const turn = n % 2 === 0 ? { key: `key ${n % 7}`, weight: 1 + (n % 3) } : undefined
-    return broker.enqueue({ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn, ...given(n) })
+    return broker.enqueue(modelTask(n, { maxAttempts: 3, turn, ...given(n) }))
   }
 
 /** Two keys. Some of the tasks are scheduled, some have a priority, and some expire. */

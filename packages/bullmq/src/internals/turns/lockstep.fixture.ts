@@ -1,19 +1,15 @@
 // Does the same in Redis and in the in-memory broker, one step after the other, and compares which tasks start.
-import { randomBytes } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { type AttemptResult, type ConsumerHost, newTask, permitsLimiter, type Verdict } from '@bullpen/engine/internal'
+import { type AttemptResult, type ConsumerHost, permitsLimiter, type Verdict } from '@bullpen/engine/internal'
 import { type ConcurrencyKeyLimitChange, fakeClock, memoryBroker } from '@bullpen/testkit'
 import type { Job } from 'bullmq'
 import { expect } from 'vitest'
-import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
-import { runScript } from '../../scripts/script.ts'
+import { modelTask } from '../index-model/model-task.fixture.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { openWorld, resultOf } from '../index-model/world.fixture.ts'
-import { DELAYED_SCORE_STEP } from '../status/places.ts'
-import { THROTTLE_MARK } from '../throttle.ts'
 import { capacitySetting, keyLimitSettings } from './key-limits.ts'
+import { setLimits } from './set-limits.fixture.ts'
 
 /** How long rates and throttles last, in ms: longer than any test. */
 export const HOUR = 3_600_000
@@ -39,7 +35,6 @@ export async function lockstep(redisUrl: string, namespace: string) {
   /** The keys that have had limits of their own. */
   const limited = new Set<string>()
   const permits = new Set<string>()
-  let commands = 0
 
   const host: Partial<ConsumerHost> = { settled() {}, released() {}, lockLost() {} }
   const consumer = memory.consumer({ queue: QUEUE, concurrency: 0 })(async ({ id }, commit) => {
@@ -71,18 +66,14 @@ export async function lockstep(redisUrl: string, namespace: string) {
     return taken
   }
 
-  const applySettings = (settings: readonly string[]): Promise<void> => {
-    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    return runScript(redis, applySettingsScript, keys, args, settings)
-  }
   const limit = async (limits: ConcurrencyKeyLimitChange, key?: string): Promise<void> => {
     if (key !== undefined) limited.add(key)
-    await applySettings(keyLimitSettings(limits, key))
+    await setLimits(redis, keys, keyLimitSettings(limits, key))
     memory.limitKeys(QUEUE, limits, key)
   }
   const limitPermits = async (name: string, count: number | 'none'): Promise<void> => {
     permits.add(name)
-    await applySettings(capacitySetting(permitsLimiter(name), count))
+    await setLimits(redis, keys, capacitySetting(permitsLimiter(name), count))
     memory.limitPermits(QUEUE, { [name]: count })
   }
 
@@ -95,10 +86,8 @@ export async function lockstep(redisUrl: string, namespace: string) {
     },
     addedAt: (pick: number): TaskId | undefined => [...added.keys()][pick % Math.max(1, added.size)],
     async add(given: Partial<NewTask>): Promise<void> {
-      const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-      const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-      const fresh = { ...newTask(task, { n: 0 }, {}, origin), ...given }
-      added.set(id, fresh)
+      const fresh = modelTask(0, given)
+      added.set(fresh.id, fresh)
       await broker.enqueue(fresh)
       await memory.enqueue(fresh)
     },

@@ -1,21 +1,17 @@
 // A queue that takes turns, without a process that leads, for tests that start and end its tasks one by one.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
 import { Worker } from 'bullmq'
 import { expect, inject, onTestFinished } from 'vitest'
-import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScript } from '../../scripts/script.ts'
 import { backendFactory } from '../composition/backend.ts'
-import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { modelTask } from '../index-model/model-task.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
-import { DELAYED_SCORE_STEP } from '../status/places.ts'
-import { THROTTLE_MARK } from '../throttle.ts'
 import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
+import { setLimits } from './set-limits.fixture.ts'
 
 export const NO_KEY = ''
 
@@ -25,17 +21,15 @@ export async function stage() {
   const { broker, redis, keys, queue, fetch, end } = world
   const names = new Map<string, string>()
   let enqueued = 0
-  let commands = 0
 
   /** Adds a task. `key` is '' for a task without a concurrency key. */
   async function add(key: string, given: Partial<NewTask> & { weight?: number } = {}): Promise<TaskId> {
     const { weight = 1, ...others } = given
-    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
     const turn = key === NO_KEY ? undefined : { key, weight }
-    names.set(id, key === NO_KEY ? '-' : key)
-    await broker.enqueue({ ...newTask(task, { n: enqueued++ }, {}, origin), turn, ...others })
-    return id
+    const added = modelTask(enqueued++, { turn, ...others })
+    names.set(added.id, key === NO_KEY ? '-' : key)
+    await broker.enqueue(added)
+    return added.id
   }
   const addSeveral = async (key: string, count: number, given = {}): Promise<TaskId[]> => {
     const ids: TaskId[] = []
@@ -81,14 +75,10 @@ export async function stage() {
 
   /** Sets limits of a key or, without one, of every key. 'none' removes a limit. */
   const limit = (limits: Parameters<typeof keyLimitSettings>[0], key?: string): Promise<void> =>
-    setLimits(keyLimitSettings(limits, key))
+    setLimits(redis, keys, keyLimitSettings(limits, key))
   /** Sets the capacity of a limiter. 'none' removes it. */
   const setCapacity = (limiter: string, capacity: number | 'none'): Promise<void> =>
-    setLimits(capacitySetting(limiter, capacity))
-  async function setLimits(settings: readonly string[]): Promise<void> {
-    const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-    await runScript(redis, applySettingsScript, keys, args, settings)
-  }
+    setLimits(redis, keys, capacitySetting(limiter, capacity))
   /** Throttles the key of a task, and returns whether it takes turns. */
   const throttle = (id: string, duration: number): Promise<boolean> =>
     runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration })

@@ -10,6 +10,7 @@ import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, inject, it } from 'vitest'
 import { HOUR, type Lockstep, lockstep } from './lockstep.fixture.ts'
+import { programsOf, type Step } from './random-steps.fixture.ts'
 
 const PROGRAMS = { small: 3, full: 200 }
 const STEPS = { small: 80, full: 300 }
@@ -91,19 +92,6 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, Operation]>>
   'limit permits': [2, limitPermits],
 }
 
-interface Step {
-  readonly name: string
-  readonly pick: number
-  readonly n: number
-}
-
-const number = fc.nat({ max: 9_999 })
-const step: fc.Arbitrary<Step> = fc.record({
-  name: fc.oneof(...Object.entries(OPERATIONS).map(([name, [weight]]) => ({ weight, arbitrary: fc.constant(name) }))),
-  pick: number,
-  n: number,
-})
-
 async function run(world: World, steps: readonly Step[]): Promise<void> {
   for (const [i, { name, pick, n }] of steps.entries()) {
     try {
@@ -124,8 +112,6 @@ async function run(world: World, steps: readonly Step[]): Promise<void> {
 }
 
 it('the in-memory broker starts the same tasks in the same order as Redis', { timeout: 1_200_000 }, async () => {
-  const length = amount(STEPS)
-  const programs = fc.array(step, { minLength: length, maxLength: length, size: 'max' })
   const property = async (steps: readonly Step[]): Promise<void> => {
     const world = await lockstep(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`)
     try {
@@ -134,5 +120,8 @@ it('the in-memory broker starts the same tasks in the same order as Redis', { ti
       await world.close()
     }
   }
-  await fc.assert(fc.asyncProperty(programs, property), { numRuns: amount(PROGRAMS), endOnFailure: true })
+  await fc.assert(fc.asyncProperty(programsOf(OPERATIONS, STEPS), property), {
+    numRuns: amount(PROGRAMS),
+    endOnFailure: true,
+  })
 })

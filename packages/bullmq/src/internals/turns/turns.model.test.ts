@@ -13,11 +13,10 @@
 //    Services, whose breakers are opened and closed, are such limiters, except that the next fetch lets the lanes return that wait for an open one.
 //
 // At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { BreakerMode, TaskId } from '@bullpen/contract'
-import { BREAKER_MODES, createTaskId, DEFAULT_BREAKER } from '@bullpen/contract/internal'
+import { BREAKER_MODES, DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import type { Need } from '@bullpen/engine'
-import { newTask } from '@bullpen/engine/internal'
 import { amount, privateRedis } from '@bullpen/testing'
 import fc from 'fast-check'
 import { type Redis, ReplyError } from 'ioredis'
@@ -25,18 +24,18 @@ import { expect, it } from 'vitest'
 import { defineBreakers } from '../../breakers/stored-breaker.ts'
 import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
-import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScript } from '../../scripts/script.ts'
+import { modelTask } from '../index-model/model-task.fixture.ts'
 import { OPERATIONS } from '../index-model/operations.fixture.ts'
-import { QUEUE, task } from '../index-model/worker.fixture.ts'
+import { QUEUE } from '../index-model/worker.fixture.ts'
 import { openWorld, type World } from '../index-model/world.fixture.ts'
-import { DELAYED_SCORE_STEP } from '../status/places.ts'
-import { THROTTLE_MARK } from '../throttle.ts'
 import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
 import { capacitySetting, keyLimitSettings } from './key-limits.ts'
 import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
+import { programsOf, type Step } from './random-steps.fixture.ts'
+import { setLimits } from './set-limits.fixture.ts'
 
 const PROGRAMS = { small: 2, full: 300 }
 const STEPS = { small: 120, full: 400 }
@@ -67,25 +66,18 @@ const NEEDS: readonly (readonly Need[])[] = [
 
 /** Most tasks have one of four keys. Some wait for an hour, some for a moment, and some have a priority. */
 const add: Operation = ({ broker }, pick, n) => {
-  const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-  const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
   const turn = n % 5 === 0 ? undefined : { key: `key ${n % 5}`, weight: [1, 3, 0.5][n % 3] ?? 1 }
-  return broker.enqueue({
-    ...{ ...newTask(task, { n }, {}, origin), maxAttempts: 3, turn, needs: NEEDS[pick % NEEDS.length] },
+  const given = {
+    ...{ maxAttempts: 3, turn, needs: NEEDS[pick % NEEDS.length] },
     priority: pick % 4 === 0 ? 1 + (n % 3) : 0,
     delayMs: pick % 7 === 0 ? HOUR : pick % 7 === 1 ? n % 5 : undefined,
     expiresAt: pick % 11 === 0 ? Date.now() + (n % 50) : undefined,
-  })
+  }
+  return broker.enqueue(modelTask(n, given))
 }
 
-const addAll: Operation = ({ broker }, _, n) => {
-  const tasks = [0, 1, 2].map((i) => {
-    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
-    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-    return { ...newTask(task, { n }, {}, origin), turn: { key: `key ${(n + i) % 3}`, weight: 1 }, priority: i }
-  })
-  return broker.enqueueAll(tasks)
-}
+const addAll: Operation = ({ broker }, _, n) =>
+  broker.enqueueAll([0, 1, 2].map((i) => modelTask(n, { turn: { key: `key ${(n + i) % 3}`, weight: 1 }, priority: i })))
 
 /** What an idle worker does: it waits for a marker, and then fetches. */
 const fetch: Operation = async (world) => {
@@ -122,15 +114,13 @@ const cancel: Operation = async ({ redis, keys, broker }, pick) => {
   return id !== undefined && broker.cancel(id as TaskId, { stoppable: true })
 }
 
-let commands = 0
-
 /** Sets or removes the limit of all keys or of one key. */
 const limit: Operation = ({ redis, keys }, pick, n) => {
   const key = pick % 3 === 0 ? undefined : `key ${n % 5}`
   const concurrency = n % 4 === 0 ? 'none' : key === undefined ? 1 + (n % 3) : n % 4
   // Some keys start no task after their burst, and some a task every few milliseconds.
   const rate = n % 3 === 0 ? ('none' as const) : { max: n % 3 === 1 ? 1 : 1_000_000, perMs: HOUR, burst: 1 + (n % 4) }
-  return setKeyLimits(redis, keys, keyLimitSettings(pick % 2 === 0 ? { concurrency } : { rate }, key))
+  return setLimits(redis, keys, keyLimitSettings(pick % 2 === 0 ? { concurrency } : { rate }, key))
 }
 
 /** Sets or removes the capacity of a limiter. That of a service depends on its circuit breaker. */
@@ -138,11 +128,13 @@ const setCapacity: Operation = ({ redis, keys }, pick, n) => {
   const limiter = LIMITERS[n % LIMITERS.length] ?? 'permits:db'
   const capacity = pick % 5 === 0 ? 'none' : pick % 5
   if (limiter === 'service:smtp') return setService(redis, keys, BREAKER_MODES[pick % 3] ?? 'auto')
-  return setKeyLimits(redis, keys, capacitySetting(limiter, pick % 10 === 1 ? 0 : capacity))
+  return setLimits(redis, keys, capacitySetting(limiter, pick % 10 === 1 ? 0 : capacity))
 }
 
 /** Tasks of a half-open breaker start no more than a few times. */
 const BREAKER = { ...DEFAULT_BREAKER, probes: 2, openMs: HOUR, maxOpenMs: HOUR }
+
+let commands = 0
 
 const setService = async (redis: Redis, keys: QueueKeys, to: BreakerMode): Promise<void> => {
   await defineBreakers(redis, keys, { smtp: BREAKER }, { replaces: true })
@@ -157,16 +149,11 @@ const unlimited = async (redis: Redis, keys: QueueKeys): Promise<void> => {
   // As if the throttles had ended. Without limits, the next fetches look at each lane.
   await redis.del(keys.keyThrottles)
   for (const key of await redis.zrange(keys.laneTimes, '0', '-1')) await redis.zadd(keys.laneTimes, 1, key)
-  await setKeyLimits(
+  await setLimits(
     redis,
     keys,
     limits.flatMap((name) => [name, '']),
   )
-}
-
-const setKeyLimits = (redis: Redis, keys: QueueKeys, settings: readonly string[]): Promise<void> => {
-  const args = { base: keys.base, sequence: ++commands, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
-  return runScript(redis, applySettingsScript, keys, args, settings)
 }
 
 /** Throttles the key of an active task, for a moment or for the rest of the program. */
@@ -219,19 +206,6 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   resume: [2, ({ queue }) => queue.resume()],
 }
 
-interface Step {
-  readonly name: string
-  readonly pick: number
-  readonly n: number
-}
-
-const number = fc.nat({ max: 9_999 })
-const step: fc.Arbitrary<Step> = fc.record({
-  name: fc.oneof(...Object.entries(ALL).map(([name, [weight]]) => ({ weight, arbitrary: fc.constant(name) }))),
-  pick: number,
-  n: number,
-})
-
 /** BullMQ refuses some operations, for example because a job is not there any more. No script may fail, and no expectation. */
 function onlyIfRefused(error: unknown): void {
   if (error instanceof ReplyError || (error instanceof Error && error.name === 'AssertionError')) throw error
@@ -271,8 +245,6 @@ it('a task that waits in a lane is in one place, is counted and starts, after ra
 }, async () => {
   const server = await privateRedis()
   await server.start()
-  const length = amount(STEPS)
-  const programs = fc.array(step, { minLength: length, maxLength: length, size: 'max' })
   const run = async (steps: readonly Step[]): Promise<void> => {
     const world = await openWorld(server.url, `t-${randomUUID().slice(0, 12)}`, { leads: false })
     const { redis, keys } = world
@@ -294,7 +266,7 @@ it('a task that waits in a lane is in one place, is counted and starts, after ra
       await world.close()
     }
   }
-  await fc.assert(fc.asyncProperty(programs, run), {
+  await fc.assert(fc.asyncProperty(programsOf(ALL, STEPS), run), {
     numRuns: amount(PROGRAMS),
     endOnFailure: true,
   })

@@ -1,0 +1,15 @@
+// Sets limits of concurrency keys and of limiters, as commands do.
+import type { QueueKeys } from '../../keys.ts'
+import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
+import { type Commander, runScript } from '../../scripts/script.ts'
+import { DELAYED_SCORE_STEP } from '../status/places.ts'
+import { THROTTLE_MARK } from '../throttle.ts'
+
+/** A command overwrites only what older ones have set. */
+let sequence = 0
+
+/** `settings` are those that `keyLimitSettings` and `capacitySetting` return. */
+export function setLimits(redis: Commander, keys: QueueKeys, settings: readonly string[]): Promise<void> {
+  const args = { base: keys.base, sequence: ++sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  return runScript(redis, applySettingsScript, keys, args, settings)
+}
