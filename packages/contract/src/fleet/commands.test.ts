@@ -70,7 +70,6 @@ describe('a fleet command', () => {
     ],
     [{ action: 'limit', queue: 'cpu', permits: {} }, 'permits', 'at least one'],
     [{ action: 'limit', queue: 'cpu', permits: { db: -1 } }, 'permits.db', '>=0'],
-    [{ action: 'limit', queue: 'cpu', permits: {} }, 'permits', 'specify at least one kind of permits'],
     [{ action: 'limit', maxTasks: 5 }, 'queue', 'specify queue, apiKeyName, or both'],
     [{ action: 'limit', queue: 'cpu', apiKeyName: 'shop', rate: 'none' }, 'rate', 'not a limit of an API key'],
     [{ action: 'limit', queue: 'cpu', enqueueRate: 'none' }, 'enqueueRate', 'enqueueRate is not a limit of a queue'],

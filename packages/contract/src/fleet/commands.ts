@@ -273,7 +273,6 @@ function faultIn(limits: Limits): Fault | undefined {
   const foreign = [...QUEUE_LIMITS, ...API_KEY_LIMITS].find((limit) => !own.includes(limit) && isGiven(limit))
   if (foreign !== undefined) return [foreign, `${foreign} is not a limit of ${target}; expected ${own.join(', ')}`]
   const [first] = own
-  if (isEmpty(limits.permits)) return ['permits', 'specify at least one kind of permits, such as "db": 5']
   if (first !== undefined && !own.some(isGiven)) return [first, `specify at least one of ${own.join(', ')}`]
   if (concurrencyKey === undefined && task === undefined) {
     if (limits.concurrency === 0)
@@ -293,9 +292,6 @@ function limitsOfTarget({
   if (task !== undefined) return [TASK_LIMITS, 'a task definition']
   return concurrencyKey === undefined ? [QUEUE_LIMITS, 'a queue'] : [CONCURRENCY_KEY_LIMITS, 'a concurrency key']
 }
-
-const isEmpty = (record: unknown): boolean =>
-  typeof record === 'object' && record !== null && Object.keys(record).length === 0
 
 const hasBurst = (rate: unknown): boolean => typeof rate === 'object' && rate !== null && 'burst' in rate
 
