@@ -33,7 +33,7 @@ interface Plan {
 }
 
 const PLANS: Readonly<Record<Scale, Plan>> = {
-  small: { workers: 3, concurrency: 50, restarts: 2, replaceEveryMs: 0, receipts: 200, ratePerSecond: 15 },
+  small: { workers: 3, concurrency: 50, restarts: 2, replaceEveryMs: 13_000, receipts: 600, ratePerSecond: 15 },
   full: { workers: 3, concurrency: 100, restarts: 9, replaceEveryMs: 13_000, receipts: 2_000, ratePerSecond: 40 },
 }
 
