@@ -10,15 +10,15 @@ export type KeyBlock = Omit<NonNullable<TaskRecord['waitsFor']>, 'ahead'>
 export class KeyStarts {
   readonly limits = new KeyLimits()
   readonly now: () => number
-  readonly #activeOf: (key: string) => number
+  /** Returns how many active tasks a key has. */
+  readonly activeOf: (key: string) => number
   /** When the next start of each key would be due if its starts were spread evenly. */
   readonly #dueAt = new Map<string, number>()
   readonly #throttledUntil = new Map<string, number>()
 
-  /** `activeOf` returns how many active tasks a key has. */
   constructor(clock: Clock, activeOf: (key: string) => number) {
     this.now = () => clock.now()
-    this.#activeOf = activeOf
+    this.activeOf = activeOf
   }
 
   /** Returns what keeps a key from starting a task, or undefined if it may start one. */
@@ -32,12 +32,12 @@ export class KeyStarts {
   /** Returns whether as many of a key's tasks are active as its limit says. */
   isFull(key: string): boolean {
     const { concurrency } = this.limits.of(key)
-    return concurrency !== undefined && this.#activeOf(key) >= concurrency
+    return concurrency !== undefined && this.activeOf(key) >= concurrency
   }
 
   /** Returns the limits of a key, and all that keeps it from starting a task. */
   stateOf(key: string): Omit<KeyState, 'key' | 'waiting'> {
-    const [now, active] = [this.now(), this.#activeOf(key)]
+    const [now, active] = [this.now(), this.activeOf(key)]
     const { concurrency, rate } = this.limits.inForce(key)
     const [ofRate, ofThrottle] = this.#untilOf(key, rate?.value, now)
     const blocks = {

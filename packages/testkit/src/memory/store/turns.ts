@@ -3,7 +3,7 @@
 import type { Need } from '@bullpen/engine'
 import type { KeyBlock } from './key-starts.ts'
 import { type Lane, laneOfKey, serviceOf } from './lane.ts'
-import { byName, byPass, LanePlaces, type Place } from './lane-places.ts'
+import { type Blocked, byName, byPass, LanePlaces, type Place } from './lane-places.ts'
 import { isBefore, type Limiters } from './limiters.ts'
 
 /** By how much a lane that had no waiting task joins behind the lane that is next, in turns. */
@@ -27,6 +27,8 @@ export interface TurnsOptions {
   readonly limitsKeys: () => boolean
   /** Returns what keeps a key from starting a task, if anything does. */
   readonly blockOf: (key: string) => KeyBlock | undefined
+  /** Returns how many tasks of a key are active. */
+  readonly activeOf: (key: string) => number
   /** Returns whether as many of a key's tasks are active as its limit says. */
   readonly isFull: (key: string) => boolean
 }
@@ -39,6 +41,8 @@ export class Turns {
   readonly #keyPasses = new Map<string, number>()
   /** The pass of the tasks without a lane. */
   #own: number | undefined
+  /** Whether keys had limits when the limits changed last. */
+  #wereKeysLimited = false
 
   constructor(options: TurnsOptions) {
     this.#options = options
@@ -112,16 +116,40 @@ export class Turns {
    * the limiters that limit nothing any more, although tasks hold something of them.
    */
   recheck(lifted: readonly string[]): void {
-    for (const limiter of lifted) this.#places.wake(limiter)
-    for (const blocked of this.#places.blocked) {
-      const { lane, pass } = blocked
-      const until = this.#options.limitsKeys() ? blocked.until : undefined
-      const waitsForKey = lane.needs.length === 0 || this.#limiters.hasTicket(lane, keyLimiter(lane.key))
-      const isRefused = waitsForKey ? this.#options.isFull(lane.key) : this.ticketOf(lane) !== undefined
-      if (isRefused || until !== undefined) this.#places.block(lane, pass, until === undefined ? undefined : 0)
-      else this.#places.resume(blocked)
+    for (const key of this.#uncounted()) {
+      const blocked = this.#places.blockedLane(laneOfKey(key))
+      if (blocked !== undefined) this.#examine(blocked)
+      this.#places.wake(keyLimiter(key))
     }
+    for (const limiter of lifted) this.#places.wake(limiter)
+    for (const blocked of this.#places.blocked) this.#examine(blocked)
     for (const limiter of this.#limiters.waitedFor) this.#places.wake(limiter)
+  }
+
+  /**
+   * Returns the keys of blocked lanes whose active tasks are no longer counted, because keys have no limits any more. As in Redis, those with the
+   * fewest active tasks come first.
+   */
+  #uncounted(): readonly string[] {
+    const wereLimited = this.#wereKeysLimited
+    this.#wereKeysLimited = this.#options.limitsKeys()
+    if (!wereLimited || this.#wereKeysLimited) return []
+    const keys = new Set(this.#places.blocked.map(({ lane }) => lane.key))
+    const counted = [...keys].map((key) => ({ key, active: key === '' ? 0 : this.#options.activeOf(key) }))
+    return counted
+      .filter(({ active }) => active > 0)
+      .sort((one, other) => one.active - other.active || (one.key < other.key ? -1 : 1))
+      .map(({ key }) => key)
+  }
+
+  /** Looks at a blocked lane again. */
+  #examine(blocked: Blocked): void {
+    const { lane, pass } = blocked
+    const until = this.#options.limitsKeys() ? blocked.until : undefined
+    const waitsForKey = lane.needs.length === 0 || this.#limiters.hasTicket(lane, keyLimiter(lane.key))
+    const isRefused = waitsForKey ? this.#options.isFull(lane.key) : this.ticketOf(lane) !== undefined
+    if (isRefused || until !== undefined) this.#places.block(lane, pass, until === undefined ? undefined : 0)
+    else this.#places.resume(blocked)
   }
 
   /** Returns the first limiter for which a lane waits, or undefined if it takes turns, or waits for its key or a time. */

@@ -44,6 +44,7 @@ export class WaitingList {
         lane === undefined ? this.all.some((task) => task.lane !== undefined) : this.#firstOf(lane) !== undefined,
       limitsKeys: () => starts.limits.exist,
       blockOf: (key) => starts.blockOf(key),
+      activeOf: (key) => starts.activeOf(key),
       isFull: (key) => starts.isFull(key),
     })
   }
