@@ -19,6 +19,7 @@ import {
 import { MAX_ATTEMPT_RECORDS, MAX_LOSSES, parseIdentity } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { decodeStacks, parseJson } from '../codec.ts'
+import { keyOfLane } from '../internals/turns/lanes.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { fingerprintIn } from '../internals/status/stored-kind.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -88,7 +89,7 @@ export function decodeState(
     tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
     traceContext: stored?.traceContext,
-    concurrencyKey: stored?.concurrencyKey,
+    concurrencyKey: stored?.concurrencyKey ?? keyOfLane(fields['lane']),
     enqueuedAt: count(fields['timestamp']),
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),

@@ -71,6 +71,7 @@ export const envelopeSchema = z.object({
   traceContext: z.object({ traceparent: z.string(), tracestate: z.string().exactOptional() }).optional(),
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Absent if it is none of them. */
   depth: z.int().positive().optional(),
+  /** Absent if the task's key takes turns and the task's hash contains it already. */
   concurrencyKey: z.string().optional(),
   /** The name of the API key whose request enqueued the task or its parent, so that child tasks can be counted for the same key. */
   apiKeyName: z.string().optional(),

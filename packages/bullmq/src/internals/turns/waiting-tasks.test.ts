@@ -31,6 +31,27 @@ async function stage(options: Parameters<typeof setup>[0] = {}) {
   }
 }
 
+it.each([
+  ['a', []],
+  ['a b', [{ limiter: 'permits:db', amount: 2 }]],
+  ['a\x1eb=1', []],
+  ['a\x1eb=1', [{ limiter: 'permits:db', amount: 2 }]],
+])('have the key %j in their view, which is stored once', async (key, needs) => {
+  const { enqueue, broker, redis, keys } = await stage()
+  const id = await enqueue(long, { concurrencyKey: key, turn: { key, weight: 0.5 }, needs })
+  expect(await broker.find(id)).toMatchObject({ concurrencyKey: key })
+  expect(await redis.hget(keys.job(id), 'data')).not.toContain('concurrencyKey')
+})
+
+it('have a key in their view that takes no turns', async () => {
+  const { enqueue, broker } = await stage()
+  const needs = [{ limiter: 'permits:db', amount: 2 }]
+  const found = async (given: object) => (await broker.find(await enqueue(long, given)))?.concurrencyKey
+  expect(await found({ concurrencyKey: 'a', needs })).toBe('a')
+  expect(await found({ concurrencyKey: 'a' })).toBe('a')
+  expect(await found({ needs })).toBeUndefined()
+})
+
 it('count for the limits of their queue', async () => {
   const { enqueue } = await stage()
   const enqueuedAt = Date.now() - 60_000

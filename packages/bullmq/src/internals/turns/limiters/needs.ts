@@ -17,6 +17,13 @@ export function laneName(key: string, needs: readonly Need[]): string {
   return `${key}${NEEDS_MARK}${stored.toSorted().join(',')}`
 }
 
+/** Returns the concurrency key in the name of a lane, or undefined if its tasks have none. */
+export function keyIn(name: string): string | undefined {
+  const mark = name.lastIndexOf(NEEDS_MARK)
+  const key = mark < 0 ? name : name.slice(0, mark)
+  return key === '' ? undefined : key
+}
+
 /**
  * Lua lines that declare the local variables `key` and `needs`: the concurrency key, '' if the tasks have none, and the needs, nil if they have
  * none. `name` is a Lua expression for the name of the lane.
