@@ -14,8 +14,8 @@ import { measurePairs, type Side } from '../measuring/pairs.ts'
 import { type Result, resultOf } from '../measuring/report.ts'
 
 const CONCURRENCY = 50
-const PAIRS = 5
-const SECONDS_A_SIDE = 3.3
+const PAIRS = 11
+const SECONDS_A_SIDE = 2
 const WARM_UP_TASKS = 20_000
 const IN_FLIGHT = 64
 const KEEP = { age: 86_400 }
