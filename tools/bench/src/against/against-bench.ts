@@ -1,6 +1,6 @@
 // Compares this checkout's CPU time per task with another checkout's, using the same tasks and the same Redis.
 import { join, resolve } from 'node:path'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type Comparison, compareRounds, describeCostRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 
 const COSTS = ['process, enqueue', 'process, run', 'redis, enqueue', 'redis, run'] as const satisfies readonly Cost[]
@@ -45,5 +45,5 @@ function measureSide(checkout: string, redisUrl: string, kind: string, tasks: nu
 export function describeCosts({ kind, cost, ...compared }: CostComparison): string {
   const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} µs → ${ours.toFixed(1).padStart(5)} µs`
-  return `${`${kind}: ${cost}`.padEnd(24)}${times}   ${describeRatios(compared)}`
+  return `${`${kind}: ${cost}`.padEnd(24)}${times}   ${describeCostRatios(compared)}`
 }

@@ -1,6 +1,6 @@
 // Compares the CPU time of a task with one follow-up with that of a task whose handler enqueues the next task.
 import { join } from 'node:path'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type Comparison, compareRounds, describeCostRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 
 /**
@@ -46,5 +46,5 @@ const NAMES = { caller: 'onSuccess of the call', handler: 'ctx.onSuccess' } as c
 export function describeFollowUps({ side, cost, ...compared }: FollowUpsResult): string {
   const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} µs → ${ours.toFixed(1).padStart(6)} µs`
-  return `${`ctx.enqueue → ${NAMES[side]}: ${cost}`.padEnd(56)}${times}   ${describeRatios(compared)}`
+  return `${`ctx.enqueue → ${NAMES[side]}: ${cost}`.padEnd(56)}${times}   ${describeCostRatios(compared)}`
 }

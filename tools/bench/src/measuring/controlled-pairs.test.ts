@@ -1,6 +1,6 @@
 // Tests in which order rounds measure their sides, and what is compared.
 import { expect, it } from 'vitest'
-import { compareRounds, describeRatios, measureRounds } from './controlled-pairs.ts'
+import { compareRounds, describeCostRatios, describeRatios, measureRounds } from './controlled-pairs.ts'
 
 it('each round measures theirs, ours and theirs again, and the control compares theirs with itself', async () => {
   const order: string[] = []
@@ -19,6 +19,8 @@ it('each round measures theirs, ours and theirs again, and the control compares 
     ours: 17.5,
     ratio: { median: 1, least: 0.5, most: 1.5 },
     control: { median: 1.1, least: 1.1, most: 1.1 },
+    least: { theirs: 10, ours: 5, again: 11 },
   })
   expect(describeRatios(compared)).toBe('ratio 1.000 (0.500 to 1.500)   control 1.100 (1.100 to 1.100)')
+  expect(describeCostRatios(compared)).toBe(`${describeRatios(compared)}   least 0.500, control 1.100`)
 })

@@ -23,6 +23,8 @@ export interface Comparison {
   readonly ratio: Ratio
   /** Theirs divided by theirs, which shows how much of the ratio is noise. */
   readonly control: Ratio
+  /** The least value of each over all rounds. */
+  readonly least: Round<number>
 }
 
 /**
@@ -49,11 +51,13 @@ export function compareRounds<Measured>(
   rounds: readonly Round<Measured>[],
   read: (measured: Measured) => number,
 ): Comparison {
+  const leastOf = (side: keyof Round<Measured>) => Math.min(...rounds.map((round) => read(round[side])))
   return {
     theirs: median(rounds.map(({ theirs }) => read(theirs))),
     ours: median(rounds.map(({ ours }) => read(ours))),
     ratio: ratioOf(rounds.map(({ ours, theirs }) => read(ours) / read(theirs))),
     control: ratioOf(rounds.map(({ again, theirs }) => read(again) / read(theirs))),
+    least: { theirs: leastOf('theirs'), ours: leastOf('ours'), again: leastOf('again') },
   }
 }
 
@@ -66,4 +70,13 @@ export function describeRatios({ ratio, control }: Comparison): string {
   const words = ({ median, least, most }: Ratio): string =>
     `${median.toFixed(3)} (${least.toFixed(3)} to ${most.toFixed(3)})`
   return `ratio ${words(ratio)}   control ${words(control)}`
+}
+
+/**
+ * Returns the ratios of a cost in words, with the least cost of this side divided by that of the other side. Other load on the machine makes CPU
+ * time longer and never shorter, so the least costs are those that it has changed least.
+ */
+export function describeCostRatios(compared: Comparison): string {
+  const { theirs, ours, again } = compared.least
+  return `${describeRatios(compared)}   least ${(ours / theirs).toFixed(3)}, control ${(again / theirs).toFixed(3)}`
 }

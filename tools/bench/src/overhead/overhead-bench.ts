@@ -14,7 +14,7 @@ import type { LoadOptions } from '../enqueue/load-part.ts'
 import { measure } from '../enqueue/measurement.ts'
 import type { Listening, ServerOptions } from '../enqueue/server-part.ts'
 import { API_KEY } from '../enqueue/workload.ts'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type Comparison, compareRounds, describeCostRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { deleteKeys } from '../measuring/delete-keys.ts'
 import { startPart } from '../measuring/part.ts'
 import { startScrapes } from './scrapes.ts'
@@ -138,5 +138,5 @@ const newNamespace = (): string => `bench-${randomUUID().slice(0, 8)}`
 export function describeOverhead({ case: name, cost, ...compared }: OverheadComparison): string {
   const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} → ${ours.toFixed(1).padStart(7)} µs/task`
-  return `${`${CASES[name].what}: ${cost}`.padEnd(50)}${times}   ${describeRatios(compared)}`
+  return `${`${CASES[name].what}: ${cost}`.padEnd(50)}${times}   ${describeCostRatios(compared)}`
 }

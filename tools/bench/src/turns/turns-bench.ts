@@ -1,7 +1,7 @@
 // Compares the CPU time of tasks whose concurrency keys take turns, and have limits, with that of tasks without a concurrency key, in a queue that
 // takes turns but has no limits.
 import { join } from 'node:path'
-import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type Comparison, compareRounds, describeCostRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'
 import { TURNS, type Turns } from './workload.ts'
 
@@ -47,5 +47,5 @@ export function measureSide(redisUrl: string, { what, keys, tasks }: TurnsSide):
 export function describeTurns({ keys, what, cost, ...compared }: TurnsComparison): string {
   const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} µs → ${ours.toFixed(1).padStart(6)} µs`
-  return `${`no key → ${keys} keys that ${what}: ${cost}`.padEnd(66)}${times}   ${describeRatios(compared)}`
+  return `${`no key → ${keys} keys that ${what}: ${cost}`.padEnd(66)}${times}   ${describeCostRatios(compared)}`
 }

@@ -36,7 +36,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
   local wait, active, prioritized = base .. 'wait', base .. 'active', base .. 'prioritized'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
   ${READ_WHAT_LIMITS}
-  may_be_uncounted = has_limits or call('EXISTS', base .. 'capacities') == 1
+  may_be_uncounted = has_limits or has_capacities
   if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
   end
   local noted = {}

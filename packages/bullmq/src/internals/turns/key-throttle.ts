@@ -2,6 +2,7 @@
 //
 // The sorted set `key-throttles` has the throttled keys by the time at which they may start a task. It expires with the last throttle. A fetch that
 // comes to the lane of a throttled key blocks it until that time, in the same way as a lane whose key has used up its rate (./key-rate.ts).
+import { KEY_PASSES } from './limiters/limiter-steps.ts'
 
 /** Lua: the name of the sorted set. The variable `base` is the prefix of the queue's keys. */
 const KEY_THROTTLES = `base .. 'key-throttles'`
@@ -16,13 +17,17 @@ call('ZADD', ${KEY_THROTTLES}, 'GT', ends_at, key)
 call('PEXPIREAT', ${KEY_THROTTLES}, call('ZRANGE', ${KEY_THROTTLES}, -1, -1, 'WITHSCORES')[2])`
 
 /**
- * Lua lines that find what may keep keys from starting tasks, and store it in local variables: `has_limits`, `has_throttles`, and `has_times`
- * if a lane may be blocked until some time. A queue without any of these pays for one EXISTS.
+ * Lua lines that find what may keep lanes from starting tasks, and store it in local variables: `has_limits` and `has_throttles` of keys,
+ * `has_times` if a lane may be blocked until some time, `has_capacities` of limiters, and `has_key_passes` if a key may have several lanes. A
+ * queue without any of these pays for one EXISTS.
  */
-export const READ_WHAT_LIMITS = `local found = call('EXISTS', base .. 'key-limits', ${KEY_THROTTLES}, base .. 'lane-times')
+export const READ_WHAT_LIMITS = `local found = call('EXISTS', base .. 'key-limits', ${KEY_THROTTLES}, base .. 'lane-times', base .. 'capacities', ${KEY_PASSES})
     local has_limits = found > 0 and call('EXISTS', base .. 'key-limits') == 1
-    local has_times = found > (has_limits and 1 or 0)
-    local has_throttles = has_times and call('EXISTS', ${KEY_THROTTLES}) == 1`
+    local has_more = found > (has_limits and 1 or 0)
+    local has_times = has_more and call('EXISTS', ${KEY_THROTTLES}, base .. 'lane-times') > 0
+    local has_throttles = has_times and call('EXISTS', ${KEY_THROTTLES}) == 1
+    local has_capacities = has_more and call('EXISTS', base .. 'capacities') == 1
+    local has_key_passes = has_more and call('EXISTS', ${KEY_PASSES}) == 1`
 
 /** Lua lines that set `starts_at` to the end of the throttle of the key `key`, if that is later. They need the variable `has_throttles`. */
 export const CHECK_THROTTLE = `local ends_at = has_throttles and tonumber(call('ZSCORE', ${KEY_THROTTLES}, key) or nil)

@@ -64,16 +64,21 @@ interface Entering {
   readonly toHead: string
   /** The task's priority, or 0. */
   readonly priority: string
+  /** Lua lines that follow. In them, `lane_name` is the name of the lane, and `has_blocked` says whether lanes are blocked. */
+  readonly last?: string
 }
 
 /** Lua lines that put a task into its lane. They need the local variables `call` and `base`. */
-export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
+export const enterLane = ({ lane, id, toHead, priority, last = '' }: Entering): string => `
   do
     local lane_name, state = ${nameIn(lane)}, base .. 'turn-state'
-    local list, priorities = ${listOf('lane_name')}, ${prioritiesOf('lane_name')}
-    if call('EXISTS', list, priorities) == 0 then
+    local list, priorities, blocked = ${listOf('lane_name')}, ${prioritiesOf('lane_name')}, base .. 'blocked-lanes'
+    -- A key that is given three times is counted three times, so one command answers two questions.
+    local found = call('EXISTS', list, priorities, blocked, blocked, blocked)
+    local has_blocked = found >= 3
+    if found % 3 == 0 then
       call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), lane_name)
-      if not call('ZSCORE', base .. 'blocked-lanes', lane_name) then
+      if not (has_blocked and call('ZSCORE', blocked, lane_name)) then
         local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
         local time, others = unpack(call('HMGET', state, 'time', 'pass'))
         -- A lane that has waited for a limiter takes turns at an early pass.
@@ -88,7 +93,7 @@ export const enterLane = ({ lane, id, toHead, priority }: Entering): string => `
     else
       call(to_head and 'RPUSH' or 'LPUSH', list, ${id})
     end
-    call('HINCRBY', state, 'waiting', 1)
+    call('HINCRBY', state, 'waiting', 1)${last}
   end`
 
 /**

@@ -83,14 +83,15 @@ export const TAKE_TURN = `
   if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0 then
     local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
     ${READ_WHAT_LIMITS}
-    local has_others = call('EXISTS', base .. 'wait', base .. 'prioritized') > 0
+    local waiting = call('EXISTS', base .. 'wait', base .. 'prioritized', lanes, lanes, lanes)
+    local has_others, has_lanes = waiting % 3 > 0, waiting >= 3
     local is_turn_of_others = false
-    local is_counted = has_limits or call('EXISTS', base .. 'capacities') == 1
+    local is_counted = has_limits or has_capacities
     ${DECLARE_LIMITERS}
     may_be_uncounted = is_counted
     if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
     end
-    for _ = 1, ${MAX_LANES} do
+    for looked = 1, ${MAX_LANES} do
       local name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       if name and tonumber(pass) >= ${LAST_PASS} then${BEGIN_AGAIN}
         name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
@@ -109,7 +110,7 @@ export const TAKE_TURN = `
           call('HSET', state, 'pass', own + 1)
           break
         end
-      elseif call('EXISTS', lanes) == 0 then
+      elseif not has_lanes or looked > 1 and call('EXISTS', lanes) == 0 then
         ${FORGET_TURNS}
         break
       end
@@ -150,7 +151,7 @@ export const TAKE_TURN = `
           call('LPUSH', base .. 'active', id)
           if is_limited and call('EXISTS', ${WAITED_NEEDS}) == 1 then${CATCH_UP}
           end
-          local key_pass = tonumber(call('ZSCORE', ${KEY_PASSES}, key) or nil)
+          local key_pass = has_key_passes and tonumber(call('ZSCORE', ${KEY_PASSES}, key) or nil)
           local next_pass = math.max(pass, key_pass or pass) + 1 / ${weightIn('lane')}
           if key_pass or needs then call('ZADD', ${KEY_PASSES}, next_pass, key) end
           ${COUNT_START_OF_RATE}
@@ -195,11 +196,10 @@ const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
  * Lua lines that end the function which adds a task before it adds the marker, if the task's lane is blocked until another task ends. No worker
- * could start it. If the lane is blocked until some time, an idle worker has to know that time.
+ * could start it. If the lane is blocked until some time, an idle worker has to know that time. The lines follow those of {@link enterLane}.
  */
 const WAKE_NOBODY = `
-    local lane_name = ${nameIn('lane')}
-    if call('ZSCORE', base .. 'blocked-lanes', lane_name) and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
+    if has_blocked and call('ZSCORE', base .. 'blocked-lanes', lane_name) and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
 
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
 const PRIORITY = 'math.floor(score / 0x100000000)'
@@ -214,12 +214,12 @@ export function withLaneOfAdded(text: string): string {
   return text
     .replaceAll(
       PUSH,
-      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0' })}${WAKE_NOBODY}
+      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0', last: WAKE_NOBODY })}
   else ${PUSH} end`,
     )
     .replaceAll(
       PRIORITIZE,
-      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY })}${WAKE_NOBODY}
+      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY, last: WAKE_NOBODY })}
   else ${PRIORITIZE} end`,
     )
 }
