@@ -107,6 +107,21 @@ it('a worker notices in time that the next probe may start, although no task wai
   expect(await nextAt()).toBe(first)
 })
 
+it('a worker that has nothing to do does not wait for a time of a breaker, in whatever order it opens and closes', async () => {
+  const { add, start, startEvery, complete, set, setCapacity, redis, keys } = await stageWithBreaker()
+  const times = () => redis.zrange(keys.laneTimes, 0, -1)
+  await add('a', ON_SMTP)
+  await start(1)
+  await complete()
+  expect(await startEvery()).toEqual([])
+  for (const mode of ['open', 'closed', 'open', 'auto', 'closed'] as const) {
+    await set(mode)
+    expect(await times(), mode).toEqual([])
+    await setCapacity('permits:db', 1)
+    expect(await times(), mode).toEqual([])
+  }
+})
+
 it('a task that depends on several services waits until all of their breakers let it start', async () => {
   const { add, define, set, startEvery } = await stageWithBreaker()
   await define(['crm', 'smtp'])

@@ -9,7 +9,8 @@
 // fetch lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker lets only a few
 // tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
 //
-// Entries are deleted together with the turns when no task waits. The first lane that has to wait then adds the entry again.
+// Entries are deleted together with the turns when no task waits, and none is added then: a worker that has nothing to do would not wait for a time
+// that has passed. The first lane that has to wait adds the entry again.
 import { resume } from '../internals/turns/key-concurrency.ts'
 import { OPEN_BREAKERS } from './breaker-steps.ts'
 
@@ -31,15 +32,16 @@ local function open_gates()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local function set_gate(service, starts_at)
     local capacities, times, limiter, entry = base .. 'capacities', base .. 'lane-times', '${KIND}' .. service, ${ENTRY} .. service
+    local has_lanes = call('EXISTS', base .. 'turn-state') == 1
     if starts_at == now then
-      if call('HDEL', capacities, limiter) == 0 then return end
+      if call('HDEL', capacities, limiter) == 0 or not has_lanes then return end
       call('ZADD', times, now, entry)
       call('ZADD', base .. 'marker', '0', '0')
     else
       call('HSET', capacities, limiter, '0')
       if starts_at == 'none' then
         call('ZREM', times, entry)
-      else
+      elseif has_lanes then
         call('ZADD', times, starts_at, entry)
         call('ZADD', base .. 'marker', 'LT', starts_at, '1')
       end

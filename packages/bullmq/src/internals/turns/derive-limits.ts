@@ -37,10 +37,10 @@ local function derive_limits(base)
     if is_derived and not capacities[limiter] then redis.call('HDEL', base .. 'capacities', limiter) end
   end
   for limiter, capacity in pairs(capacities) do redis.call('HSET', base .. 'capacities', limiter, capacity) end
-  local times = base .. 'lane-times'
+  local times, has_lanes = base .. 'lane-times', redis.call('EXISTS', base .. 'turn-state') == 1
   if next(limits) == nil then redis.call('UNLINK', times) end
   for _, limiter in ipairs(redis.call('HKEYS', base .. 'capacities')) do
-    if ${startsWith('limiter', 'service:')} then redis.call('ZADD', times, '0', ${LUA_MARK} .. limiter) end
+    if has_lanes and ${startsWith('limiter', 'service:')} then redis.call('ZADD', times, '0', ${LUA_MARK} .. limiter) end
   end
   count_active(base, true)
   if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then redis.call('ZADD', base .. 'marker', '0', '0') end
