@@ -92,7 +92,6 @@ if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
   if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
-  if lane ~= '' then call('HSET', base .. answer, 'lane', lane) end
   if events ~= '' then
     local count, event = string.match(events, '^(%d+)\\n(.*)$')
     call('HSET', base .. answer, '${EVENTS_FIELD}', count)

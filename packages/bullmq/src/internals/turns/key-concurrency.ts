@@ -25,6 +25,7 @@
 // already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
 // attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
 
+import { FIND_LIMITS } from './key-throttle.ts'
 import { nameIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -33,6 +34,7 @@ import {
   LIMITERS,
   READ_CAPACITIES,
   TICKET_OF,
+  WAITED_NEEDS,
   WAKE_ALL,
   WAKE_KEY,
 } from './limiters/limiter-steps.ts'
@@ -61,6 +63,10 @@ export const ACTIVE_OF_KEY = `(tonumber(call('ZSCORE', ${ACTIVE_BY_KEY}, key)) o
 
 /** The Lua expression that counts one more active task of the key `key`, and returns how many there are. */
 export const COUNT_ONE = `tonumber(call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', key))`
+
+/** Lua lines that count one active task of the key `key` less. */
+export const UNCOUNT_ONE = `
+        if call('ZINCRBY', ${ACTIVE_BY_KEY}, '-1', key) == '0' then call('ZREM', ${ACTIVE_BY_KEY}, key) end`
 
 /** Lua lines that count the active task `id` if it has a lane, but has not been taken from it. */
 export const countOther = (id: string): string => `
@@ -91,27 +97,44 @@ export const resume = (name = 'name'): string => `call('ZREM', ${BLOCKED}, ${nam
       call('ZADD', base .. 'turns', math.max(pass, time), ${name})
       if call('ZSCORE', base .. 'lanes', ${name}) then call('ZADD', base .. 'marker', '0', '0') end`
 
-/** Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. */
-const GIVE_BACK = `
+/**
+ * Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. `hasLimits` is a Lua condition, and
+ * `first` are Lua lines for a task that has a lane.
+ */
+const giveBack = (hasLimits = 'true', first = ''): string => `
   if lane then
-    ${splitName(nameIn('lane'))}
-    local left = key ~= '' and call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
+    ${splitName(nameIn('lane'))}${first}
+    local left = key ~= '' and ${hasLimits} and call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
     if left then
       if tonumber(left) <= 0 then call('ZREM', ${ACTIVE_BY_KEY}, key) end
-      local pass = call('ZSCORE', ${BLOCKED}, key)
-      if pass and not call('ZSCORE', ${LANE_TIMES}, key) then
+      if call('EXISTS', ${BLOCKED}, ${WAITED_NEEDS}) > 0 then
+        local pass = call('ZSCORE', ${BLOCKED}, key)
+        if pass and not call('ZSCORE', ${LANE_TIMES}, key) then
       ${resume('key')}
+        end
+        ${WAKE_KEY}
       end
-      ${WAKE_KEY}
     end
     if needs then${GIVE_BACK_NEEDS}
     end
   end`
 
+/**
+ * The same lines in the script that ends a task. They leave what they have found for the fetch that follows, in `what_limits`. The end of a task
+ * with needs may change it, because the task may have called a service.
+ */
+const GIVE_BACK_AT_END = giveBack(
+  'found % 4 >= 2',
+  `
+    local found
+    ${FIND_LIMITS}
+    if not needs then what_limits = found end`,
+)
+
 /** A Lua function, `left_active(id)`, which gives back the place of a task that was removed from `active`. Returns true. */
 export const LEFT_ACTIVE = `
 function left_active(id)
-  local lane = call('HGET', base .. id, 'lane')${GIVE_BACK}
+  local lane = call('HGET', base .. id, 'lane')${giveBack()}
   return true
 end`
 
@@ -206,7 +229,7 @@ export function withLeaves(text: string): string {
       const lane = isEnd ? 'jobAttributes[4]' : `call('HGET', base .. ${id}, 'lane')`
       return `${line}
   if ${count} > 0 then
-    local lane = ${lane}${GIVE_BACK}
+    local lane = ${lane}${isEnd ? GIVE_BACK_AT_END : giveBack()}
   end`
     })
     .replaceAll(REMOVED, `(${REMOVED} and (prefix ~= base or left_active(jobId)))`)

@@ -64,7 +64,10 @@ interface Entering {
   readonly toHead: string
   /** The task's priority, or 0. */
   readonly priority: string
-  /** Lua lines that follow. In them, `lane_name` is the name of the lane, and `has_blocked` says whether lanes are blocked. */
+  /**
+   * Lua lines that follow. In them, `lane_name` is the name of the lane, `was_empty` says whether the task is the only one of its lane, and
+   * `is_blocked` whether such a lane is blocked.
+   */
   readonly last?: string
 }
 
@@ -72,28 +75,27 @@ interface Entering {
 export const enterLane = ({ lane, id, toHead, priority, last = '' }: Entering): string => `
   do
     local lane_name, state = ${nameIn(lane)}, base .. 'turn-state'
-    local list, priorities, blocked = ${listOf('lane_name')}, ${prioritiesOf('lane_name')}, base .. 'blocked-lanes'
-    -- A key that is given three times is counted three times, so one command answers two questions.
-    local found = call('EXISTS', list, priorities, blocked, blocked, blocked)
-    local has_blocked = found >= 3
-    if found % 3 == 0 then
+    local list, priorities, was_empty, is_blocked = ${listOf('lane_name')}, ${prioritiesOf('lane_name')}, false, false
+    local to_head, priority = ${toHead}, ${priority}
+    if priority > 0 then
+      was_empty = call('EXISTS', list, priorities) == 0
+      local order = to_head and 0 or call('HINCRBY', state, 'order', 1) % ${PRIORITY_STEP}
+      call('ZADD', priorities, priority * ${PRIORITY_STEP} + order, ${id})
+    else
+      was_empty = call(to_head and 'RPUSH' or 'LPUSH', list, ${id}) == 1 and call('EXISTS', priorities) == 0
+    end
+    call('HINCRBY', state, 'waiting', 1)
+    if was_empty then
       call('ZADD', base .. 'lanes', call('HINCRBY', state, 'order', 1), lane_name)
-      if not (has_blocked and call('ZSCORE', blocked, lane_name)) then
+      is_blocked = call('ZSCORE', base .. 'blocked-lanes', lane_name)
+      if not is_blocked then
         local first = call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
         local time, others = unpack(call('HMGET', state, 'time', 'pass'))
         -- A lane that has waited for a limiter takes turns at an early pass.
         local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + ${JOINS_BEHIND} or others or 0
         call('ZADD', base .. 'turns', 'NX', pass, lane_name)
       end
-    end
-    local to_head, priority = ${toHead}, ${priority}
-    if priority > 0 then
-      local order = to_head and 0 or call('HINCRBY', state, 'order', 1) % ${PRIORITY_STEP}
-      call('ZADD', priorities, priority * ${PRIORITY_STEP} + order, ${id})
-    else
-      call(to_head and 'RPUSH' or 'LPUSH', list, ${id})
-    end
-    call('HINCRBY', state, 'waiting', 1)${last}
+    end${last}
   end`
 
 /**

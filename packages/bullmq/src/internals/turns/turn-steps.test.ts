@@ -76,6 +76,16 @@ it('the scripts that add a job do so in functions that then add the marker, and 
   ])
 })
 
+it('the scripts that add a job collect the fields that only some jobs have in one place, and store the job with them', () => {
+  for (const { name, content } of scripts.filter((each) => /^add\w*Job$/.test(each.name))) {
+    expect(content.match(/local optionalValues = .*|unpack\(optionalValues\)\)/g), name).toEqual([
+      'local optionalValues = {}',
+      'unpack(optionalValues))',
+    ])
+    expect(withLaneOfAdded(content), name).toContain("and { 'lane', lane } or {}")
+  }
+})
+
 it('BullMQ adds the marker when a job starts, in one place of each script that fetches', () => {
   for (const name of FETCHES) {
     const { content = '' } = scripts.find((each) => each.name === name) ?? {}

@@ -24,9 +24,9 @@
 // although there is one, it adds BullMQ's marker, so that a worker fetches again.
 import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
-import { ACTIVE_OF_KEY, blockLane, COUNT_ONE, READ_LIMITS } from './key-concurrency.ts'
+import { blockLane, COUNT_ONE, READ_LIMITS, UNCOUNT_ONE } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
-import { READ_WHAT_LIMITS } from './key-throttle.ts'
+import { FIND_LIMITS, READ_WHAT_LIMITS } from './key-throttle.ts'
 import { enterLane, listOf, nameIn, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -74,34 +74,33 @@ const CATCH_UP = `
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
  * without a lane, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
- * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake. The
- * lines need these three variables, `call` and `base`.
+ * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
+ * `what_limits` is what the end of the last task has found (FIND_LIMITS in ./key-throttle.ts), or nil. The lines need these four variables,
+ * `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
 export const TAKE_TURN = `
-  if call('EXISTS', base .. 'turns', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0 then
-    local turns, lanes, state = base .. 'turns', base .. 'lanes', base .. 'turn-state'
+  local found = what_limits
+  -- Since the end of the last task, its lane may have been the first one to take turns.
+  if not found or found % 2 == 0 then
+    ${FIND_LIMITS}
+  end
+  if found > 0 then
+    local turns, lanes, state, active = base .. 'turns', base .. 'lanes', base .. 'turn-state', base .. 'active'
     ${READ_WHAT_LIMITS}
-    local waiting = call('EXISTS', base .. 'wait', base .. 'prioritized', lanes, lanes, lanes)
-    local has_others, has_lanes = waiting % 3 > 0, waiting >= 3
-    local is_turn_of_others = false
+    local is_turn_of_others, is_last_lane, takes_turns = false, false, false
     local is_counted = has_limits or has_capacities
     ${DECLARE_LIMITERS}
     may_be_uncounted = is_counted
     if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
     end
-    for looked = 1, ${MAX_LANES} do
+    for _ = 1, ${MAX_LANES} do
       local name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       if name and tonumber(pass) >= ${LAST_PASS} then${BEGIN_AGAIN}
         name, pass = unpack(call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
       end
-      if not name then
-        if call('EXISTS', lanes) == 0 then
-          ${FORGET_TURNS}
-        end
-        break
-      end
+      if not name then break end
       pass = tonumber(pass)
       if has_others then
         local own = math.max(tonumber(call('HGET', state, 'pass') or pass), pass - 1)
@@ -110,9 +109,6 @@ export const TAKE_TURN = `
           call('HSET', state, 'pass', own + 1)
           break
         end
-      elseif not has_lanes or looked > 1 and call('EXISTS', lanes) == 0 then
-        ${FORGET_TURNS}
-        break
       end
       ${splitName('name')}
       local limit, rate, id
@@ -120,7 +116,9 @@ export const TAKE_TURN = `
         ${READ_LIMITS}
       end
       ${CHECK_RATE}
-      local is_at_limit, refused, time = starts_at or limit and ${ACTIVE_OF_KEY} >= limit, nil, nil
+      -- A lane that takes turns may nearly always start a task, so the start is counted first.
+      local active_of_key = has_limits and key ~= '' and not starts_at and ${COUNT_ONE}
+      local is_at_limit, refused, time = starts_at or limit and active_of_key > limit, nil, nil
       -- If the queue limits nothing, needs cost nothing either.
       local is_limited = needs and (is_counted or call('EXISTS', ${WAITED_NEEDS}) == 1)
       if is_limited then
@@ -138,43 +136,58 @@ export const TAKE_TURN = `
         ${blockLane('pass', 'pass')}
         ${STORE_TIME}
       else
-        id = call('RPOP', ${listOf('name')}) or call('ZPOPMIN', ${prioritiesOf('name')})[1]
+        id = call('RPOPLPUSH', ${listOf('name')}, active)
+        if not id then
+          id = call('ZPOPMIN', ${prioritiesOf('name')})[1]
+          if id then call('LPUSH', active, id) end
+        end
         if not id then
           call('ZREM', turns, name)
           if is_limited then leave_waiters(name, key, needs) end
           if needs then call('ZREMRANGEBYSCORE', ${KEY_PASSES}, '-inf', pass) end
+          is_last_lane = not has_others and call('EXISTS', lanes) == 0
         end
       end
       if id then${noteLeft('name')}
         local lane = call('HGET', base .. id, 'lane')
-        if lane then
-          call('LPUSH', base .. 'active', id)
+        if not lane then
+          call('LPOP', active)
+        else
           if is_limited and call('EXISTS', ${WAITED_NEEDS}) == 1 then${CATCH_UP}
           end
           local key_pass = has_key_passes and tonumber(call('ZSCORE', ${KEY_PASSES}, key) or nil)
           local next_pass = math.max(pass, key_pass or pass) + 1 / ${weightIn('lane')}
           if key_pass or needs then call('ZADD', ${KEY_PASSES}, next_pass, key) end
           ${COUNT_START_OF_RATE}
-          local active = has_limits and key ~= '' and ${COUNT_ONE}
           if is_limited then take(needs) end${ADMIT}
-          if limit and active >= limit and is_limited and not starts_at then
+          if limit and active_of_key >= limit and is_limited and not starts_at then
             ${waitForKey('next_pass', 'pass')}
-          elseif starts_at or limit and active >= limit then
+          elseif starts_at or limit and active_of_key >= limit then
             ${blockLane('next_pass', 'pass')}
             ${STORE_TIME}
           else
             call('ZADD', turns, next_pass, name)
             refused = is_limited and call('ZSCORE', lanes, name) and refusals(name, key, needs, next_pass)
             if refused then wait_for(name, refused, next_pass, pass) end
+            takes_turns = not refused
           end
           jobId, may_be_uncounted = id, false
           break
         end
       end
+      if active_of_key then${UNCOUNT_ONE} end
+      if is_last_lane then break end
     end
-    is_last_start = jobId and is_counted
-      and call('EXISTS', turns, base .. 'wait', base .. 'prioritized', base .. 'delayed', base .. 'lane-times') == 0
-    if not jobId and not is_turn_of_others and call('EXISTS', turns, lanes) == 2 then call('ZADD', base .. 'marker', 0, '0') end
+    is_last_start = jobId and is_counted and not takes_turns
+      and call('EXISTS', turns, wait, prioritized, base .. 'delayed', base .. 'lane-times') == 0
+    if not jobId and not is_turn_of_others then
+      local left = call('EXISTS', turns, lanes, lanes)
+      if left == 0 or left == 1 and not has_others then
+        ${FORGET_TURNS}
+      elseif left == 3 then
+        call('ZADD', base .. 'marker', 0, '0')
+      end
+    end
   end`
 
 /** A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field. */
@@ -195,11 +208,15 @@ const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
- * Lua lines that end the function which adds a task before it adds the marker, if the task's lane is blocked until another task ends. No worker
- * could start it. If the lane is blocked until some time, an idle worker has to know that time. The lines follow those of {@link enterLane}.
+ * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane had a task already, there is a
+ * marker, or no worker could start that task either. If the lane is blocked until another task ends, no worker could start the new one. If it is
+ * blocked until some time, an idle worker has to know that time. The lines follow those of {@link enterLane}.
  */
 const WAKE_NOBODY = `
-    if has_blocked and call('ZSCORE', base .. 'blocked-lanes', lane_name) and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
+    if not was_empty or is_blocked and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
+
+/** How BullMQ's scripts begin to collect the fields that only some jobs have. */
+const OPTIONAL_FIELDS = 'local optionalValues = {}'
 
 /** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
 const PRIORITY = 'math.floor(score / 0x100000000)'
@@ -212,6 +229,7 @@ const IS_FIRST = 'score % 0x100000000 == 0'
 export function withLaneOfAdded(text: string): string {
   const isLaned = `lane ~= '' and jobId == id`
   return text
+    .replaceAll(OPTIONAL_FIELDS, `local optionalValues = ${isLaned} and { 'lane', lane } or {}`)
     .replaceAll(
       PUSH,
       () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0', last: WAKE_NOBODY })}

@@ -138,6 +138,28 @@ it('a requeued task with a priority wakes a worker', async () => {
   expect(await redis.zscore(keys.marker, '0')).toBe('0')
 })
 
+it('the first task of a lane wakes a worker, and those that are added behind it do not', async () => {
+  const { add, start, redis, keys } = await stage()
+  const wakes = async (key: string, given = {}): Promise<boolean> => {
+    await redis.del(keys.marker)
+    await add(key, given)
+    return (await redis.zscore(keys.marker, '0')) !== null
+  }
+  expect([await wakes('a'), await wakes('a'), await wakes('b'), await wakes('a', { priority: 3 })]).toEqual([
+    ...[true, false, true, false],
+  ])
+  expect([await wakes('c', { priority: 3 }), await wakes('c', { priority: 2 }), await wakes('c')]).toEqual([
+    ...[true, false, false],
+  ])
+  // The start of each task wakes the worker that starts the next one.
+  for (let tasks = 7; tasks > 0; tasks--) {
+    await redis.del(keys.marker)
+    await start(1)
+    expect(await redis.zscore(keys.marker, '0')).toBe('0')
+  }
+  expect(await wakes('a')).toBe(true)
+})
+
 it('a paused queue starts no task of a key, and wakes a worker when it is resumed', async () => {
   const { add, fetch, queue, redis, keys, start } = await stage()
   await add('a')
