@@ -109,7 +109,7 @@ it('a worker notices in time that the next probe may start, although no task wai
 
 it('a worker that has nothing to do does not wait for a time of a breaker, in whatever order it opens and closes', async () => {
   const { add, start, startEvery, complete, set, setCapacity, redis, keys } = await stageWithBreaker()
-  const times = () => redis.zrange(keys.laneTimes, 0, -1)
+  const times = () => redis.zrange(keys.laneTimes, '0', '-1')
   await add('a', ON_SMTP)
   await start(1)
   await complete()
@@ -156,6 +156,26 @@ it('workers that run only some tasks find out that a breaker lets tasks start, a
   await redis.hset(keys.breakers, 'smtp', JSON.stringify({ ...others, breaker: { ...breaker, until: 1 } }))
   const next = await add('b', ON_SMTP)
   expect(await startOnly([next])).toEqual([next])
+})
+
+it('a task that waits for permits does not delay others while the breaker lets it start nothing', async () => {
+  const { add, start, startAll, set, setCapacity, complete, violations } = await stageWithBreaker()
+  const db = (amount: number) => [{ limiter: 'permits:db', amount }]
+  await setCapacity('permits:db', 3)
+  await add(NO_KEY, { needs: db(2) })
+  await start(1)
+  const large = await add(NO_KEY, { needs: db(2), ...ON_SMTP })
+  expect(await startAll()).toEqual([])
+  const small = await add(NO_KEY, { needs: db(1) })
+  // One permit is free, but the task that needs two came first.
+  expect(await startAll()).toEqual([])
+  await set('open')
+  expect(await startAll()).toEqual([small])
+  expect(await violations()).toEqual([])
+  await set('closed')
+  await complete()
+  await complete()
+  expect(await startAll()).toEqual([large])
 })
 
 it('a worker that only repeats what it has stored does not replace the settings of a worker that started later', async () => {

@@ -18,7 +18,14 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { createRegistry, DEFAULT_TIMEOUTS, newTask, planFollowUps, retryCopy } from '@bullpen/engine/internal'
+import {
+  createRegistry,
+  DEFAULT_TIMEOUTS,
+  newTask,
+  permitsLimiter,
+  planFollowUps,
+  retryCopy,
+} from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'
@@ -30,6 +37,7 @@ const QUEUE = 'breakers'
 const queue = defineQueue({
   name: QUEUE,
   fairness: true,
+  limits: { permits: { db: 3 } },
   breakers: {
     // A breaker is open for at least a second, so most tests set it by hand.
     smtp: { minimumCalls: 3, openFor: '1s', maxOpenFor: '1s' },
@@ -45,8 +53,13 @@ const send = defineTask({ ...common, name: 'breakers.send', dependsOn: ['smtp'] 
 const sendOnce = defineTask({ ...common, name: 'breakers.once', dependsOn: ['smtp'], retry: { maxAttempts: 1 } })
 const sync = defineTask({ ...common, name: 'breakers.sync', dependsOn: ['smtp', 'crm'] })
 const other = defineTask({ ...common, name: 'breakers.other' })
-const catalogue = defineCatalogue(send, sendOnce, sync, other)
+const hold = defineTask({ ...common, name: 'breakers.hold', permits: { db: 2 } })
+const sendLarge = defineTask({ ...common, name: 'breakers.large', permits: { db: 2 }, dependsOn: ['smtp'] })
+const otherSmall = defineTask({ ...common, name: 'breakers.small', permits: { db: 1 } })
+const catalogue = defineCatalogue(send, sendOnce, sync, other, hold, sendLarge, otherSmall)
 const { breakers: defined = {} } = queue
+
+const CAPACITIES = { [permitsLimiter('db')]: 3 }
 
 interface Service {
   /** Whether calls of the service fail. */
@@ -73,7 +86,7 @@ async function openService(open: OpenBackend) {
   const calls: number[] = []
   const handle = async ({ id, name, signal }: Pick<TaskContext, 'id' | 'name' | 'signal'>): Promise<void> => {
     started.push(id)
-    if (name === other.name) return
+    if (name === other.name || name === otherSmall.name) return
     calls.push(Date.now())
     await Promise.race([service.hangs?.promise, aborted(signal)])
     if (service.isDown) throw new TaskError('smtp_421', 'the service is not available')
@@ -108,7 +121,12 @@ async function openService(open: OpenBackend) {
     enqueue,
     async start(worker = 'test:1', concurrency = 4) {
       const settings = { clock: systemClock, queue: QUEUE, concurrency, worker, random: Math.random }
-      const pool = testPool(broker, registry, backend.consumer({ concurrency, worker }), settings)
+      const pool = testPool(
+        broker,
+        registry,
+        backend.consumer({ concurrency, worker, capacities: CAPACITIES }),
+        settings,
+      )
       pools.push(pool)
       await pool.start()
     },
@@ -199,6 +217,26 @@ export function breakers(open: OpenBackend): void {
     expect(await statuses([last])).toEqual(['waiting'])
     await set('smtp', 'closed')
     expect((await settled(last)).status).toBe('completed')
+  })
+
+  it('a task that waits for permits does not delay others while a breaker lets it start nothing', async () => {
+    const { broker, service, started, enqueue, start, passBy, settled, set, statuses } = await openService(open)
+    service.hangs = Promise.withResolvers()
+    await start()
+    const holder = await enqueue(hold)
+    await eventually(() => started.includes(holder))
+    const large = await enqueue(sendLarge)
+    await eventually(async () => (await broker.find(large))?.waitsFor?.kind === 'permits')
+    // One permit is free, but the task that needs two came first.
+    const small = await enqueue(otherSmall)
+    await passBy()
+    expect(await statuses([large, small])).toEqual(['waiting', 'waiting'])
+    await set('smtp', 'open')
+    expect((await settled(small)).status).toBe('completed')
+    expect((await broker.find(large))?.waitsFor).toMatchObject({ kind: 'breaker', service: 'smtp' })
+    await set('smtp', 'closed')
+    service.hangs.resolve()
+    for (const id of [holder, large]) expect((await settled(id)).status).toBe('completed')
   })
 
   it('a breaker that a person has opened lets no task start until it is set again', async () => {

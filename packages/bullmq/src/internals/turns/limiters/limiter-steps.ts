@@ -51,6 +51,9 @@ const waitersOf = (need: string): string => `base .. 'need-waiters:' .. ${need}`
 /** The Lua expression for the need for which the lanes of a key wait if the key is at its limit. */
 const needOfKey = (key: string): string => `'key:' .. ${key} .. '=1'`
 
+/** The Lua expression for the lanes with needs that wait for the key `key`. */
+export const WAITERS_OF_KEY = waitersOf(needOfKey('key'))
+
 /** Lua lines that let the lane `first` take turns again if it is blocked. `ticket` is a Lua expression. */
 const wakeFirst = (ticket: string): string => `if first and call('ZREM', ${BLOCKED}, first) == 1 then
       call('ZADD', ${TURNS}, ${ticket}, first)
@@ -58,15 +61,18 @@ const wakeFirst = (ticket: string): string => `if first and call('ZREM', ${BLOCK
     end`
 
 /** Lua lines that wake the first of the lanes with needs that wait for the key `key`. */
-export const WAKE_KEY = `local first, ticket = unpack(call('ZRANGE', ${waitersOf(needOfKey('key'))}, 0, 0, 'WITHSCORES'))
+export const WAKE_KEY = `local first, ticket = unpack(call('ZRANGE', ${WAITERS_OF_KEY}, 0, 0, 'WITHSCORES'))
     ${wakeFirst('ticket')}`
 
 /** A Lua line that declares the functions of {@link LIMITERS}, so that they can be defined where they are first needed. */
 export const DECLARE_LIMITERS =
   'local is_before, first_waiter, wake, leave, leave_waiters, refusals, is_full, wait_for, take'
 
-/** Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables `call` and `base`. */
-const WAKE = `
+/**
+ * Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables `call` and `base`, and follow a
+ * declaration of `is_before`, `first_waiter` and `wake`.
+ */
+export const WAKE = `
   function is_before(one, other)
     for i = 1, math.min(#one, #other) do
       local a, b = string.byte(one, i), string.byte(other, i)
@@ -215,7 +221,7 @@ export const TAKE_TICKETS = `for _, need in ipairs(call('ZRANGE', ${WAITED_NEEDS
 
 /**
  * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has changed. It follows
- * {@link LIMITERS}.
+ * {@link WAKE}.
  */
 export const WAKE_ALL = `
   local function wake_all()
@@ -240,7 +246,7 @@ export const READ_CAPACITIES = `local capacities, stored_capacities = {}, call('
  */
 export const TICKET_OF = `
 local function ticket_of(base, name, key, needs)
-  if redis.call('ZSCORE', ${waitersOf(needOfKey('key'))}, name) then return 'key' end
+  if redis.call('ZSCORE', ${WAITERS_OF_KEY}, name) then return 'key' end
   ${eachNeed('needs')}
     if redis.call('ZSCORE', ${waitersOf(`limiter .. '=' .. amount`)}, name) then return limiter end
   end
