@@ -35,6 +35,7 @@ import {
   READ_CAPACITIES,
   TICKET_OF,
   WAITED_NEEDS,
+  WAITERS_OF_KEY,
   WAKE_ALL,
   WAKE_KEY,
 } from './limiters/limiter-steps.ts'
@@ -185,6 +186,8 @@ local function count_active(base, has_changed)
   local function examine(name, pass)
     ${splitName('name')}
     local ticket = needs and ticket_of(base, name, key, needs)
+    -- Only the first of the lanes that wait for a key is woken.
+    if ticket == 'key' and call('ZRANGE', ${WAITERS_OF_KEY}, 0, 0)[1] ~= name then return end
     local limit = (ticket == 'key' or not needs) and limit_of(base, key)
     local is_refused = ticket and ticket ~= 'key' or limit and (counts[key] or 0) >= limit
     if not is_refused and not call('ZSCORE', ${LANE_TIMES}, name) then

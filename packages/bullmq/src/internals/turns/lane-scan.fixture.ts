@@ -125,7 +125,8 @@ export async function laneViolations(
   /** The next fetch lets the lanes of a service take turns again. */
   const mayResume = [...services].some((name) => !limiters.capacities.has(name) && limiters.waiters.has(`${name}=1`))
   const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken) || mayResume
-  if (wakes && mayStart && !stops && marker === false)
+  // A task that is added to no others wakes a worker itself.
+  if (wakes && waiting > 0 && mayStart && !stops && marker === false)
     found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
   const world = {
@@ -283,7 +284,8 @@ function limiterViolations(
     if (!filled.has(name)) found.push(`'${name}' has no task, but is blocked`)
     if (!hasTicket(name)) found.push(`'${name}' is blocked without a ticket`)
     const isAside = needs.some(([limiter, amount]) => amount > capacityOf(limiter))
-    const firstAt = needs.filter(([limiter]) => queueFor(limiter)[0] === name)
+    // The next fetches let all lanes of such a service take turns again.
+    const firstAt = needs.filter(([limiter]) => !services.has(limiter) && queueFor(limiter)[0] === name)
     if (isAside && firstAt.length > 0) found.push(`'${name}' can never start, but others wait behind it for ${firstAt}`)
     if (!needs.some((need) => isRefused(name, need))) found.push(`'${name}' is blocked without need`)
   }

@@ -145,6 +145,9 @@ export class Turns {
   /** Looks at a blocked lane again. */
   #examine(blocked: Blocked): void {
     const { lane, pass } = blocked
+    const firstForKey = this.#limiters.first(keyLimiter(lane.key))
+    // Only the first of the lanes that wait for a key is woken.
+    if (this.#limiters.hasTicket(lane, keyLimiter(lane.key)) && firstForKey?.lane.name !== lane.name) return
     const until = this.#options.limitsKeys() ? blocked.until : undefined
     const waitsForKey = lane.needs.length === 0 || this.#limiters.hasTicket(lane, keyLimiter(lane.key))
     const isRefused = waitsForKey ? this.#options.isFull(lane.key) : this.ticketOf(lane) !== undefined
@@ -173,6 +176,11 @@ export class Turns {
         const blocked = this.#places.blockedLane(lane.name)
         if (blocked !== undefined) this.#places.resume(blocked)
       }
+    }
+    // A lane that waits for permits gives its tickets back in its turn if a circuit breaker lets it start nothing any more.
+    for (const limiter of this.#limiters.waitedFor) {
+      if (this.#limiters.first(limiter)?.lane.needs.some((need) => this.#limiters.isTooMuch(need)))
+        this.#places.wake(limiter)
     }
   }
 

@@ -325,6 +325,24 @@ it("the leader's count corrects what another tool has done, and wakes the tasks 
   expect(await startAll()).toEqual([second])
 })
 
+it("the leader's count leaves lanes alone that wait for their key behind another one", async () => {
+  const { addSeveral, limit, start, startAll, complete, redis, keys, violations } = await limited()
+  await limit({ concurrency: 1 })
+  await addSeveral('a', 1)
+  await start(1)
+  for (const needs of [[db(1)], [db(2)], [gpu(1)]]) await addSeveral('a', 1, { needs })
+  expect(await startAll()).toEqual([])
+  await complete()
+  // The first lane has been woken. Each lane wakes the next one.
+  expect(await redis.zcard(keys.blockedLanes)).toBe(2)
+  expect(await runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })).toBe(0)
+  expect(await violations()).toEqual([])
+  for (let tasks = 3; tasks > 0; tasks--) {
+    await start(1)
+    await complete()
+  }
+})
+
 it('a waiting task shows which limiter it waits for', async () => {
   const { need, startAll, broker } = await limited()
   await need([gpu(1)])
