@@ -6,6 +6,8 @@ import { applySettings } from '../fleet/queue-settings.ts'
 import { QUEUE } from '../internals/index-model/worker.fixture.ts'
 import { NEEDS_MARK } from '../internals/turns/limiters/needs.ts'
 import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
+import { countActiveScript } from '../scripts/leader/count-active.ts'
+import { runScript } from '../scripts/script.ts'
 import { defineBreakers } from './stored-breaker.ts'
 
 /** More lanes than a fetch lets take turns again. */
@@ -176,6 +178,36 @@ it('a task that waits for permits does not delay others while the breaker lets i
   await complete()
   await complete()
   expect(await startAll()).toEqual([large])
+})
+
+it('a breaker that opens wakes no lane that does not depend on its service', async () => {
+  const { add, startAll, limit, set, setCapacity, redis, keys } = await stageWithBreaker()
+  await limit({ concurrency: 1 })
+  await setCapacity('permits:db', 100)
+  const needs = [{ limiter: 'permits:db', amount: 1 }]
+  for (let i = 0; i < LANES; i++) {
+    await add(`k${i}`, { needs })
+    await add(`k${i}`, { needs })
+  }
+  await setCapacity('permits:gpu', 0)
+  await add(NO_KEY, { needs: [{ limiter: 'permits:gpu', amount: 1 }] })
+  expect(await startAll()).toHaveLength(LANES)
+  expect(await startAll()).toEqual([])
+  await set('open')
+  expect(await redis.zcard(keys.turns)).toBe(0)
+  expect(await redis.zcard(keys.blockedLanes)).toBe(LANES + 1)
+})
+
+it('the last probe holds nothing of a limiter, also in a worker that runs only some tasks', async () => {
+  const { add, startOnly, set, limit, redis, keys } = await stageWithBreaker()
+  await limit({ concurrency: 5 })
+  await set('open')
+  await set('auto')
+  const id = await add('a', ON_SMTP)
+  expect(await startOnly([id])).toEqual([id])
+  expect(await redis.hget(keys.capacities, 'service:smtp')).toBe('0')
+  expect(await redis.exists(keys.inUse)).toBe(0)
+  expect(await runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })).toBe(0)
 })
 
 it('a worker that only repeats what it has stored does not replace the settings of a worker that started later', async () => {

@@ -9,13 +9,14 @@
 // fetch lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker lets only a few
 // tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
 //
-// A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. When the capacity becomes 0, the first
-// lane that waits for each limiter therefore takes its turn, in which it gives its tickets back (LIMITERS in limiter-steps.ts).
+// A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If such a lane is the first one that
+// waits for some limiter when the capacity becomes 0, it is therefore woken. In its turn, it gives its tickets back (LIMITERS in limiter-steps.ts),
+// which wakes the next lane.
 //
-// Entries are deleted together with the turns when no task waits, and none is added then: a worker that has nothing to do would not wait for a time
-// that has passed. The first lane that has to wait adds the entry again.
+// Entries are deleted together with the turns when no task waits, and none is added while there are no lanes: an idle worker would otherwise find a
+// time that has passed, and fetch in a loop. The first lane that has to wait adds the entry again.
 import { resume } from '../internals/turns/key-concurrency.ts'
-import { WAITED_NEEDS, WAKE, WAKE_ALL } from '../internals/turns/limiters/limiter-steps.ts'
+import { WAITED_NEEDS, waitersOf, wakeFirst } from '../internals/turns/limiters/limiter-steps.ts'
 import { OPEN_BREAKERS } from './breaker-steps.ts'
 
 /**
@@ -43,9 +44,11 @@ local function open_gates()
       call('ZADD', base .. 'marker', '0', '0')
     else
       if call('HSET', capacities, limiter, '0') == 1 and call('EXISTS', ${WAITED_NEEDS}) == 1 then
-        local is_before, first_waiter, wake
-        ${WAKE}${WAKE_ALL}
-        wake_all()
+        for _, need in ipairs(call('ZRANGEBYLEX', ${WAITED_NEEDS}, '[permits:', '+')) do
+          local first, ticket = unpack(call('ZRANGE', ${waitersOf('need')}, 0, 0, 'WITHSCORES'))
+          if first and not string.find(first, limiter .. '=', 1, true) then first = nil end
+          ${wakeFirst('ticket')}
+        end
       end
       if starts_at == 'none' then
         call('ZREM', times, entry)

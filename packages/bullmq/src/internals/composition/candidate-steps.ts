@@ -9,7 +9,7 @@ import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
-import { FIND_LIMITS, READ_WHAT_LIMITS } from '../turns/key-throttle.ts'
+import { READ_FEATURES, READ_OBSTACLES } from '../turns/key-throttle.ts'
 import { LEAVE_LANE, nameIn } from '../turns/lanes.ts'
 import { DECLARE_LIMITERS, LIMITERS } from '../turns/limiters/limiter-steps.ts'
 import { splitName } from '../turns/limiters/needs.ts'
@@ -33,9 +33,9 @@ export function candidatesArgument(ids: readonly string[]): string {
  * lanes that wait for the same limiters: they may have tasks that no worker runs at the moment.
  */
 const TAKE_CANDIDATE = `${LEAVE_LANE}
-  local found
-  ${FIND_LIMITS}
-  ${READ_WHAT_LIMITS}
+  local features
+  ${READ_FEATURES}
+  ${READ_OBSTACLES}
   local active = base .. 'active'
   local has_set, has_lanes = call('EXISTS', prioritized) == 1, call('EXISTS', base .. 'lanes') == 1
   may_be_uncounted = has_limits or has_capacities

@@ -330,7 +330,7 @@ ${last === undefined ? '' : removeLast(last)}${own === undefined ? removeArgumen
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
-${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, what_limits' : ''}
+${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
 local function bullmq()
 ${text}

@@ -25,7 +25,7 @@
 // already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
 // attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
 
-import { FIND_LIMITS } from './key-throttle.ts'
+import { READ_FEATURES } from './key-throttle.ts'
 import { nameIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -62,10 +62,10 @@ export const READ_LIMITS = `local own, default, own_rate, default_rate =
 /** The Lua expression for the number of active tasks of the concurrency key `key`. */
 export const ACTIVE_OF_KEY = `(tonumber(call('ZSCORE', ${ACTIVE_BY_KEY}, key)) or 0)`
 
-/** The Lua expression that counts one more active task of the key `key`, and returns how many there are. */
+/** The Lua expression that increments the number of active tasks of the key `key`, and returns the new number. */
 export const COUNT_ONE = `tonumber(call('ZINCRBY', ${ACTIVE_BY_KEY}, '1', key))`
 
-/** Lua lines that count one active task of the key `key` less. */
+/** Lua lines that undo {@link COUNT_ONE}. */
 export const UNCOUNT_ONE = `
         if call('ZINCRBY', ${ACTIVE_BY_KEY}, '-1', key) == '0' then call('ZREM', ${ACTIVE_BY_KEY}, key) end`
 
@@ -99,13 +99,13 @@ export const resume = (name = 'name'): string => `call('ZREM', ${BLOCKED}, ${nam
       if call('ZSCORE', base .. 'lanes', ${name}) then call('ZADD', base .. 'marker', '0', '0') end`
 
 /**
- * Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. `hasLimits` is a Lua condition, and
- * `first` are Lua lines for a task that has a lane.
+ * Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. For a task with a lane, the lines
+ * `before` run first. If the Lua condition `condition` is false, nothing is counted for its key.
  */
-const giveBack = (hasLimits = 'true', first = ''): string => `
+const giveBack = (condition = 'true', before = ''): string => `
   if lane then
-    ${splitName(nameIn('lane'))}${first}
-    local left = key ~= '' and ${hasLimits} and call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
+    ${splitName(nameIn('lane'))}${before}
+    local left = key ~= '' and ${condition} and call('ZADD', ${ACTIVE_BY_KEY}, 'XX', 'INCR', '-1', key)
     if left then
       if tonumber(left) <= 0 then call('ZREM', ${ACTIVE_BY_KEY}, key) end
       if call('EXISTS', ${BLOCKED}, ${WAITED_NEEDS}) > 0 then
@@ -121,15 +121,15 @@ const giveBack = (hasLimits = 'true', first = ''): string => `
   end`
 
 /**
- * The same lines in the script that ends a task. They leave what they have found for the fetch that follows, in `what_limits`. The end of a task
- * with needs may change it, because the task may have called a service.
+ * The same lines in the script that ends a task. They leave the queue's features for the fetch that follows, in `features_at_end`. If the task has
+ * needs, they leave nothing: counting its calls may open or close a breaker, which changes the capacities.
  */
 const GIVE_BACK_AT_END = giveBack(
-  'found % 4 >= 2',
+  'features % 4 >= 2',
   `
-    local found
-    ${FIND_LIMITS}
-    if not needs then what_limits = found end`,
+    local features
+    ${READ_FEATURES}
+    if not needs then features_at_end = features end`,
 )
 
 /** A Lua function, `left_active(id)`, which gives back the place of a task that was removed from `active`. Returns true. */
@@ -186,8 +186,9 @@ local function count_active(base, has_changed)
   local function examine(name, pass)
     ${splitName('name')}
     local ticket = needs and ticket_of(base, name, key, needs)
-    -- Only the first of the lanes that wait for a key is woken.
-    if ticket == 'key' and call('ZRANGE', ${WAITERS_OF_KEY}, 0, 0)[1] ~= name then return end
+    -- Only the first of the lanes that wait for a key is woken. Each wakes the next one when it gives its ticket back.
+    local first = ticket == 'key' and call('ZRANGE', ${WAITERS_OF_KEY}, 0, 0)[1]
+    if first and first ~= name and (call('ZSCORE', ${BLOCKED}, first) or call('ZSCORE', base .. 'turns', first)) then return end
     local limit = (ticket == 'key' or not needs) and limit_of(base, key)
     local is_refused = ticket and ticket ~= 'key' or limit and (counts[key] or 0) >= limit
     if not is_refused and not call('ZSCORE', ${LANE_TIMES}, name) then

@@ -17,24 +17,26 @@ call('ZADD', ${KEY_THROTTLES}, 'GT', ends_at, key)
 call('PEXPIREAT', ${KEY_THROTTLES}, call('ZRANGE', ${KEY_THROTTLES}, -1, -1, 'WITHSCORES')[2])`
 
 /**
- * Lua lines that find what the queue has, and store it in the local variable `found`: 1 if lanes take turns, plus 2 if keys have limits, plus 4 if
- * limiters have capacities. EXISTS counts a key as often as it is given, so one command answers all three questions.
+ * Lua lines that find out which features the queue uses, and store them in the variable `features`, which must be declared: 1 if lanes take turns,
+ * plus 2 if keys have limits, plus 4 if limiters have capacities. EXISTS counts a key as often as it is given, so one command answers all three
+ * questions.
  */
-export const FIND_LIMITS = `local state, key_limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-    found = call('EXISTS', state, key_limits, key_limits, capacities, capacities, capacities, capacities)`
+export const READ_FEATURES = `local state, key_limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+    features = call('EXISTS', state, key_limits, key_limits, capacities, capacities, capacities, capacities)`
 
 /**
  * Lua lines that find what may keep lanes from starting tasks, and store it in local variables: `has_limits` and `has_throttles` of keys,
  * `has_times` if a lane may be blocked until some time, `has_capacities` of limiters, and `has_key_passes` if a key may have several lanes.
- * `has_others` says whether tasks without a lane wait. The lines follow {@link FIND_LIMITS}. A queue with none of these pays for one EXISTS.
+ * `has_others` says whether tasks without a lane wait. The lines follow {@link READ_FEATURES}. If the queue has none of
+ * these, they run one EXISTS.
  */
-export const READ_WHAT_LIMITS = `local wait, prioritized, has_limits, has_capacities = base .. 'wait', base .. 'prioritized', found % 4 >= 2, found >= 4
-    local more = call('EXISTS', ${KEY_THROTTLES}, base .. 'lane-times', ${KEY_PASSES}, wait, wait, wait, wait,
+export const READ_OBSTACLES = `local wait, prioritized, has_limits, has_capacities = base .. 'wait', base .. 'prioritized', features % 4 >= 2, features >= 4
+    local present = call('EXISTS', ${KEY_THROTTLES}, base .. 'lane-times', ${KEY_PASSES}, wait, wait, wait, wait,
       prioritized, prioritized, prioritized, prioritized)
-    local has_others, has_more = more >= 4, more % 4 > 0
-    local has_times = has_more and call('EXISTS', ${KEY_THROTTLES}, base .. 'lane-times') > 0
+    local has_others, has_rare = present >= 4, present % 4 > 0
+    local has_times = has_rare and call('EXISTS', ${KEY_THROTTLES}, base .. 'lane-times') > 0
     local has_throttles = has_times and call('EXISTS', ${KEY_THROTTLES}) == 1
-    local has_key_passes = has_more and call('EXISTS', ${KEY_PASSES}) == 1`
+    local has_key_passes = has_rare and call('EXISTS', ${KEY_PASSES}) == 1`
 
 /** Lua lines that set `starts_at` to the end of the throttle of the key `key`, if that is later. They need the variable `has_throttles`. */
 export const CHECK_THROTTLE = `local ends_at = has_throttles and tonumber(call('ZSCORE', ${KEY_THROTTLES}, key) or nil)

@@ -125,7 +125,7 @@ export async function laneViolations(
   /** The next fetch lets the lanes of a service take turns again. */
   const mayResume = [...services].some((name) => !limiters.capacities.has(name) && limiters.waiters.has(`${name}=1`))
   const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken) || mayResume
-  // A task that is added to no others wakes a worker itself.
+  // If no task waits, no marker is needed: the next task that is added adds it.
   if (wakes && waiting > 0 && mayStart && !stops && marker === false)
     found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)

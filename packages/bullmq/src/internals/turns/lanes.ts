@@ -65,8 +65,8 @@ interface Entering {
   /** The task's priority, or 0. */
   readonly priority: string
   /**
-   * Lua lines that follow. In them, `lane_name` is the name of the lane, `was_empty` says whether the task is the only one of its lane, and
-   * `is_blocked` whether such a lane is blocked.
+   * Lua lines that follow. In them, `lane_name` is the name of the lane, and `was_empty` says whether the task is the only one of its lane. If it is,
+   * `is_blocked` says whether the lane is blocked.
    */
   readonly last?: string
 }

@@ -26,7 +26,7 @@ import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 import { blockLane, COUNT_ONE, READ_LIMITS, UNCOUNT_ONE } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
-import { FIND_LIMITS, READ_WHAT_LIMITS } from './key-throttle.ts'
+import { READ_FEATURES, READ_OBSTACLES } from './key-throttle.ts'
 import { enterLane, listOf, nameIn, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -75,21 +75,21 @@ const CATCH_UP = `
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
  * without a lane, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
  * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
- * `what_limits` is what the end of the last task has found (FIND_LIMITS in ./key-throttle.ts), or nil. The lines need these four variables,
+ * `features_at_end` is what the end of the last task has found (READ_FEATURES in ./key-throttle.ts), or nil. The lines need these four variables,
  * `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
 export const TAKE_TURN = `
-  local found = what_limits
-  -- Since the end of the last task, its lane may have been the first one to take turns.
-  if not found or found % 2 == 0 then
-    ${FIND_LIMITS}
+  local features = features_at_end
+  -- A lane may have got its first task since the last task ended, so that an even number is not reliable.
+  if not features or features % 2 == 0 then
+    ${READ_FEATURES}
   end
-  if found > 0 then
+  if features > 0 then
     local turns, lanes, state, active = base .. 'turns', base .. 'lanes', base .. 'turn-state', base .. 'active'
-    ${READ_WHAT_LIMITS}
-    local is_turn_of_others, is_last_lane, takes_turns = false, false, false
+    ${READ_OBSTACLES}
+    local is_turn_of_others, is_last_lane, stays_in_turns = false, false, false
     local is_counted = has_limits or has_capacities
     ${DECLARE_LIMITERS}
     may_be_uncounted = is_counted
@@ -116,7 +116,7 @@ export const TAKE_TURN = `
         ${READ_LIMITS}
       end
       ${CHECK_RATE}
-      -- A lane that takes turns may nearly always start a task, so the start is counted first.
+      -- A lane that takes turns can nearly always start a task, so the start is counted before the limit is compared, and uncounted if nothing starts.
       local active_of_key = has_limits and key ~= '' and not starts_at and ${COUNT_ONE}
       local is_at_limit, refused, time = starts_at or limit and active_of_key > limit, nil, nil
       -- If the queue limits nothing, needs cost nothing either.
@@ -169,7 +169,7 @@ export const TAKE_TURN = `
             call('ZADD', turns, next_pass, name)
             refused = is_limited and call('ZSCORE', lanes, name) and refusals(name, key, needs, next_pass)
             if refused then wait_for(name, refused, next_pass, pass) end
-            takes_turns = not refused
+            stays_in_turns = not refused
           end
           jobId, may_be_uncounted = id, false
           break
@@ -178,13 +178,13 @@ export const TAKE_TURN = `
       if active_of_key then${UNCOUNT_ONE} end
       if is_last_lane then break end
     end
-    is_last_start = jobId and is_counted and not takes_turns
+    is_last_start = jobId and is_counted and not stays_in_turns
       and call('EXISTS', turns, wait, prioritized, base .. 'delayed', base .. 'lane-times') == 0
     if not jobId and not is_turn_of_others then
-      local left = call('EXISTS', turns, lanes, lanes)
-      if left == 0 or left == 1 and not has_others then
+      local remaining = call('EXISTS', turns, lanes, lanes)
+      if remaining == 0 or remaining == 1 and not has_others then
         ${FORGET_TURNS}
-      elseif left == 3 then
+      elseif remaining == 3 then
         call('ZADD', base .. 'marker', 0, '0')
       end
     end
@@ -208,8 +208,8 @@ const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
- * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane had a task already, there is a
- * marker, or no worker could start that task either. If the lane is blocked until another task ends, no worker could start the new one. If it is
+ * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane had a task already, that task
+ * has woken a worker, or could not start. If the lane is blocked until another task ends, no worker could start the new one. If it is
  * blocked until some time, an idle worker has to know that time. The lines follow those of {@link enterLane}.
  */
 const WAKE_NOBODY = `

@@ -5,7 +5,7 @@ import { KEY_LIMIT_SETTING } from '../../internals/turns/derive-limits.ts'
 import { ACTIVE_OF_KEY, READ_LIMITS } from '../../internals/turns/key-concurrency.ts'
 import { decodeStartRate } from '../../internals/turns/key-limits.ts'
 import { CHECK_RATE } from '../../internals/turns/key-rate.ts'
-import { FIND_LIMITS, READ_WHAT_LIMITS } from '../../internals/turns/key-throttle.ts'
+import { READ_FEATURES, READ_OBSTACLES } from '../../internals/turns/key-throttle.ts'
 import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -39,9 +39,9 @@ export const describeKeys = defineScript({
   args: ['base'],
   lua: `${TIME}
 local call = redis.call
-local found
-${FIND_LIMITS}
-${READ_WHAT_LIMITS}
+local features
+${READ_FEATURES}
+${READ_OBSTACLES}
 local function limit_of(name, key, is_own, value)
   if not value then return {} end
   local field = is_own and name .. ':' .. key or name

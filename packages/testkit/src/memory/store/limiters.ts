@@ -65,11 +65,6 @@ export class Limiters {
     return capacity !== undefined && this.#options.inUse(limiter) + amount > capacity
   }
 
-  /** Returns whether a need is more than the capacity of its limiter. */
-  isTooMuch({ limiter, amount }: Need): boolean {
-    return amount > (this.capacityOf(limiter) ?? Number.POSITIVE_INFINITY)
-  }
-
   /** The limiters for which lanes wait. */
   get waitedFor(): readonly string[] {
     return [...this.#tickets.keys()]

@@ -9,8 +9,10 @@ import { isBefore, type Limiters } from './limiters.ts'
 /** By how much a lane that had no waiting task joins behind the lane that is next, in turns. */
 const JOINS_BEHIND = 0.125
 
+const KEY = 'key:'
+
 /** The limiter for which the lanes of a key with needs wait while the key is at its limit. */
-const keyLimiter = (key: string): string => `key:${key}`
+const keyLimiter = (key: string): string => `${KEY}${key}`
 
 /** What a lane has to wait for, and the pass that all lanes have reached, if that is known. */
 interface Refusal {
@@ -177,11 +179,15 @@ export class Turns {
         if (blocked !== undefined) this.#places.resume(blocked)
       }
     }
-    // A lane that waits for permits gives its tickets back in its turn if a circuit breaker lets it start nothing any more.
+    // A lane that waits for permits gives its tickets back in its turn once a circuit breaker no longer lets it start anything.
     for (const limiter of this.#limiters.waitedFor) {
-      if (this.#limiters.first(limiter)?.lane.needs.some((need) => this.#limiters.isTooMuch(need)))
-        this.#places.wake(limiter)
+      const first = limiter.startsWith(KEY) ? undefined : this.#limiters.first(limiter)
+      if (first?.lane.needs.some((need) => this.#isBlockedService(need))) this.#places.wake(limiter)
     }
+  }
+
+  #isBlockedService({ limiter }: Need): boolean {
+    return serviceOf(limiter) !== undefined && this.#limiters.capacityOf(limiter) !== undefined
   }
 
   /** Returns whether the lane whose turn it is may start a task. Otherwise, it leaves the turns. */

@@ -46,7 +46,7 @@ const TURNS = `base .. 'turns'`
 export const KEY_PASSES = `base .. 'key-passes'`
 
 /** The Lua expression for the lanes that wait with a need, which is a Lua expression itself. */
-const waitersOf = (need: string): string => `base .. 'need-waiters:' .. ${need}`
+export const waitersOf = (need: string): string => `base .. 'need-waiters:' .. ${need}`
 
 /** The Lua expression for the need for which the lanes of a key wait if the key is at its limit. */
 const needOfKey = (key: string): string => `'key:' .. ${key} .. '=1'`
@@ -55,7 +55,7 @@ const needOfKey = (key: string): string => `'key:' .. ${key} .. '=1'`
 export const WAITERS_OF_KEY = waitersOf(needOfKey('key'))
 
 /** Lua lines that let the lane `first` take turns again if it is blocked. `ticket` is a Lua expression. */
-const wakeFirst = (ticket: string): string => `if first and call('ZREM', ${BLOCKED}, first) == 1 then
+export const wakeFirst = (ticket: string): string => `if first and call('ZREM', ${BLOCKED}, first) == 1 then
       call('ZADD', ${TURNS}, ${ticket}, first)
       call('ZADD', base .. 'marker', '0', '0')
     end`
@@ -68,11 +68,8 @@ export const WAKE_KEY = `local first, ticket = unpack(call('ZRANGE', ${WAITERS_O
 export const DECLARE_LIMITERS =
   'local is_before, first_waiter, wake, leave, leave_waiters, refusals, is_full, wait_for, take'
 
-/**
- * Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables `call` and `base`, and follow a
- * declaration of `is_before`, `first_waiter` and `wake`.
- */
-export const WAKE = `
+/** Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables `call` and `base`. */
+const WAKE = `
   function is_before(one, other)
     for i = 1, math.min(#one, #other) do
       local a, b = string.byte(one, i), string.byte(other, i)
@@ -173,7 +170,10 @@ export const LIMITERS = `${WAKE}
   end
   function take(needs)
     ${eachNeed('needs')}
-      if call('HEXISTS', ${CAPACITIES}, limiter) == 1 then call('ZINCRBY', ${IN_USE}, amount, limiter) end
+      -- A service has no permits, even if its breaker has just let its last probe start.
+      if string.sub(limiter, 1, 8) ~= 'service:' and call('HEXISTS', ${CAPACITIES}, limiter) == 1 then
+        call('ZINCRBY', ${IN_USE}, amount, limiter)
+      end
     end
   end`
 
@@ -221,7 +221,7 @@ export const TAKE_TICKETS = `for _, need in ipairs(call('ZRANGE', ${WAITED_NEEDS
 
 /**
  * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has changed. It follows
- * {@link WAKE}.
+ * {@link LIMITERS}.
  */
 export const WAKE_ALL = `
   local function wake_all()

@@ -325,7 +325,7 @@ it("the leader's count corrects what another tool has done, and wakes the tasks 
   expect(await startAll()).toEqual([second])
 })
 
-it("the leader's count leaves lanes alone that wait for their key behind another one", async () => {
+it("the leader's count does not wake lanes that wait for their key behind another lane", async () => {
   const { addSeveral, limit, start, startAll, complete, redis, keys, violations } = await limited()
   await limit({ concurrency: 1 })
   await addSeveral('a', 1)
