@@ -71,7 +71,7 @@ async function disturb(plan: Plan, random: Random, setup: DrillSetup, redis: Res
   const asksForRetry = (of: number): boolean => taskOf(of, plan).input.again?.by === 'retry'
   return {
     ...figuresOf({ accepted, effects, ends, ...rest, interruptions, exits: [] }),
-    ...exactnessFigures({ effects, ends, limits, disturbance, asksForRetry }),
+    ...exactnessFigures({ effects, ends, interruptions, limits, disturbance, asksForRetry }),
     faultsWithoutEffect,
     placesHeld: (await heldIn(setup)).reduce((sum, held) => sum + held, 0),
     repairs,

@@ -23,14 +23,18 @@ const completedBy = (fencingToken: number, attemptsMade = 1) => ({
 const ledgerOf = (text: string, changes: Partial<ExactnessLedger> = {}): ExactnessLedger => ({
   effects: effectsOf(text),
   ends: new Map(),
+  interruptions: [],
   limits: { capacities: new Map([['key', 2]]), needsOf: () => [{ limit: 'key', places: 1 }] },
   disturbance: { deaths: [], freezes: [] },
   asksForRetry: (of) => of === 1,
   ...changes,
 })
 
+const PLACE = { limit: 'key', places: 1 }
+
 const NOTHING = {
   ...{ aboveLimit: 0, ranUnlocked: 0, aboveLimitWithUnlocked: 0, limitsNotReached: 0, ranAfterEnd: 0, attemptsUsed: 0 },
+  recoveryWithoutPermitsP99Ms: undefined,
 }
 
 it.each([
@@ -87,4 +91,13 @@ it('a requested retry does not use up an attempt, and another one does', () => {
   expect(exactnessFigures(ledgerOf('+a1@w1 +r1@w1', { ends }))).toMatchObject({ attemptsUsed: 2 })
   ends.set('a', completedBy(2)).set('r', completedBy(2, 2))
   expect(exactnessFigures(ledgerOf('+a1@w1 +r1@w1', { ends }))).toMatchObject({ attemptsUsed: 0 })
+})
+
+it('the recovery of tasks that need permits is left out', () => {
+  const needsOf = (of: number) => (of === 1 ? [PLACE, { limit: 'db', places: 1 }] : [PLACE])
+  const ledger = ledgerOf('+a1@w1 +r1@w1 +a2@w2 +b1@w2 +r2@w2', {
+    limits: { capacities: new Map([['key', 9]]), needsOf },
+    interruptions: ['a', 'r'].map((id) => ({ id, worker: 'w1', at: 1_500 })),
+  })
+  expect(exactnessFigures(ledger).recoveryWithoutPermitsP99Ms).toBe(500)
 })

@@ -24,6 +24,8 @@ export interface ConcurrencyKeyFigures {
   readonly ranAfterEnd?: number
   /** Places that are still held when all tasks have ended. */
   readonly placesHeld?: number
+  /** Like `recoveryP99Ms`, but only for the tasks that need no permits. */
+  readonly recoveryWithoutPermitsP99Ms?: number | undefined
   /** What leaders have repaired of a queue's status index, totals and counts of active tasks. */
   readonly repairs?: number
 }
