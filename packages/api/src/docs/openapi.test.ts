@@ -1,9 +1,12 @@
 // Tests that the OpenAPI document is complete, is consistent with the routes, and contains every task's contract.
 import { defineCatalogue, defineTask, type Problem } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
-import { describe, expect, test } from 'vitest'
+import fastify from 'fastify'
+import { describe, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
 import { z } from 'zod'
 import { catalogue, testApi } from '../api.fixture.ts'
+import { addReference } from './reference.ts'
 
 interface Document {
   readonly openapi: string
@@ -266,6 +269,27 @@ function dangling(made: Document): readonly string[] {
 }
 
 describe('the reference page', () => {
+  test.each([
+    ['json', (text: string): unknown => JSON.parse(text)],
+    ['yaml', (text: string): unknown => parse(text)],
+  ])('serves the same document as %s', async (format, read) => {
+    const { get } = await testApi()
+    const served = read((await get(`/reference/${format}`)).body)
+    expect(served).toEqual((await get('/openapi.json')).json())
+  })
+
+  test('makes the document when it is first requested, and only once', async () => {
+    const build = vi.fn(() => ({ openapi: '3.1.0' }))
+    await using app = fastify()
+    await addReference(app, build)
+    await app.ready()
+    expect(build).not.toHaveBeenCalled()
+    for (const url of ['/openapi.json', '/reference/json', '/openapi.json']) {
+      expect((await app.inject(url)).json()).toEqual({ openapi: '3.1.0' })
+    }
+    expect(build).toHaveBeenCalledTimes(1)
+  })
+
   test('loads nothing from other origins', async () => {
     const { get } = await testApi()
     const page = await get('/reference')

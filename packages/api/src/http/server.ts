@@ -141,7 +141,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   refuseOtherMethods(app, routes)
   addProblemPages(app)
   await addLogin(app, { keyring, now, secure: options.secureCookie })
-  await addReference(app, openApiDocument(catalogue, routes, version))
+  await addReference(app, () => openApiDocument(catalogue, routes, version))
   if (showsBoard) {
     const { broker, boardQueues: queues, boardJobs, allowBoardChanges, grafanaUrl } = options
     const definition = (task: string) => (catalogue.has(task) ? catalogue.get(task) : undefined)
