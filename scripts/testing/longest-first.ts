@@ -5,15 +5,23 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** The files that take 20 s and longer, longest first. */
 const LONGEST: readonly string[] = [
   'tools/drill/src/drills.test.ts',
-  'packages/bullmq/src/conformance/cluster.test.ts',
   'packages/bullmq/src/conformance/conformance.test.ts',
+  'packages/bullmq/src/conformance/cluster.test.ts',
+  'docs/how-to/programs.test.ts',
   'packages/testkit/src/memory/memory-broker.test.ts',
   'packages/worker/src/worker-process.test.ts',
-  'packages/cli/src/program.test.ts',
-  'docs/how-to/programs.test.ts',
+  'scripts/packages.test.mjs',
   'packages/worker/src/fleet-agent/remote-control.test.ts',
+  'scripts/platform/platform.test.mjs',
   'tools/bench/src/enqueue/enqueue-bench.test.ts',
+  'apps/api/src/main.test.ts',
+  'packages/bullmq/src/orphans/busy-queue.test.ts',
+  'packages/api/src/create-api.test.ts',
   'packages/sandbox/src/isolation.test.ts',
+  'packages/bullmq/src/cancel/by-filter.test.ts',
+  'packages/bullmq/src/internals/index-model/commit-faults.test.ts',
+  'docs/tutorial.test.ts',
+  'packages/bullmq/src/redis/cluster.test.ts',
   'packages/bullmq/src/redis/hung-node.test.ts',
 ]
 

@@ -12,7 +12,7 @@ const KINDS = ['objects', 'array', 'map', 'json', 'buffers'] as const
 const MODEST = ['modest.inline', 'modest.process'] as const
 /** The concurrency of the worker. */
 const SLOTS = 2
-const HOGS = amount({ small: 20, full: 200 })
+const HOGS = amount({ small: 10, full: 200 })
 const MODEST_PER_HOG = 10
 
 const range = (length: number): readonly number[] => Array.from({ length }, (_, at) => at)

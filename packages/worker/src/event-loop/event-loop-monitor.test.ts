@@ -94,7 +94,7 @@ describe('a handler that blocks the event loop for a while', () => {
     // It blocks until the test has read the line that names it, so that a busy machine cannot end the stall too early.
     const id = await enqueue('block.until-released', 200)
     const who = { task: 'block.until-released', id, fencingToken: 1, attempt: 1 }
-    const location = `spin (${lineWith('turns++')})`
+    const location = `block (${lineWith('Atomics.wait(')})`
     const during = await eventually(() => lines('event loop blocked').find((line) => line['id'] === id), 30_000)
     writeFileSync(releaseFile(id), '')
     onTestFinished(() => rmSync(releaseFile(id)))
