@@ -6,7 +6,9 @@ it.each(ENQUEUE_CASES)(
   'case %s measures every figure of both sides',
   async (name) => {
     const found = new Map<string, EnqueueComparison>()
-    const small = { pairs: 1, seconds: 0.3, warmUpSeconds: 0.2, connections: 4 }
+    // While other tests use the processors, a request with 1,000 tasks can take longer than 300 ms.
+    const seconds = name === 'bulk' ? 2 : 0.3
+    const small = { pairs: 1, seconds, warmUpSeconds: 0.2, connections: 4 }
     for await (const comparison of benchEnqueue({ redisUrl: inject('redisUrl'), cases: [name], ...small })) {
       expect(comparison).toMatchObject({ bench: 'enqueue', case: name })
       found.set(comparison.figure, comparison)
