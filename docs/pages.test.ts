@@ -1,5 +1,5 @@
 // The reference pages and the quoted programs are those of the code, and every link leads somewhere.
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { currentPages, pages, read, root } from './build/pages.ts'
@@ -28,6 +28,14 @@ describe('a page', () => {
       .filter((link) => !leadsSomewhere(file, link))
     expect(dead).toEqual([])
   })
+})
+
+it('the list of decisions has the title of each page', () => {
+  const rows = [...read('docs/adr/README.md').matchAll(/^\| \[(\d+)\]\((\S+)\) +\| (.+?)(?: \(amended\))? +\|$/gm)]
+  expect(rows.map(([, number, , title]) => `# ${number}. ${title}`)).toEqual(
+    rows.map(([, , file]) => read(`docs/adr/${file}`).split('\n', 1)[0]),
+  )
+  expect(rows.map(([, , file]) => file)).toEqual(readdirSync(join(root, 'docs/adr')).filter((name) => /^\d/.test(name)))
 })
 
 function leadsSomewhere(file: string, link: string): boolean {

@@ -8,8 +8,8 @@ export function cliPage(): string {
   return page(
     'Command line',
     `
-\`bullpen\` sends requests to the API over HTTP. It reads the address from \`--api\` or \`BULLPEN_API\`, and the API key from
-\`BULLPEN_KEY\`. If you use \`npm start\` in a clone, the API key is in a file:
+\`bullpen\` sends requests to the API over HTTP. Only \`doctor --bullmq\` reads Redis directly. \`bullpen\` reads the address from
+\`--api\` or \`BULLPEN_API\`, and the API key from \`BULLPEN_KEY\`. If you use \`npm start\` in a clone, the API key is in a file:
 
 \`\`\`sh
 export BULLPEN_KEY=$(cat .bullpen/dev-key)

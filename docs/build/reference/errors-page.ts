@@ -20,7 +20,7 @@ export function errorsPage(): string {
     `
 The API reports every error as a problem detail (RFC 9457, \`application/problem+json\`) with a \`code\` from the first table. Programs
 should rely on \`code\`, because the texts may change. \`type\` is the URL of a page on the API that describes the code. A response
-with status 429 or 503 has the header \`Retry-After: 1\`.
+with status 429 or 503 has the header \`Retry-After\`: the number of seconds after which to try again, usually 1.
 
 \`errors\` lists the invalid parts of the request, at most 20. Each entry has a \`message\` and one of these fields:
 

@@ -66,5 +66,5 @@ const STATUS_MEANINGS: Readonly<Record<(typeof TASK_STATUSES)[number], readonly 
   completed: ['succeeded; `output` is available', 'yes'],
   dead: ['no attempts are left, or the task failed permanently; `error` has the failure', 'yes'],
   cancelled: ['ended by request; this is not a failure', 'yes'],
-  expired: ['not started within its queue timeout', 'yes'],
+  expired: ['not started within its queue timeout or its total timeout', 'yes'],
 }

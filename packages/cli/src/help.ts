@@ -7,7 +7,8 @@ export function generalHelp(): string {
   return sections(
     ['usage: bullpen COMMAND [ARGUMENT]… [OPTION]…'],
     [
-      "Enqueue, show, list and cancel tasks, and control the schedules and the fleet. All commands use Bullpen's HTTP API.",
+      "Enqueue, show, list and cancel tasks, and control schedules and the fleet. All commands use Bullpen's HTTP API, except",
+      'doctor --bullmq, which reads Redis.',
     ],
     ['commands:', ...aligned(COMMAND_NAMES.map((name) => [name, commandOf(name).summary]))],
     ['options that all commands share:', ...optionLines(COMMON_OPTIONS)],

@@ -322,7 +322,7 @@ export const OPTIONS = {
   for: {
     type: 'string',
     value: 'DURATION',
-    help: 'how long the change lasts, such as 10m (default: until the worker exits)',
+    help: 'how long the change lasts, such as 10m (default: one day; with --queue or --worker, until the workers exit)',
   },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },

@@ -217,10 +217,8 @@ export const COMMANDS = {
     usage: '[--orphans [--delete] | --bullmq REDIS_URL]',
     summary: 'Find what is wrong with the platform or with plain BullMQ, or keys in Redis that belong to nothing',
     description: [
-      'Examine the platform through the API, and print what is wrong, why it matters, and what to do. The command examines',
-      'Redis (version, persistence, eviction, memory, permissions, connections, latency), the clocks, the configuration, the versions and',
-      'the workers of the fleet, the queues (without workers, stalled, full, paused, with tasks that no worker runs), the outboxes and the',
-      'schedules. Nothing is changed. Exit code 1 means that something was found.',
+      'Check the installation through the API, and print what is wrong, why it matters, and what to do: Redis, clocks, configuration,',
+      'versions, workers, queues, circuit breakers, outboxes and schedules. Nothing is changed. Exit code 1 means that something was found.',
       '',
       'ERRORS mean that tasks do not run or may be lost. WARNINGS mean that this may happen soon, or that something is unusual.',
       '',

@@ -42,8 +42,9 @@ export interface TaskCalls {
    * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
    *
    * If a call gets no response, or a response with the status 408, 502, 503 or 504, the client repeats the call for up to
-   * `retryFor`, except after `queue_draining` and `unsafe_redis`. A repeat never stores a second task, unless `retryFor` is too long
-   * (see `ClientOptions`). If the call still fails, the error's `outcome` says whether the task may have been stored.
+   * `retryFor`, except after `queue_draining`, `fleet_too_old` and `unsafe_redis`. A repeat never stores a second task, unless
+   * `retryFor` is too long (see `ClientOptions`). If the call still fails, the error's `outcome` says whether the task may have been
+   * stored.
    *
    * If the queue is full and its policy is to drop tasks, the call rejects with `queue_full`, unless the call itself has
    * `whenFull: 'drop'`.

@@ -189,6 +189,7 @@ export const FLEET_COMMANDS = {
       'by',
     ],
     optionHelp: {
+      queue: { value: 'QUEUE', help: 'the queue to limit (required unless --api-key-name is given)' },
       concurrency: { value: 'N', help: "how many tasks run at once across all workers, from 1 to 10000, or 'none'" },
       'concurrency-key': { value: 'KEY', help: 'the concurrency key to limit in the queue' },
       task: { value: 'TASK', help: 'the task definition to limit in its queue' },
