@@ -38,7 +38,6 @@ import {
   type Transitions,
 } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
-import { defineBreakers } from './breakers/stored-breaker.ts'
 import { type CancelSubscriber, causeOf, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
@@ -47,11 +46,11 @@ import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
 import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
-import { defineLimits as storeLimits } from './internals/turns/key-limits.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
+import { storeLimits } from './limits-of-queue.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { deathOf, settleRefusedStart } from './processor.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
@@ -60,7 +59,7 @@ import { troubleText } from './redis/outages/trouble.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { createSchemaGuard, type SchemaGuard } from './schema.ts'
-import type { Commander } from './scripts/script.ts'
+import { type Commander, runnerOn } from './scripts/script.ts'
 
 export interface LockTimes {
   /** How long a lock lasts if it is not renewed, in ms. */
@@ -174,12 +173,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   }
 
   const defineLimits = async (redis: Commander, { replaces }: { readonly replaces: boolean }): Promise<void> => {
-    const keys = queueKeys(namespace, queue)
     const { keyLimits, capacities = {}, breakers } = options
-    await Promise.all([
-      storeLimits(redis, keys, { keyLimits, capacities }, { replaces }),
-      ...(replaces || breakers !== undefined ? [defineBreakers(redis, keys, breakers ?? {}, { replaces })] : []),
-    ])
+    await storeLimits(runnerOn(redis), queueKeys(namespace, queue), { keyLimits, capacities, breakers }, { replaces })
   }
 
   const openConnection = (): Connection => {

@@ -23,7 +23,14 @@ import { workersEvents } from './events/workers-events.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
-import { isUnattached, refuse } from './internals/worker/unattached-worker.ts'
+import {
+  isAttachedWithoutCatalogue,
+  isUnattached,
+  limitsNotStored,
+  notAttached,
+  refuse,
+} from './internals/worker/unattached-worker.ts'
+import { hasLimits, limitsOf } from './limits-of-queue.ts'
 import { commit, release, settleWhenAnswered, toFetchedTask } from './processor.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { attemptContext } from './uncaught-errors.ts'
@@ -90,7 +97,7 @@ const MAX_OUTPUT_BYTES = 262_144
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
- * Pass the Worker to {@link attach} before it fetches its first job. Otherwise the processor does not run any task: it returns
+ * Pass the Worker to {@link attach} before it fetches its first job, and the catalogue if it limits anything in the queue. Otherwise the processor does not run any task: it returns
  * the job to its queue without counting an attempt, and pauses the Worker, which emits an `error` with the code
  * `invalid_configuration`.
  *
@@ -105,10 +112,12 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   const { codec } = options
   const settled: ConsumerHost['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
   const events = workersEvents()
+  const isLimited = limitedQueues(catalogue)
   const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events }
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
-    if (isUnattached(job)) return refuse(job, token)
+    if (isUnattached(job)) return refuse(job, token, notAttached)
+    if (isLimited(job.queueName) && isAttachedWithoutCatalogue(job)) return refuse(job, token, limitsNotStored)
     if (hasKeptInput(job) && !(await addKeptInput(job))) return release(job, token, () => {})
     const isBullpens = isBullpenJob(job)
     const task = isBullpens
@@ -178,6 +187,16 @@ function hostOf<C extends Catalogue, R extends Resources>(
     worker: WORKER_ID,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
+  }
+}
+
+/** Returns a function that returns whether the catalogue limits anything in a queue. */
+function limitedQueues(catalogue: Catalogue): (queue: string) => boolean {
+  const known = new Map<string, boolean>()
+  return (queue) => {
+    const isLimited = known.get(queue) ?? hasLimits(limitsOf(catalogue, queue))
+    known.set(queue, isLimited)
+    return isLimited
   }
 }
 

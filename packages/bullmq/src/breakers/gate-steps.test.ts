@@ -7,7 +7,7 @@ import { QUEUE } from '../internals/index-model/worker.fixture.ts'
 import { NEEDS_MARK } from '../internals/turns/limiters/needs.ts'
 import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
 import { countActiveScript } from '../scripts/leader/count-active.ts'
-import { runScript } from '../scripts/script.ts'
+import { runnerOn, runScript } from '../scripts/script.ts'
 import { defineBreakers } from './stored-breaker.ts'
 
 /** More lanes than a fetch lets take turns again. */
@@ -20,7 +20,7 @@ async function stageWithBreaker(settings: Partial<BreakerSettings> = {}) {
   const { redis, keys, add } = opened
   const define = (services: readonly string[]) =>
     defineBreakers(
-      redis,
+      runnerOn(redis),
       keys,
       Object.fromEntries(
         services.map((service) => [service, { ...DEFAULT_BREAKER, openMs: HOUR, maxOpenMs: HOUR, ...settings }]),
@@ -212,7 +212,7 @@ it('the last probe holds nothing of a limiter, also in a worker that runs only s
 
 it('a worker that only repeats what it has stored does not replace the settings of a worker that started later', async () => {
   const { redis, keys } = await stageWithBreaker()
-  const define = () => defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: false })
+  const define = () => defineBreakers(runnerOn(redis), keys, { smtp: DEFAULT_BREAKER }, { replaces: false })
   const openMs = async () => JSON.parse((await redis.hget(keys.breakers, 'smtp')) ?? '').settings.openMs
   await define()
   expect(await openMs()).toBe(HOUR)

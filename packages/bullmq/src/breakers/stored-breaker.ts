@@ -12,7 +12,7 @@ import {
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
 import { defineBreakersScript } from '../scripts/queue/define-breakers.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { ScriptRunner } from '../scripts/script.ts'
 import { BREAKER_SETTING } from './breaker-steps.ts'
 
 /** The stored JSON. The scripts read and write it, too. An empty Lua table has the JSON of an object, so there are no lists. */
@@ -48,16 +48,16 @@ export function decodeBreaker(text: string): StoredBreaker {
 
 /**
  * Stores the settings of the breakers of a queue's definition. They replace those that another process has stored if `replaces` is true, and the
- * breakers that the definition does not have are deleted, so that the consumer that opened last decides. Takes one round trip.
+ * breakers that the definition does not have are deleted, so that the worker that started last decides. Takes one round trip.
  */
 export async function defineBreakers(
-  redis: Commander,
-  { base, breakers }: QueueKeys,
+  run: ScriptRunner,
+  { base, breakers }: Pick<QueueKeys, 'base' | 'breakers'>,
   defined: BreakersOf,
   { replaces }: { readonly replaces: boolean },
 ): Promise<void> {
   const settings = Object.entries(defined).flatMap(([service, each]) => [service, encodeSettings(each)])
-  await runScript(redis, defineBreakersScript, { stored: breakers }, { base, replaces: replaces ? '1' : '' }, settings)
+  await run(defineBreakersScript, { stored: breakers }, { base, replaces: replaces ? '1' : '' }, settings)
 }
 
 /**

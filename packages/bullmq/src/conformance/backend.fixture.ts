@@ -18,7 +18,7 @@ import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { patternOf } from '../orphans/stored-key.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { isCluster } from '../redis/redis-client.ts'
-import type { Commander } from '../scripts/script.ts'
+import { type Commander, runnerOn } from '../scripts/script.ts'
 
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
@@ -54,7 +54,7 @@ export async function openBullmqOn(
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   const apply = (settings: readonly string[]): Promise<void> => setLimits(redis, keys, settings)
-  if (breakers !== undefined) await defineBreakers(redis, keys, breakers, { replaces: true })
+  if (breakers !== undefined) await defineBreakers(runnerOn(redis), keys, breakers, { replaces: true })
   return {
     broker,
     breakers: openBreakers(redis, keys),

@@ -26,6 +26,8 @@ export class Mailer {
 
 type Context = TaskContext<typeof welcome, { mailer: Mailer }>
 
+const catalogue = defineCatalogue(welcome)
+
 const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, signal, resources }: Context) => ({
   sent: await resources.mailer.send(input.to, signal),
 }))
@@ -38,12 +40,12 @@ export class MailProcessor extends WorkerHost implements OnApplicationBootstrap,
 
   constructor(mailer: Mailer) {
     super()
-    this.run = processor(defineCatalogue(welcome), { 'mail.welcome': handleWelcome }, { resources: { mailer } })
+    this.run = processor(catalogue, { 'mail.welcome': handleWelcome }, { resources: { mailer } })
   }
 
   // Nest has created the Worker by now. It must not fetch a job before it is attached, so it is started here.
   onApplicationBootstrap(): void {
-    attach(this.worker)
+    attach(this.worker, { catalogue })
     this.worker.run().catch((err: Error) => this.worker.emit('error', err))
   }
 

@@ -49,6 +49,8 @@ const worker = attach(
       maxStalledCount: 10,
     },
   ),
+  // The Worker stores what the catalogue limits in its queue before it fetches its first job.
+  { catalogue },
 )
 worker.on('error', (err) => log.error({ err: String(err) }, 'the queue reported an error'))
 worker.on('lockRenewalFailed', (ids) => {

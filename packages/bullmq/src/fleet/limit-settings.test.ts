@@ -3,6 +3,7 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { defineLimits } from '../internals/turns/key-limits.ts'
 import { queueKeys } from '../keys.ts'
+import { runnerOn } from '../scripts/script.ts'
 import { fleetRig } from './fleet.fixture.ts'
 
 it('the limits of API keys and concurrency keys, permits and caps are read with what has set them', async () => {
@@ -17,7 +18,12 @@ it('the limits of API keys and concurrency keys, permits and caps are read with 
   })
   const rate = { max: 10, perMs: 1_000, burst: 1 }
   const keyLimits = { concurrency: 2, rate, keys: { b: { concurrency: 5, rate } } }
-  await defineLimits(redis, keys, { keyLimits, capacities: { 'permits:db': 3, 'permits:gpu': 1 } }, { replaces: true })
+  await defineLimits(
+    runnerOn(redis),
+    keys,
+    { keyLimits, capacities: { 'permits:db': 3, 'permits:gpu': 1 } },
+    { replaces: true },
+  )
   let sent = 0
   const limit = (more: Omit<Extract<CommandSpec, { action: 'limit' }>, 'action' | 'queue'>) =>
     fleet.send({ id: `c${++sent}`, spec: { action: 'limit', queue: 'cpu', ...more }, by: 'me' })

@@ -21,7 +21,7 @@ import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
-import { runScript } from '../scripts/script.ts'
+import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
 import { GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import { patternOf, suspectOf } from './stored-key.ts'
@@ -228,7 +228,7 @@ it('tasks that wait for a limiter', async () => {
   for (let i = 0; i < 3; i++) await enqueue(long, { needs, input: { n: GATED } })
   await startPool()
   await has('capacities', 'in-use', 'need-waiters:<need>', 'waited-needs', 'key-passes')
-  await defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
+  await defineBreakers(runnerOn(redis), keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
   await has('breakers')
   gate.resolve()
 })

@@ -6,6 +6,7 @@ import { defineBreakers } from '../breakers/stored-breaker.ts'
 import { QUEUE } from '../internals/index-model/worker.fixture.ts'
 import { defineLimits } from '../internals/turns/key-limits.ts'
 import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
+import { runnerOn } from '../scripts/script.ts'
 
 async function listed() {
   const world = await stage()
@@ -32,7 +33,7 @@ it('a key shows its limits, what has set them, and which of them allow no start'
   const { addSeveral, limit, startAll, one, page, redis, keys } = await listed()
   const slow = { max: 1, perMs: 3_600_000, burst: 1 }
   const keyLimits = { concurrency: 2, keys: { slow: { rate: slow } } }
-  await defineLimits(redis, keys, { keyLimits, capacities: {} }, { replaces: true })
+  await defineLimits(runnerOn(redis), keys, { keyLimits, capacities: {} }, { replaces: true })
   await limit({ concurrency: 3 }, 'more')
   await limit({ rate: { max: 100, perMs: 60_000, burst: 5 } })
   await addSeveral('full', 4)
@@ -121,7 +122,7 @@ it('a key whose tasks need different permits is listed once, and tasks without a
 
 it('the waiting tasks of a key that depend on a service are counted before any of them has started', async () => {
   const { addSeveral, page, redis, keys } = await listed()
-  await defineBreakers(redis, keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
+  await defineBreakers(runnerOn(redis), keys, { smtp: DEFAULT_BREAKER }, { replaces: true })
   await addSeveral('a', 3, { services: ['smtp'] })
   expect((await page('backlog')).keys.map(({ key, waiting }) => [key, waiting])).toEqual([['a', 3]])
 })

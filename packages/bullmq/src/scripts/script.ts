@@ -99,12 +99,33 @@ export async function runScriptInOrder<Key extends string, Arg extends string, A
   return script.answer(await redis.eval(script.lua, script.numberOfKeys, ...flatten(script, keys, args, [])))
 }
 
+/** Runs scripts on one connection, as {@link runScript} does. */
+export type ScriptRunner = <Key extends string, Arg extends string, Answer>(
+  script: Script<Key, Arg, Answer>,
+  keys: Values<Key, string>,
+  args: Values<Arg, string | number>,
+  more?: readonly Argument[],
+) => Promise<Answer>
+
+/** Returns a function that runs scripts on this connection. */
+export const runnerOn =
+  (redis: Commander): ScriptRunner =>
+  (script, keys, args, more) =>
+    runScript(redis, script, keys, args, more)
+
+/** Returns a function that runs scripts on one of BullMQ's clients. */
+export const runnerOnClient =
+  (client: RedisClient): ScriptRunner =>
+  (script, keys, args, more) =>
+    runScriptOnClient(client, script, keys, args, more)
+
 /** Runs a script on one of BullMQ's clients, which may use a library other than ioredis. */
 export async function runScriptOnClient<Key extends string, Arg extends string, Answer>(
   client: RedisClient,
   script: Script<Key, Arg, Answer>,
   keys: Values<Key, string>,
   args: Values<Arg, string | number>,
+  more: readonly Argument[] = [],
 ): Promise<Answer> {
   const { name, numberOfKeys, lua } = script
   const defined = definedOn.get(client) ?? new Set()
@@ -112,7 +133,7 @@ export async function runScriptOnClient<Key extends string, Arg extends string, 
     client.defineCommand(name, { numberOfKeys, lua })
     definedOn.set(client, defined.add(name))
   }
-  return script.answer(await client.runCommand(name, flatten(script, keys, args, [])))
+  return script.answer(await client.runCommand(name, flatten(script, keys, args, more)))
 }
 
 const definedOn = new WeakMap<RedisClient, Set<string>>()

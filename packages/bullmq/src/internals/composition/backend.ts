@@ -54,9 +54,25 @@ interface Composed {
   /** The values for the script that is sent in this turn of the event loop. */
   inThisTurn: ExtraValues | undefined
   readonly commits: PendingCommits
+  /** See {@link prepareFetches}. */
+  prepare: Prepare | undefined
 }
 
+/** Prepares a fetch. If it returns a promise, the fetch is sent once the promise has resolved, or fails if it rejects. */
+export type Prepare = (client: RedisClient) => Promise<void> | undefined
+
 const composed = new WeakMap<object, Composed>()
+
+/** Lets a composed backend call this function before each fetch that does not follow the end of a task. */
+export function prepareFetches(backend: object, prepare: Prepare): void {
+  const state = composed.get(backend)
+  if (state !== undefined) state.prepare = prepare
+}
+
+/** Returns whether {@link prepareFetches} was called for this backend. */
+export function preparesFetches(backend: object): boolean {
+  return composed.get(backend)?.prepare !== undefined
+}
 
 /** Returns whether this backend's scripts are composed. */
 export function isComposed(backend: object): boolean {
@@ -83,7 +99,7 @@ export function composeBackend(
   { now, retention = NO_LIMITS, commands, candidates, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
-  const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
+  const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map(), prepare: undefined }
   composed.set(backend, state)
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
@@ -137,6 +153,9 @@ export function composeBackend(
   backend.execCommand = (client, name, args: unknown[]) => {
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
+    // A Worker's first fetch is `moveToActive`, and an idle Worker sends nothing else. BullMQ never sends it in a transaction.
+    const preparing = name === 'moveToActive' ? state.prepare?.(client as RedisClient) : undefined
+    if (preparing !== undefined) return preparing.then(() => backend.execCommand(client, name, args))
     const isTimed = time.toRedis(name, args)
     const commit = takeCommit(state.commits, name, args)
     pushExtras(name, script, args, commit)

@@ -2,6 +2,7 @@
 import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { decodeBreaker, defineBreakers } from '../../breakers/stored-breaker.ts'
+import { runnerOn } from '../../scripts/script.ts'
 import { stage } from '../turns/stage.fixture.ts'
 import { bullmqScripts } from './composed-scripts.ts'
 import { withEndedCalls } from './ended-calls.ts'
@@ -23,7 +24,7 @@ async function stageWithCalls(minimumCalls: number) {
   const opened = await stage()
   const { redis, keys, add, start, end } = opened
   const settings = { ...DEFAULT_BREAKER, minimumCalls }
-  await defineBreakers(redis, keys, { smtp: settings }, { replaces: true })
+  await defineBreakers(runnerOn(redis), keys, { smtp: settings }, { replaces: true })
   const call = { service: 'smtp', failed: true, slow: false, settings }
   type Verdict = Parameters<typeof end>[1]
   return {

@@ -3,6 +3,7 @@ import type { PerConcurrencyKey } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { addSettingsReads, applySettings, decodeSettings } from '../../fleet/queue-settings.ts'
+import { runnerOn } from '../../scripts/script.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { defineLimits } from './key-limits.ts'
 import { stage } from './stage.fixture.ts'
@@ -16,7 +17,7 @@ async function limited() {
     ...world,
     rate,
     define: (limits: PerConcurrencyKey | undefined, { replaces = true } = {}) =>
-      defineLimits(redis, keys, { keyLimits: limits, capacities: {} }, { replaces }),
+      defineLimits(runnerOn(redis), keys, { keyLimits: limits, capacities: {} }, { replaces }),
     async command(limits: Partial<Extract<CommandSpec, { action: 'limit' }>>, at = ++sequence) {
       const spec: CommandSpec = { action: 'limit', queue: QUEUE, ...limits }
       await applySettings(redis, keys, { id: `c${at}`, spec, by: 'ann', sequence: `${at}`, at: 0 })

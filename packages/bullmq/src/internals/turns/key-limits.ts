@@ -10,7 +10,7 @@ import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
 import { defineLimitsScript } from '../../scripts/queue/define-limits.ts'
-import { type Commander, runScript } from '../../scripts/script.ts'
+import type { ScriptRunner } from '../../scripts/script.ts'
 import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
 
 /** Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes a limit. */
@@ -35,12 +35,12 @@ export interface DefinedLimits {
 }
 
 /**
- * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that the consumer that
- * opened last decides. Takes one round trip.
+ * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that the worker that
+ * started last decides. Takes one round trip.
  */
 export async function defineLimits(
-  redis: Commander,
-  { base, settings }: QueueKeys,
+  run: ScriptRunner,
+  { base, settings }: Pick<QueueKeys, 'base' | 'settings'>,
   { keyLimits, capacities }: DefinedLimits,
   { replaces }: { readonly replaces: boolean },
 ): Promise<void> {
@@ -51,7 +51,7 @@ export async function defineLimits(
     capacities: JSON.stringify(Object.fromEntries(sorted.map(([limiter, capacity]) => [limiter, String(capacity)]))),
     replaces: replaces ? '1' : '',
   }
-  await runScript(redis, defineLimitsScript, { settings }, args)
+  await run(defineLimitsScript, { settings }, args)
 }
 
 /** Encodes the limits of the catalogue as JSON. */

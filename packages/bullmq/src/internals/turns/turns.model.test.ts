@@ -26,7 +26,7 @@ import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
-import { runScript } from '../../scripts/script.ts'
+import { runnerOn, runScript } from '../../scripts/script.ts'
 import { modelTask } from '../index-model/model-task.fixture.ts'
 import { OPERATIONS } from '../index-model/operations.fixture.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
@@ -137,7 +137,7 @@ const BREAKER = { ...DEFAULT_BREAKER, probes: 2, openMs: HOUR, maxOpenMs: HOUR }
 let commands = 0
 
 const setService = async (redis: Redis, keys: QueueKeys, to: BreakerMode): Promise<void> => {
-  await defineBreakers(redis, keys, { smtp: BREAKER }, { replaces: true })
+  await defineBreakers(runnerOn(redis), keys, { smtp: BREAKER }, { replaces: true })
   const spec = { action: 'breaker', queue: QUEUE, service: 'smtp', to } as const
   await applySettings(redis, keys, { id: 'c', spec, by: 'model', sequence: `${++commands}`, at: 0 })
 }

@@ -1,11 +1,12 @@
-// Refuses to run jobs for a Worker that lacks the composed scripts, because those tasks would end up with the wrong status.
+// Refuses to run jobs for a Worker that lacks the composed scripts, because those tasks would end up with the wrong status, or that was
+// attached without the catalogue whose limits its queue has, because nothing would be limited.
 //
 // A processor cannot inspect its Worker until the first job arrives, so that job has already been fetched. It is put back at the
 // head of its queue, without an attempt or a start being counted. The Worker is then paused, so that it does not fetch the job
 // again.
 import { BullpenError } from '@bullpen/contract'
 import { type Job, type RedisQueueBackend, WaitingError } from 'bullmq'
-import { composeBackend, isComposed, isRedisBackend, setExtras } from '../composition/backend.ts'
+import { composeBackend, isComposed, isRedisBackend, preparesFetches, setExtras } from '../composition/backend.ts'
 import { backendOf, workerOf } from './job-scripts.ts'
 
 /** Returns whether the job's Worker should have been passed to `attach` but was not. Only Workers on Redis need `attach`. */
@@ -14,15 +15,21 @@ export function isUnattached(job: Job): boolean {
   return !isComposed(backend) && isRedisBackend(backend)
 }
 
+/** Returns whether the job's Worker was attached without a catalogue, so that it has not stored what the catalogue limits. */
+export function isAttachedWithoutCatalogue(job: Job): boolean {
+  const backend = backendOf(job)
+  return isRedisBackend(backend) && !preparesFetches(backend)
+}
+
 /**
  * Pauses the Worker, which reports one error however many jobs it has fetched, and returns the job to its queue. If Redis does
  * not respond, the job stays active until its lock expires, and is then recovered like the job of a process that died.
  */
-export async function refuse(job: Job, token: string): Promise<never> {
+export async function refuse(job: Job, token: string, reason: (queue: string) => BullpenError): Promise<never> {
   const worker = workerOf(job)
   if (!worker.isPaused()) {
     void worker.pause(true)
-    worker.emit('error', notAttached(worker.name))
+    worker.emit('error', reason(worker.name))
   }
   await release(job, token).catch((error: Error) => worker.emit('error', error))
   throw new WaitingError()
@@ -43,7 +50,16 @@ async function release(job: Job, token: string): Promise<void> {
   await sibling.moveJobFromActiveToWait(id, token)
 }
 
-function notAttached(queue: string): BullpenError {
+export function limitsNotStored(queue: string): BullpenError {
+  return new BullpenError(
+    'invalid_configuration',
+    `the catalogue of Bullpen's processor limits tasks of queue '${queue}', but the Worker was attached without the catalogue, so nothing would ` +
+      'be limited; the Worker has been paused, and its jobs are back in the queue; call attach(worker, { catalogue }) directly after new ' +
+      'Worker(…), and start the Worker again',
+  )
+}
+
+export function notAttached(queue: string): BullpenError {
   return new BullpenError(
     'invalid_configuration',
     `the Worker for queue '${queue}' runs Bullpen's processor without Bullpen's scripts; the Worker has been paused, and its jobs are back in ` +
