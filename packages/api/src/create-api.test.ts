@@ -229,12 +229,12 @@ test('on a read-only replica, the API says so everywhere, and is ready once the 
   await send(redis.url, 'REPLICAOF 127.0.0.1 1')
   const { get, post } = await startApi(redis.url)
   const why = expect.stringMatching(/^Redis at \S+ is a read-only replica; connect to the primary/)
-  const refused = { status: 503, body: { code: 'redis_unavailable', detail: why } }
+  const away = { status: 503, body: { code: 'redis_unavailable', detail: why } }
   await vi.waitUntil(async () => JSON.stringify((await get('/readyz')).body).includes('replica'), WITHIN)
-  expect(await get('/readyz')).toMatchObject(refused)
+  expect(await get('/readyz')).toMatchObject(away)
   const enqueued = await post(SQUARE)
-  expect(enqueued).toMatchObject(refused)
-  // The task was certainly not stored.
+  expect(enqueued).toMatchObject(away)
+  expect(enqueued.body).toMatchObject({ outcome: 'refused' })
   expect(enqueued.body).not.toHaveProperty('taskId')
   const { findings } = (await get('/v1/diagnosis')).body as Diagnosis
   expect(findings).toMatchObject([{ check: 'redis_connection', severity: 'error', problem: why }])
@@ -295,7 +295,7 @@ describe('while Redis is down', () => {
     const { get, post } = await startApi(redis.url)
     expect((await get('/livez')).status).toBe(200)
     expect((await get('/readyz')).status).toBe(503)
-    expect((await post(SQUARE)).body).toMatchObject({ code: 'redis_unavailable' })
+    expect((await post(SQUARE)).body).toMatchObject({ code: 'redis_unavailable', outcome: 'refused' })
     const { findings } = (await get('/v1/diagnosis')).body as Diagnosis
     expect(findings).toMatchObject([
       { check: 'redis_connection', problem: `Redis is not reachable at ${redis.url}`, advice: expect.any(String) },

@@ -1,11 +1,12 @@
 // Opens Redis connections with the settings that suit each use, and limits how long a caller waits for a response.
 import { BullpenError, type Log } from '@bullpen/contract'
-import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/internal'
+import { REDIS_URLS, type RedisAddress, readRedisUrl, withoutEffect } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
 import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { joinWrites } from './redis/joined-writes.ts'
+import { hadNoEffect } from './redis/not-sent.ts'
 import { addressOf, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
 import { troubleOf, troubleText } from './redis/outages/trouble.ts'
 import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
@@ -161,14 +162,16 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
 
 /**
  * Returns {@link commandTimeout} for replies to single commands on a producer's connection. On a single server, the connection
- * itself limits the time of each command, so that an enqueue does not need its own timer. On a cluster, a timer is necessary
- * because the client may send a command several times.
+ * itself limits the time of each command, so that an enqueue does not need its own timer. An error says if the command has had no
+ * effect. On a cluster, a timer is necessary because the client may send a command several times, so the last try does not show whether
+ * an earlier one had an effect.
  */
 export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
   if (addressIn(redisUrl).kind === 'cluster') return commandTimeout(redisUrl)
   return (answer) =>
     answer.catch((cause: unknown) => {
-      throw unavailable(redisUrl, cause)
+      const error = unavailable(redisUrl, cause)
+      throw hadNoEffect(error) ? withoutEffect(error) : error
     })
 }
 

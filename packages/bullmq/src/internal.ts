@@ -9,5 +9,4 @@ export { type BullmqExamination, type BullmqFinding, type ExaminedQueue, examine
 export { recipients } from './fleet/commands.ts'
 export { type FleetOptions, openFleet } from './fleet/fleet.ts'
 export { type ConnectionWatch, createConnectionWatch } from './redis/connection-watch.ts'
-export { hadNoEffect } from './redis/not-sent.ts'
 export { isConnectionError } from './redis/outages/outage-reporter.ts'

@@ -373,6 +373,16 @@ describe('the error of an enqueue', () => {
     expect(seen.length).toBe(2)
   })
 
+  test('says that the call was refused if the API knows that no try had an effect, and repeats it with the same key', async () => {
+    const unsent = problem('redis_unavailable', 503, { outcome: 'refused' })
+    const { client, seen } = await api([unsent], { retryFor: '150ms' })
+    expect(await failed(client)).toMatchObject({ code: 'redis_unavailable', outcome: 'refused' })
+    expect(seen.length).toBeGreaterThan(1)
+    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    const { client: other } = await api([problem('redis_unavailable', 503), unsent], { retryFor: '150ms' })
+    expect(await failed(other)).toMatchObject({ outcome: 'unknown' })
+  })
+
   test.each<[string, Answer]>([
     ['a problem with the status 413', problem('payload_too_large', 413)],
     ['a 404 from another server', [404, '<html>']],

@@ -46,6 +46,7 @@ export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './error
 export { describeIssue } from './errors/issue-messages.ts'
 export { QUEUE_FULL_RETRY_AFTER_MS } from './errors/queue-full.ts'
 export { RateLimited } from './errors/rate-limited.ts'
+export { withoutEffect } from './errors/without-effect.ts'
 export {
   COMMAND_ID,
   COMMAND_OUTCOMES,
@@ -133,7 +134,7 @@ export {
   runViewSchema,
   startRunSchema,
 } from './http/pipelines.ts'
-export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
+export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema, REFUSALS } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export {
   MAX_NEXT_RUNS,

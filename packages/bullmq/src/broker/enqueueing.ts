@@ -1,5 +1,6 @@
 // Stores tasks for a broker: checks their size and whether they are admitted, and sends one script.
 import { BullpenError, type Enqueued, type ErrorCode, type QueueLimits } from '@bullpen/contract'
+import { withoutEffect } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { envelopeText, followUpLines, mapTasks, queueOfAll, taskBytes } from '@bullpen/engine/internal'
 import type { Admission } from '../admission/admission.ts'
@@ -156,7 +157,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       if (admitting !== undefined) await withCommandTimeout(admitting)
     } catch (error) {
       noteRefused(task.queue, error)
-      throw error
+      throw withoutEffect(error)
     }
     const about = admitted(task)
     const adding = addJob(task, stored, about)
@@ -186,7 +187,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
         await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks)))
       } catch (error) {
         for (const task of tasks) noteRefused(task.queue, error)
-        throw error
+        throw withoutEffect(error)
       }
       const jobs = all.map(({ task, stored }) => ({ task, stored, admitted: admitted(task) }))
       const adding = addAllJobs(jobs)

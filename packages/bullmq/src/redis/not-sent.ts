@@ -6,7 +6,8 @@ import { isReadOnlyError } from './outages/primary.ts'
 const NOT_SENT = /isn't (?:writeable|ready) and enableOfflineQueue/
 
 /** Returns whether a broker's call failed because Redis was not connected, or was a replica, so that the call has changed nothing. */
-export function hadNoEffect({ code, cause }: BullpenError): boolean {
+export function hadNoEffect({ code, cause, hadNoEffect: isKnown }: BullpenError): boolean {
+  if (isKnown) return true
   if (code !== 'redis_unavailable' || !(cause instanceof Error)) return false
   return NOT_SENT.test(cause.message) || isReadOnlyError(cause)
 }

@@ -1,17 +1,7 @@
 // Reads the problem details (RFC 9457) of a response whose status is not a success.
-import type { BulkResult, ErrorCode, Problem } from '@bullpen/contract'
-import { type CallOutcome, ProblemError } from '@bullpen/contract/internal'
+import type { BulkResult, Problem } from '@bullpen/contract'
+import { type CallOutcome, ProblemError, REFUSALS } from '@bullpen/contract/internal'
 import { someOf, text, whole, word } from './shape.ts'
-
-/** The codes of 5xx responses to requests that had no effect. */
-const REFUSED: readonly ErrorCode[] = [
-  'queue_draining',
-  'fleet_too_old',
-  'redis_full',
-  'idempotency_full',
-  'shutting_down',
-  'unsafe_redis',
-]
 
 type ResultProblem = Extract<BulkResult, { readonly error: unknown }>['error']
 
@@ -44,8 +34,9 @@ export function errorOf(problem: ResultProblem): ProblemError {
 }
 
 /** If Redis's reply to the API was lost, the API itself does not know whether the request took effect. */
-function outcomeOf({ code, taskId }: Problem, status: number): CallOutcome {
-  const isRefused = status < 500 || (taskId === undefined && REFUSED.includes(code))
+function outcomeOf({ code, taskId, outcome }: Problem, status: number): CallOutcome {
+  // An older API does not send an outcome.
+  const isRefused = status < 500 || outcome === 'refused' || (taskId === undefined && REFUSALS.includes(code))
   return isRefused ? 'refused' : 'unknown'
 }
 

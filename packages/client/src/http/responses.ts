@@ -85,6 +85,7 @@ const bulkRejected = shape<BulkRejected>({
     status: whole,
     detail: optional(text),
     taskId: optional(text),
+    outcome: optional(word()),
     errors: optional(listOf(someOf<NonNullable<BulkRejected['error']['errors']>[number]>({ message: text }))),
     retryAfter: optional(whole),
   }),

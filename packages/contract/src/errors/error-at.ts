@@ -7,10 +7,11 @@ import { type FieldError, fieldErrorText } from './field-error.ts'
  * invalid values, `at` becomes its only pointer.
  */
 export function errorAt(error: BullpenError, at: string): BullpenError {
-  const { code, message, errors, cause, taskId } = error
+  const { code, message, errors, cause, taskId, hadNoEffect } = error
   const moved = errors.map((each) => ('pointer' in each ? { ...each, pointer: `${at}${each.pointer}` } : each))
   return new BullpenError(code, messageAt(error, moved) ?? `${at}: ${message}`, {
     cause,
+    hadNoEffect,
     ...(taskId === undefined ? {} : { taskId }),
     errors: errors.length === 0 ? [{ pointer: at, message }] : moved,
   })

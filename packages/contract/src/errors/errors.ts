@@ -84,6 +84,7 @@ interface BullpenErrorOptions {
   readonly cause?: unknown
   readonly errors?: readonly FieldError[]
   readonly taskId?: string
+  readonly hadNoEffect?: boolean
 }
 
 /**
@@ -96,11 +97,14 @@ export class BullpenError extends Error {
   readonly errors: readonly FieldError[]
   /** With the code `unique_key_taken`, the id of the task that has the unique key. */
   readonly taskId: string | undefined
+  /** With the code `redis_unavailable`, whether the call that failed is known to have changed nothing. */
+  readonly hadNoEffect: boolean
 
   constructor(code: ErrorCode, message: string, options: BullpenErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.errors = options.errors ?? []
     this.taskId = options.taskId
+    this.hadNoEffect = options.hadNoEffect ?? false
   }
 }

@@ -149,6 +149,19 @@ export const PROBLEM_TITLES = {
   lock_lost: 'Lock lost',
 } as const satisfies Record<ErrorCode, string>
 
+/** The codes with a status of 500 or more that show that the request had no effect. */
+export const REFUSALS: readonly ErrorCode[] = [
+  'queue_draining',
+  'fleet_too_old',
+  'redis_full',
+  'idempotency_full',
+  'unsafe_redis',
+  'shutting_down',
+  // Checked before anything is sent to Redis.
+  'unsupported_redis',
+  'incompatible_schema',
+]
+
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
 export const problemSchema = z
@@ -168,6 +181,12 @@ export const problemSchema = z
       .optional()
       .describe(
         'Present when an enqueue fails with `redis_unavailable` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again; after an atomic bulk request, it is the id of the first task, and either all tasks are stored or none. With `unique_key_taken`, the task with this id has the unique key.',
+      ),
+    outcome: z
+      .literal('refused')
+      .optional()
+      .describe(
+        'Present if the status is 500 or more and the request is known to have had no effect: nothing was stored, so the request can safely be sent again. A request without this member may have had its effect.',
       ),
   })
   .meta({ id: 'Problem' })

@@ -1,5 +1,5 @@
 // Tests what POST /v1/tasks/bulk stores and returns.
-import { type BulkResponse, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
+import { type BulkResponse, BullpenError, type EnqueueRequest, QueueFullError } from '@bullpen/contract'
 import { MAX_ATOMIC_TASKS, readTaskId } from '@bullpen/contract/internal'
 import { createBlockedCallers } from '@bullpen/engine/internal'
 import { eventually, fakeClock } from '@bullpen/testkit'
@@ -123,6 +123,21 @@ test('a task whose outcome is unknown has an error with its id, unless the reque
   const { results: again } = await bulk([SQUARE], { 'idempotency-key': '"k"' })
   expect(again).toMatchObject([{ error: { code: 'redis_unavailable' } }])
   expect(again[0]).not.toHaveProperty('error.taskId')
+  expect(again[0]).not.toHaveProperty('error.outcome')
+})
+
+test('a task that was not sent to Redis has an error that says so', async () => {
+  const { bulk, send, broker } = await bulkApi()
+  const reason = new BullpenError('redis_unavailable', 'Redis is not reachable', { hadNoEffect: true })
+  broker.enqueueBulk = async (tasks) => tasks.map(() => ({ status: 'rejected', reason }))
+  broker.enqueueAll = () => Promise.reject(reason)
+  const error = { code: 'redis_unavailable', outcome: 'refused' }
+  const { results } = await bulk([SQUARE])
+  expect(results).toMatchObject([{ error }])
+  expect(results[0]).not.toHaveProperty('error.taskId')
+  const problem = problemIn(await send({ tasks: [SQUARE], atomic: true }))
+  expect(problem).toMatchObject(error)
+  expect(problem.taskId).toBeUndefined()
 })
 
 test('an unexpected error is logged, and its message is not returned', async () => {

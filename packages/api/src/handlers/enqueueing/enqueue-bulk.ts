@@ -21,7 +21,7 @@ import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import type { ApiContext } from '../../http/context.ts'
 import { logUnexpected } from '../../http/problems/error-responses.ts'
-import { mayBeStored, problemOf, retryAfterSeconds, toBullpenError } from '../../http/problems/problem.ts'
+import { mayHaveTakenEffect, problemOf, retryAfterSeconds, toBullpenError } from '../../http/problems/problem.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { listedTaskError } from '../../http/schemas.ts'
 import { countRefused, keepToRate } from './enqueue-rate.ts'
@@ -163,6 +163,6 @@ function rejected(error: BullpenError, planned: PlannedTask | undefined): BulkRe
   const retryAfter = retryAfterSeconds(error)
   const problem = retryAfter === undefined ? found : { ...found, retryAfter }
   // A caller with an idempotency key repeats the request instead of looking the task up.
-  const isUnknown = planned !== undefined && planned.idempotency === undefined && mayBeStored(error)
+  const isUnknown = planned !== undefined && planned.idempotency === undefined && mayHaveTakenEffect(error)
   return { error: isUnknown ? { ...problem, taskId: planned.id } : problem }
 }

@@ -126,7 +126,7 @@ test('a failure of Redis is reported without the id of a task that was never sen
   const { fail, post } = await limitedApi()
   fail(new BullpenError('redis_unavailable', 'Redis is not reachable'))
   const problem = problemIn(await post(SQUARE))
-  expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
+  expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable', outcome: 'refused' })
   expect(problem.taskId).toBeUndefined()
 })
 

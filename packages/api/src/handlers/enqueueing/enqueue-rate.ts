@@ -1,5 +1,6 @@
 // Checks, before anything is stored, how fast a request's API key enqueues tasks.
 import { EnqueueRateError } from '@bullpen/contract'
+import { withoutEffect } from '@bullpen/contract/internal'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../http/context.ts'
 import type { PlannedTask } from './planned-task.ts'
@@ -18,7 +19,8 @@ export function keepToRate(
 ): Promise<void> | undefined {
   const refuse = (error: unknown): never => {
     if (error instanceof EnqueueRateError) countRefused(context, tasks)
-    throw error
+    // Nothing has been sent to Redis for the tasks.
+    throw withoutEffect(error)
   }
   try {
     return context.rates.take(apiKeyName, tasks.length)?.catch(refuse)

@@ -337,11 +337,12 @@ describe('with Redis down', () => {
     const answer = await post(SQUARE)
     const problem = problemIn(answer)
     expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
+    expect(problem).not.toHaveProperty('outcome')
     expect(readTaskId(problem.taskId ?? '')?.id).toBe(problem.taskId as TaskId)
     expect(answer.headers['retry-after']).toBe('1')
   })
 
-  test('the answer has no id of a task if nothing was sent to Redis', async () => {
+  test('the answer says that the request was refused, and has no id of a task, if nothing was sent to Redis', async () => {
     const broker = openBroker({
       redisUrl: 'redis://127.0.0.1:1',
       namespace: 't',
@@ -351,9 +352,11 @@ describe('with Redis down', () => {
     })
     onTestFinished(() => broker.close())
     const { post } = await testApi({ broker })
-    const problem = problemIn(await post(SQUARE))
-    expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
-    expect(problem.taskId).toBeUndefined()
+    for (const headers of [{}, { 'idempotency-key': 'k' }]) {
+      const problem = problemIn(await post(SQUARE, headers))
+      expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable', outcome: 'refused' })
+      expect(problem.taskId).toBeUndefined()
+    }
   })
 
   test('no task is counted as enqueued', async () => {
@@ -363,6 +366,17 @@ describe('with Redis down', () => {
     expect(events).toEqual([])
   })
 })
+
+test.each(['incompatible_schema', 'unsupported_redis'] as const)(
+  'with the error %s the answer has no id of a task, because none was stored',
+  async (code) => {
+    const { post, broker } = await testApi()
+    broker.enqueue = () => Promise.reject(new BullpenError(code, 'found before anything was sent'))
+    const problem = problemIn(await post(SQUARE))
+    expect(problem).toMatchObject({ status: 500, code, outcome: 'refused' })
+    expect(problem.taskId).toBeUndefined()
+  },
+)
 
 test('with Redis full the answer has no id of a task, because none was stored', async () => {
   const { post, broker, events } = await testApi()

@@ -1,6 +1,5 @@
 // Sends errors to the caller as problem details (RFC 9457), whose codes come from a closed list.
 
-import { hadNoEffect } from '@bullpen/bullmq/internal'
 import {
   BullpenError,
   EnqueueRateError,
@@ -14,6 +13,7 @@ import {
   PROBLEM_CONTENT_TYPE,
   PROBLEM_TITLES,
   QUEUE_FULL_RETRY_AFTER_MS,
+  REFUSALS,
 } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -50,6 +50,7 @@ export function problemOf(error: BullpenError, requestId: string): Problem {
     requestId,
     ...(error.errors.length === 0 ? {} : { errors: [...error.errors] }),
     ...(error.taskId === undefined ? {} : { taskId: error.taskId }),
+    ...(status >= 500 && !mayHaveTakenEffect(error) ? { outcome: 'refused' as const } : {}),
   }
 }
 
@@ -85,19 +86,9 @@ const RATE_LIMIT_POLICIES: Readonly<Partial<Record<QueueLimitName, RateLimitPoli
 }
 const ENQUEUE_RATE_POLICIES = { allQueues: '"enqueue-rate"', oneQueue: '"queue-enqueue-rate"' } as const
 
-/** The codes that show that the task was not stored. */
-const REFUSED: readonly ErrorCode[] = [
-  'queue_draining',
-  'fleet_too_old',
-  'redis_full',
-  'idempotency_full',
-  'unsafe_redis',
-  'shutting_down',
-]
-
-/** Returns whether the task may have been stored although its enqueue failed, because Redis's reply may have been lost. */
-export function mayBeStored(error: BullpenError): boolean {
-  return HTTP_STATUS[error.code] >= 500 && !REFUSED.includes(error.code) && !hadNoEffect(error)
+/** Returns whether the request may have had its effect although it failed, because Redis's reply may have been lost. */
+export function mayHaveTakenEffect(error: BullpenError): boolean {
+  return HTTP_STATUS[error.code] >= 500 && !REFUSALS.includes(error.code) && !error.hadNoEffect
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
@@ -108,7 +99,8 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   if (error instanceof QueueFullError) reply.headers(queueLimitHeaders(error))
   if (error instanceof EnqueueRateError) reply.headers(enqueueRateHeaders(error))
   // The id lets the caller look the task up.
-  const body = mayBeStored(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
+  const body =
+    mayHaveTakenEffect(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply
     .code(problem.status)
     .header('content-type', PROBLEM_CONTENT_TYPE)
