@@ -1,6 +1,6 @@
 // Tests POST /v1/tasks with a wait for the task to end.
 import { request as httpRequest } from 'node:http'
-import type { TaskId } from '@bullpen/contract'
+import { BullpenError, type TaskId } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { KEY, KEY_NAME, problemIn, testApi } from '../api.fixture.ts'
 
@@ -20,9 +20,9 @@ const enqueue = ({ ask }: Api, query: string, body: object = SQUARE, headers: Re
 const idOf = ({ broker }: Api): TaskId => broker.enqueued[0]?.id ?? expect.fail('no task was enqueued')
 
 /** Sends the request over a real connection, which the returned function closes. */
-async function enqueueAndDisconnect(api: Api, query: string, body: object): Promise<() => void> {
+async function enqueueAndDisconnect(api: Api, query: string, body: object, more = {}): Promise<() => void> {
   await api.app.listen({ host: '127.0.0.1', port: 0 })
-  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...more }
   const caller = httpRequest(`${api.app.listeningOrigin}/v1/tasks${query}`, { method: 'POST', headers })
   caller.on('error', () => {})
   caller.end(JSON.stringify(body))
@@ -56,6 +56,16 @@ describe('an enqueue that waits', () => {
     expect(statusCode).toBe(202)
     expect(rest.json()).toMatchObject({ id: idOf(api), action: 'created', status: 'active' })
     expect(api.broker.waiting).toBe(0)
+  })
+
+  test('is answered with the id although Redis fails during the wait, because the task is stored', async () => {
+    const api = await testApi()
+    api.broker.waitUntilFinished = () =>
+      Promise.reject(new BullpenError('incompatible_schema', 'found during the wait'))
+    const { statusCode, ...rest } = await enqueue(api, '?wait=10s')
+    expect(statusCode).toBe(202)
+    expect(rest.json()).toMatchObject({ id: idOf(api), action: 'created', status: 'waiting' })
+    expect(api.lines.map((line) => line.message)).toContain('end of an enqueued task could not be awaited')
   })
 
   test('is answered at once while the API closes', async () => {
@@ -102,6 +112,25 @@ describe('a caller that disconnects during the wait', () => {
       task: 'email.welcome',
       id: idOf(api),
     })
+  })
+
+  test('cancels the task although the task cannot be read at the end of the wait', async () => {
+    const api = await testApi()
+    const { waitUntilFinished } = api.broker
+    api.broker.waitUntilFinished = async (id, signal) => {
+      await waitUntilFinished(id, signal)
+      throw new BullpenError('redis_unavailable', 'Redis did not respond')
+    }
+    const disconnect = await enqueueAndDisconnect(api, '?wait=30s&onDisconnect=cancel', WELCOME)
+    disconnect()
+    await expect.poll(async () => (await api.broker.find(idOf(api)))?.status).toBe('cancelled')
+  })
+
+  test('cancels the task if the wait is in the Prefer header', async () => {
+    const api = await testApi()
+    const disconnect = await enqueueAndDisconnect(api, '?onDisconnect=cancel', WELCOME, { prefer: 'wait=30' })
+    disconnect()
+    await expect.poll(async () => (await api.broker.find(idOf(api)))?.status).toBe('cancelled')
   })
 
   test('does not cancel a task that another request had created', async () => {

@@ -25,25 +25,20 @@ export const waitSchema = z
   .pipe(z.number(EXPECTED_WAIT).min(0, EXPECTED_WAIT).max(MAX_WAIT_S, EXPECTED_WAIT))
 
 /** The query of POST /v1/tasks. */
-export const enqueueQuerySchema = z
-  .strictObject({
-    wait: waitSchema
-      .optional()
-      .describe(
-        "How long to wait for the task to end, such as '10s', at most 30 s. If the task ends in time, the response contains the task.",
-      ),
-    onDisconnect: z
-      .enum(['continue', 'cancel'])
-      .optional()
-      .describe(
-        'What happens to the task if the caller disconnects during the wait. With `cancel`, the API cancels the task unless ' +
-          'another request created it. Defaults to `continue`. Requires `wait`.',
-      ),
-  })
-  .refine(({ wait, onDisconnect }) => wait !== undefined || onDisconnect === undefined, {
-    path: ['onDisconnect'],
-    error: 'requires wait, such as wait=10s',
-  })
+export const enqueueQuerySchema = z.strictObject({
+  wait: waitSchema
+    .optional()
+    .describe(
+      "How long to wait for the task to end, such as '10s', at most 30 s. If the task ends in time, the response contains the task.",
+    ),
+  onDisconnect: z
+    .enum(['continue', 'cancel'])
+    .optional()
+    .describe(
+      'What happens to the task if the caller disconnects during the wait. With `cancel`, the API cancels the task unless ' +
+        'another request created it. Defaults to `continue`. Requires `wait` or the header `Prefer: wait`.',
+    ),
+})
 
 export const limitSchema = numberText(
   /^\d{1,6}$/,

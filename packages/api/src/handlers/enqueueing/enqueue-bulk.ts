@@ -72,7 +72,7 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
 
   /** If the queue is full, the task's policy decides what happens. `outcome` is undefined for a task that has not been sent yet. */
   async function resultOf(
-    { index, planned }: Valid,
+    { index, planned, created }: Valid,
     outcome: Outcome | undefined,
     reply: FastifyReply,
   ): Promise<BulkResult> {
@@ -82,7 +82,8 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
       if (reason instanceof EnqueueRateError) countRefused(context, [planned])
       if (outcome !== undefined && !(reason instanceof QueueFullError)) throw reason
       if (typeof planned.whenFull === 'string' && reason instanceof QueueFullError) refuse(context, planned, reason)
-      const stored = typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, reply)
+      const stored =
+        typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, created, reply)
       return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
     } catch (thrown) {
       const error = toBullpenError(thrown, bulkBodyLimit)

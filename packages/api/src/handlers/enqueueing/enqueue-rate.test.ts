@@ -117,6 +117,8 @@ test('the name of the API key and the number of valid tasks decide', async () =>
   const { post, bulk, taken } = await limitedApi()
   expect((await post(SQUARE)).statusCode).toBe(202)
   expect((await post({ task: 'math.square', input: { n: 'four' } })).statusCode).toBe(422)
+  // Only creating the task shows that it would wait for longer than it may exist.
+  expect((await post({ ...SQUARE, delay: '2h', totalTimeout: '1h' })).statusCode).toBe(400)
   expect((await bulk({ tasks: [SQUARE, { task: 'none' }, SQUARE] })).statusCode).toBe(200)
   expect((await bulk({ atomic: true, tasks: [SQUARE, SQUARE, SQUARE] })).statusCode).toBe(200)
   expect(taken).toEqual([1, 2, 3].map((tasks) => ({ apiKeyName: 'shop', tasks })))

@@ -1,13 +1,14 @@
 // POST /v1/tasks stores a task and returns its id or, with a wait, the task once it has ended.
 import {
   type Accepted,
+  BullpenError,
   type Dropped,
   type EnqueueRequest,
   isFinal,
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { isStored, optionalTime, taskLinks } from '@bullpen/contract/internal'
+import { fieldErrorText, isStored, optionalTime, taskLinks } from '@bullpen/contract/internal'
 import { stoppable } from '@bullpen/engine/internal'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
@@ -26,7 +27,7 @@ export interface EnqueueQuery extends WaitQuery {
 type EnqueueCall = Call<unknown, EnqueueQuery>
 
 export function enqueueTask(context: ApiContext) {
-  const { catalogue, broker, emit } = context
+  const { catalogue, broker, emit, log } = context
   const plan = taskPlanner(context)
   const view = linkedTaskView(context)
 
@@ -39,7 +40,7 @@ export function enqueueTask(context: ApiContext) {
       const outcome = await broker.cancel(task.id, { stoppable: stoppable(catalogue, task.task), by })
       if (outcome === 'cancelled') emit({ event: 'task.cancelled', queue: task.queue, task: task.task, id: task.id })
     } catch (err) {
-      context.log.warn({ err, id: task.id }, 'task of a disconnected caller could not be cancelled')
+      log.warn({ err, id: task.id }, 'task of a disconnected caller could not be cancelled')
     }
   }
 
@@ -49,12 +50,15 @@ export function enqueueTask(context: ApiContext) {
     const planned = plan(wanted, originOf(request))
     const { queue, task } = planned
     const seconds = secondsToWait(query, request, reply)
+    if (seconds === 0 && query.wait === undefined && query.onDisconnect !== undefined) throw withoutWait()
+    // An invalid task takes nothing of the API key's rate.
+    const created = planned.create()
     const taking = keepToRate(context, request, [planned])
     if (taking !== undefined) await taking
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
     // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
     if (planned.idempotency === undefined) request.taskId = planned.id
-    const stored = await storeTask(context, planned, reply)
+    const stored = await storeTask(context, planned, created, reply)
     if (stored === undefined) {
       reply.code(200)
       return { action: 'dropped' }
@@ -68,7 +72,10 @@ export function enqueueTask(context: ApiContext) {
     const status = isNew ? planned.status() : (replayed ?? stored).status
     const accepted = { id, action, status, ...optionalTime('expectedStartAt', stored.expectedStartAt), links } as const
     if (seconds === 0) return accepted
-    const record = await waitForEnd(context, reply, id, seconds)
+    const record = await waitForEnd(context, reply, id, seconds).catch((err: unknown) => {
+      // The task is stored, so an error would mislead the caller.
+      log.warn({ err, id }, 'end of an enqueued task could not be awaited')
+    })
     if (record !== undefined && isFinal(record.status)) {
       reply.code(200)
       return view(record)
@@ -78,4 +85,9 @@ export function enqueueTask(context: ApiContext) {
     if (isAbandoned) await cancelAbandoned({ id, queue, task }, requesterOf(request, 'a caller that disconnected'))
     return { ...accepted, status: record?.status ?? accepted.status }
   }
+}
+
+function withoutWait(): BullpenError {
+  const error = { parameter: 'onDisconnect', message: 'requires a wait, such as wait=10s' }
+  return new BullpenError('invalid_request', fieldErrorText(error), { errors: [error] })
 }

@@ -7,6 +7,7 @@ import {
   QueueFullError,
   type TaskId,
 } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../../http/abort-on-first.ts'
 import type { ApiContext } from '../../http/context.ts'
@@ -14,7 +15,8 @@ import { countRefused } from './enqueue-rate.ts'
 import type { PlannedTask } from './planned-task.ts'
 
 /**
- * Returns what the broker returned, or undefined if the task was dropped.
+ * Returns what the broker returned, or undefined if the task was dropped. `created` is the planned task as it has been created. If the
+ * caller waits for room, each try creates the task again.
  *
  * @throws QueueFullError if the queue is full and the policy rejects tasks, or if the queue is still full when the wait is over.
  * @throws EnqueueRateError if the request's API key has reached its enqueue rate in the queue.
@@ -23,12 +25,13 @@ import type { PlannedTask } from './planned-task.ts'
 export async function storeTask(
   context: ApiContext,
   planned: PlannedTask,
+  created: NewTask,
   reply: FastifyReply,
 ): Promise<Enqueued | undefined> {
   const { broker, blocked, closing } = context
   const { queue, whenFull, apiKeyName, mayExist } = planned
   try {
-    if (typeof whenFull === 'string') return await broker.enqueue(planned.create())
+    if (typeof whenFull === 'string') return await broker.enqueue(created)
     const waitMs = milliseconds(whenFull.block)
     const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
     const findExisting = (): Promise<Enqueued> => broker.enqueue({ ...planned.create(), onlyExisting: true })
