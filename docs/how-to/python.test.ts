@@ -1,5 +1,5 @@
 // The Python program of a how-to page runs as it is quoted, against the API of the example, and prints what its page says.
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -11,20 +11,12 @@ import { promisify } from 'node:util'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineHandler } from '@bullpen/contract'
 import { mathFactorial } from '@bullpen/tasks'
+import { requiredProgram } from '@bullpen/testing'
 import { createWorker } from '@bullpen/worker'
 import { expect, inject, it, onTestFinished } from 'vitest'
 
 const programs = join(import.meta.dirname, 'programs/python')
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
-
-function hasPython(): boolean {
-  try {
-    execFileSync('python3', ['-c', 'import urllib.request'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** Passes requests on to the API at `url`, except that the first response breaks off in its body. Returns the address. */
 async function breakingOnce(url: string): Promise<string> {
@@ -53,7 +45,7 @@ async function breakingOnce(url: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-it.runIf(hasPython()).each([
+it.each([
   ['the Python program prints what its page says', async (url: string) => url],
   ['the Python program repeats a request whose response breaks off', breakingOnce],
 ])('%s', { timeout: 60_000 }, async (_, reach) => {
@@ -73,6 +65,6 @@ it.runIf(hasPython()).each([
   await worker.start()
   const { url } = await api.listen()
   const env = { PATH: process.env['PATH'], URL: await reach(url), KEY: key }
-  const { stdout } = await promisify(execFile)('python3', ['enqueue.py'], { cwd: programs, env })
+  const { stdout } = await promisify(execFile)(await requiredProgram('python'), ['enqueue.py'], { cwd: programs, env })
   expect(stdout).toBe(readFileSync(join(programs, 'enqueue.out'), 'utf8'))
 })

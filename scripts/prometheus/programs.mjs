@@ -2,6 +2,7 @@
 // and by `npm start -- --observe`.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { hasConsent } from '../system/consent.mjs'
 import { findPackageManager } from '../system/package-manager.mjs'
 import { findProgram, run } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
@@ -11,7 +12,7 @@ import { UserError } from '../system/user-error.mjs'
 /** Everything outside this module that is used. Tests replace it. `mayInstall` means that the user agreed to an installation. */
 const machine = {
   env: process.env,
-  mayInstall: !['', '0', undefined].includes(process.env.INSTALL_PROMETHEUS),
+  mayInstall: hasConsent('INSTALL_PROMETHEUS'),
   /** Where a downloaded package is unpacked. */
   dir: resolve(import.meta.dirname, '../../node_modules/.cache/prometheus'),
   say: (line) => console.error(line),

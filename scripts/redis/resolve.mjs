@@ -1,6 +1,7 @@
 // Finds the Redis to use, or starts one. It tries the server that REDIS_URL names, a redis-server on PATH, and a container. If
 // none is available, this module installs one with the package manager if the user agrees, or prints what to run.
 import { createInterface } from 'node:readline/promises'
+import { hasConsent } from '../system/consent.mjs'
 import { findPackageManager } from '../system/package-manager.mjs'
 import { findProgram, run } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
@@ -23,7 +24,7 @@ const OLDEST = 7 // the first Redis with listpacks; Valkey begins at 7.2
  */
 const machine = {
   env: process.env,
-  mayInstall: isSet(process.env.INSTALL_REDIS),
+  mayInstall: hasConsent('INSTALL_REDIS'), // replaces --install-redis
   dataDir: '.bullpen/redis',
   say: (line) => console.error(line),
   isRoot: process.getuid?.() === 0,
@@ -36,14 +37,6 @@ const machine = {
   ping: pingRedis,
   run: installByPackageManager,
   docker: { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startContainer },
-}
-
-/**
- * Returns whether a variable is set. INSTALL_REDIS=1 replaces --install-redis where a script does not accept flags: in tests,
- * benchmarks and CI.
- */
-function isSet(variable = '') {
-  return variable !== '' && variable !== '0'
 }
 
 /** Prints to stderr, because stdout may be used for data. */

@@ -1,9 +1,10 @@
 // Provides one Redis for the whole test run. It is found or started before the first test, and stopped and deleted after the
-// last. Downloads Prometheus if the user has agreed, because several test files would otherwise do so at the same time.
+// last. Installs the programs that the user has agreed to, because several test files would otherwise do so at the same time.
 import { resolvePrometheus } from '../prometheus/programs.mjs'
 import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from '../redis/docker.mjs'
 import { startRedisServer } from '../redis/server.mjs'
 import { temporaryRedis } from '../redis/temporary.mjs'
+import { installPrograms } from './required-programs.mjs'
 
 /** Starts Redis with testcontainers, whose containers leave no files behind. */
 async function startWithTestcontainers({ image }) {
@@ -25,8 +26,9 @@ const startServer = (options) => startRedisServer({ ...options, args: ['--append
 /** @param {import('vitest/node').TestProject} project */
 export default async function setup(project) {
   const docker = { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startWithTestcontainers }
-  // Only some files need Prometheus: their tests fail without it, and say what to install.
+  // Only some files need these programs: their tests fail without them, and say what to install.
   await resolvePrometheus().catch(() => {})
+  await installPrograms()
   const redis = await temporaryRedis('test-redis', { docker, startServer })
   project.provide('redisUrl', redis.url)
   return redis.end

@@ -1,5 +1,7 @@
-// Ends the output of a test run with the slowest tests and one line of totals. A skipped test counts as failed.
+// Ends the output of a test run with the slowest tests, what the machine lacks, and one line of totals. A skipped test counts as
+// failed.
 import { relative } from 'node:path'
+import { UserError } from '../system/user-error.mjs'
 
 const SLOWEST = 10
 
@@ -16,6 +18,14 @@ function collect(modules, root) {
     const broken = module.errors().length > 0 ? [{ name: file, state: 'failed', duration: 0 }] : []
     return [...tests, ...broken]
   })
+}
+
+/** Returns what users can do about failures, each once: a missing program fails many tests, in hooks as well. */
+function advice(modules) {
+  const suites = modules.flatMap((module) => [module, ...module.children.allSuites()])
+  const tests = modules.flatMap((module) => [...module.children.allTests()])
+  const errors = [...suites.flatMap((suite) => suite.errors()), ...tests.flatMap((test) => test.result().errors ?? [])]
+  return [...new Set(errors.filter(({ name }) => name === UserError.name).map(({ message }) => message))]
 }
 
 export default class TotalsReporter {
@@ -38,6 +48,7 @@ export default class TotalsReporter {
     for (const { name, duration } of slowest) console.log(`  ${(duration / 1000).toFixed(2).padStart(7)} s  ${name}`)
     if (notRun.length > 0)
       console.log(`\nNot run, counted as failed:\n${notRun.map(({ name }) => `  ${name}`).join('\n')}`)
+    for (const text of advice(modules)) console.log(`\n${text}`)
     console.log(`\n${passed} passed, ${failed} failed`)
     if (failed > 0) process.exitCode = 1
   }

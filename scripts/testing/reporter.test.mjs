@@ -36,6 +36,19 @@ it('skipped and planned tests count as failed and are listed', async () => {
   expect(stdout).toContain('Not run, counted as failed:\n  a.test.mjs > later\n  a.test.mjs > someday\n')
 })
 
+it('what the user can do about failures comes before the totals, once', async () => {
+  const failing = (error) => `throw Object.assign(new Error(${JSON.stringify(error)}), { name: 'UserError' })`
+  const { stdout } = await runTests(`
+import { beforeAll, describe } from 'vitest'
+it('a', () => { ${failing('A is needed.')} })
+it('b', () => { ${failing('A is needed.')} })
+describe('c', () => {
+  beforeAll(() => { ${failing('B is needed.')} })
+  it('d', () => {})
+})`)
+  expect(stdout).toMatch(/B is needed\.\n\nA is needed\.\n\n0 passed, 3 failed\n$/)
+})
+
 it('tests that -t did not select are not counted', async () => {
   expect(await runTests("it('aa', () => {})\nit('bb', () => {})", '-t', 'aa')).toMatchObject({
     code: 0,

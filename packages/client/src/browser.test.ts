@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
-import { chromium, type Page, sharedBrowser } from '@bullpen/testing'
+import { type Page, sharedBrowser } from '@bullpen/testing'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -48,7 +48,7 @@ export default async () => { ${calls} }`,
   return page.reported
 }
 
-describe.runIf(chromium !== undefined)('in a browser', { timeout: 60_000 }, () => {
+describe('in a browser', { timeout: 60_000 }, () => {
   const openPage = sharedBrowser()
 
   test('the client enqueues a task and gets its result', async () => {

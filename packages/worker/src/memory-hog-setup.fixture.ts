@@ -5,11 +5,10 @@ import { openBroker } from '@bullpen/bullmq'
 import type { Log, TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
-import { amount, programEnv } from '@bullpen/testing'
+import { amount, processTree, programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { inject } from 'vitest'
 import { memoryHogTasks } from './memory-hog.fixture.ts'
-import { processTree } from './process-tree.fixture.ts'
 
 export interface Wanted {
   readonly task: string

@@ -2,11 +2,10 @@
 // behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskRecord } from '@bullpen/contract'
-import { amount } from '@bullpen/testing'
+import { amount, type ProcessTree } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type MemoryHogWorker, PATIENCE, startMemoryHogWorker, type Wanted } from './memory-hog-setup.fixture.ts'
-import type { ProcessTree } from './process-tree.fixture.ts'
 
 const KINDS = ['objects', 'array', 'map', 'json', 'buffers'] as const
 const MODEST = ['modest.inline', 'modest.process'] as const

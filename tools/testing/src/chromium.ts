@@ -1,17 +1,13 @@
 // Drives Chromium by its debugging protocol. The tests of a group share a browser, because starting one takes seconds of processor
 // time, and each test has pages with cookies of its own.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeAll, onTestFinished } from 'vitest'
-
-/** The program, or undefined if none is installed. */
-export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
-  (name) => spawnSync(name, ['--version']).status === 0,
-)
+import { requiredProgram } from './required-programs.ts'
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
 
@@ -28,9 +24,10 @@ export interface Page {
 export function sharedBrowser(): () => Promise<Page> {
   let send: Send | undefined
   beforeAll(async () => {
+    const chromium = await requiredProgram('chromium')
     const profile = mkdtempSync(join(tmpdir(), 'bullpen-chromium-'))
     const flags = [...FLAGS, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank']
-    const child = spawn(chromium ?? '', flags, { detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(chromium, flags, { detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
     const connection = await connect(await debuggingAddress(child))
     send = connection.send
     return async () => {

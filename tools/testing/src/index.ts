@@ -1,15 +1,17 @@
 // Helpers for this repository's own tests. This package is not published because it needs vitest and the scripts.
 
-export { chromium, type Page, sharedBrowser } from './chromium.ts'
+export { type Page, sharedBrowser } from './chromium.ts'
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'
 export { brokerModel } from './model/index.ts'
 export { type ClusterNode, type PrivateCluster, privateCluster } from './private-cluster.ts'
 export { privateRedis } from './private-redis.ts'
+export { type ProcessTree, processTree } from './process-tree.ts'
 export { programEnv } from './program-env.ts'
 export { promtool } from './prometheus/programs.ts'
 export { startPrometheus } from './prometheus/server.ts'
+export { requiredProgram } from './required-programs.ts'
 export { amount, type Scale, seeds } from './scale.ts'
 export { spawnProgram } from './spawn-program.ts'
 export { storedKeys } from './stored-keys.ts'

@@ -1,6 +1,6 @@
 // Operates the board in a real browser: logs in, reads the tabs, and presses buttons.
 
-import { amount, chromium, type Page, sharedBrowser } from '@bullpen/testing'
+import { amount, type Page, sharedBrowser } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, test } from 'vitest'
 import { openBoard, QUEUE } from './board.fixture.ts'
@@ -38,7 +38,7 @@ async function openBoardOn(page: Page) {
   return { ...board, open: page.open, openTab, shows, lacks, press, confirm }
 }
 
-describe.runIf(chromium !== undefined)('in a browser', { timeout: 120_000 }, () => {
+describe('in a browser', { timeout: 120_000 }, () => {
   const openPage = sharedBrowser()
 
   test('each status has its own tab, and a button that does not work says why', async () => {
