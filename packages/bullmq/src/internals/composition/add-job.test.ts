@@ -3,15 +3,15 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openBroker } from '../../broker/broker.ts'
 import { queueKeys } from '../../keys.ts'
-import { long, silent } from '../../setup.fixture.ts'
+import { long, short, silent } from '../../setup.fixture.ts'
 
-async function openQueue() {
-  const redisUrl = inject('redisUrl')
+async function openQueue(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   // A leader would write when it surveys the queue, at any time.
   const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false })
@@ -37,12 +37,13 @@ async function openQueue() {
   }
 }
 
-const task = (call: { delay?: '1h'; queueTimeout?: '1m'; tags?: string[] }) =>
-  newTask(long, { n: 3 }, call, {
-    id: createTaskId('rig', Date.now(), randomBytes(10)),
-    enqueuedAt: Date.now(),
-    correlationId: undefined,
-  })
+const identity = () => ({
+  id: createTaskId('rig', Date.now(), randomBytes(10)),
+  enqueuedAt: Date.now(),
+  correlationId: undefined,
+})
+
+const task = (call: { delay?: '1h'; queueTimeout?: '1m'; tags?: string[] }) => newTask(long, { n: 3 }, call, identity())
 
 describe('an enqueue', () => {
   it('stores the task, its tags and its queue timeout in one command', async () => {
@@ -58,6 +59,37 @@ describe('an enqueue', () => {
     expect(ofTask.map(([{ name }]) => name)).toEqual(['evalsha'])
     expect(await redis.zscore(keys.expiries, wanted.id)).toBe(`${wanted.expiresAt}`)
     expect(await redis.hget(keys.job(wanted.id), 'tags')).toBe('["a","b"]')
+  })
+
+  it.each([
+    [{}, ['LPUSH wait', 'ZADD marker']],
+    [{ priority: 2 }, ['INCR pc', 'ZADD prioritized', 'ZADD marker']],
+  ] as const)('with %j runs no command that it does not need', async (call, adding) => {
+    const server = await privateRedis()
+    await server.start()
+    const { broker, redis, keys } = await openQueue(server.url)
+    const ofCaller = (options: { priority?: number }) =>
+      newTask(short, { n: 3 }, options, { ...identity(), caller: 'only' })
+    // The first call of a script may be sent twice, so it looks for the task.
+    await broker.enqueue(ofCaller(call))
+    const monitor = await redis.monitor()
+    onTestFinished(() => monitor.disconnect())
+    const wanted = ofCaller(call)
+    const run: string[] = []
+    let isRunning = false
+    monitor.on('monitor', (_, [command = '', ...args]: string[], source: string) => {
+      if (source !== 'lua') isRunning = args.includes(wanted.id)
+      else if (isRunning) run.push(`${command.toUpperCase()} ${args[0]?.replace(keys.base, '')}`)
+    })
+    await broker.enqueue(wanted)
+    await redis.ping()
+    await eventually(() => run.length > 0 && !isRunning)
+    expect(run.map((command) => command.replace(wanted.id, 'job'))).toEqual([
+      ...['HINCRBY totals', 'HMGET meta', 'HINCRBY totals', 'HMSET job', 'XADD events'],
+      ...adding,
+      'XADD events',
+    ])
+    expect(await redis.exists(`${keys.base}id`)).toBe(0)
   })
 
   it.each([{}, { delay: '1h' } as const])('with %j writes nothing when the id is known', async (call) => {

@@ -45,6 +45,39 @@ ${checkBytes}
 ${DELETE_REPLACED}`
 }
 
+/** How BullMQ's adds count the jobs. The number is needed only as the id of a job that has none. */
+export const COUNT_JOB = /(?<=\blocal jobCounter = )rcall\("INCR", (?:idKey|KEYS\[4\])\)/
+
+/** How BullMQ's adds read how many events the queue keeps, and how those of them that may wake a worker read whether it is paused. */
+export const READ_MAX_EVENTS = 'local maxEvents = rcall("HGET", metaKey, "opts.maxLenEvents")'
+export const READ_PAUSED = 'rcall("HMGET", queueMetaKey, "paused", "concurrency")'
+export const NEEDS_PAUSED = 'isQueuePausedOrMaxed(metaKey, activeKey)'
+
+/**
+ * Returns an add's text, which does not count the task `id`, and reads the settings of its queue with one command in place of two. Each
+ * command takes Redis 0.5 µs.
+ */
+function withFewerCommands(text: string): string {
+  const uncounted = text.replace(COUNT_JOB, "id == '' and $&")
+  if (!text.includes(NEEDS_PAUSED)) return uncounted
+  const once = uncounted
+    .replace(
+      READ_MAX_EVENTS,
+      `settings, settings_key = rcall("HMGET", metaKey, "paused", "concurrency", "opts.maxLenEvents"), metaKey
+  local maxEvents = settings[3]`,
+    )
+    .replace(READ_PAUSED, `queueMetaKey == settings_key and settings or ${READ_PAUSED}`)
+  return `local settings, settings_key\n${once}`
+}
+
+/** How BullMQ's adds look for a job with the same id. */
+export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
+
+/** Returns an add's text, which no longer looks for the task `id`, because the steps before the add know that there is none. */
+function withoutLookUp(text: string): string {
+  return text.replace(LOOK_UP, `(id ~= '' and 0 or ${LOOK_UP})`)
+}
+
 /**
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case no task has been added. A broker usually receives a number: the bits
@@ -85,6 +118,7 @@ export const ADD = {
     'lane',
   ],
   own: 3,
+  adapt: withFewerCommands,
   // Every call of a script that adds several tasks may be a repeat. The task of an earlier call with an idempotency key has a record.
   before: stepsBeforeAdd(`idempotency == '' or may_be_resent or caller ~= ''`, CHECK_BYTES),
   after: `
@@ -107,14 +141,6 @@ if id ~= '' and (${SUCCEEDED}) then
   return replaced and ${ADDED.byThisCall + ADDED.inPlaceOfAnother} or ${ADDED.byThisCall}
 end`,
 } as const satisfies Steps
-/** Returns an add's text, which no longer looks for the task `id`, because the steps before the add know that there is none. */
-function withOneLookUp(content: string): string {
-  return content.replace(LOOK_UP, `(id ~= '' and 0 or ${LOOK_UP})`)
-}
-
-/** How BullMQ's adds look for a job with the same id. */
-export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
-
 /**
  * The steps of BullMQ's own scripts, each of which adds a single job. No tasks are added before it. The argument after the extra
  * ones marks a call that may have been sent before (../../redis/script-calls.ts). Without this mark, no task has the id of a caller
@@ -122,7 +148,7 @@ export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
  */
 export const ADD_ONE: Steps = {
   ...ADD,
-  adapt: withOneLookUp,
+  adapt: (text) => withoutLookUp(withFewerCommands(text)),
   before: `local pending_tasks, may_be_resent = 0, ARGV[${ADD.own + ADD.extra.length + 2}]${stepsBeforeAdd(`may_be_resent or caller ~= '' or unique ~= ''`, CHARGE_BYTES)}`,
   after: `${REFUND_BYTES}${ADD.after}`,
 }

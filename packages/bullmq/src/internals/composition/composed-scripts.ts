@@ -320,11 +320,8 @@ export interface ComposedScript {
  */
 export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript {
   const { name, keys } = script
-  const { extra, own, last, adapt = unchanged, before = '', after = '', unwatched = [] } = STEPS[name] ?? { extra: [] }
-  const withTurns = own === undefined ? withLanes : withLaneOfAdded
-  const withCalls = last === undefined ? unchanged : withEndedCalls
-  const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withTurns(withReturns(script.content))))))
-  const text = adapt(withWatched(withLazyFunctions({ name, content }), unwatched))
+  const steps: Steps = STEPS[name] ?? { extra: [] }
+  const { extra, own, last, before = '', after = '' } = steps
   const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
 ${last === undefined ? '' : removeLast(last)}${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
 local call = redis.call
@@ -333,7 +330,7 @@ ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
 local function bullmq()
-${text}
+${textWith(steps, script)}
 end
 ${before}
 local answer = bullmq()
@@ -344,10 +341,18 @@ return answer
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra, trims: own !== undefined, markAt }
 }
 
+/** Returns the text of BullMQ's script with everything that Bullpen changes in it. */
+export function textWith({ own, last, adapt = unchanged, unwatched }: Steps, script: BullmqScript): string {
+  const withTurns = own === undefined ? withLanes : withLaneOfAdded
+  const withCalls = last === undefined ? unchanged : withEndedCalls
+  const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withTurns(withReturns(script.content))))))
+  return adapt(withWatched(withLazyFunctions({ name: script.name, content }), unwatched))
+}
+
 const unchanged = (text: string): string => text
 
 /** Returns the text with the index's functions in place of the commands that the index watches, except for `unwatched`. */
-export function withWatched(content: string, unwatched: readonly WatchedCommand[] = []): string {
+function withWatched(content: string, unwatched: readonly WatchedCommand[] = []): string {
   const watched = WATCHED.filter((command) => !unwatched.includes(command))
   return watched.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
 }

@@ -2,7 +2,7 @@
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
 import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { LOOK_UP } from './add-steps.ts'
+import { COUNT_JOB, LOOK_UP, NEEDS_PAUSED, READ_MAX_EVENTS, READ_PAUSED } from './add-steps.ts'
 import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
@@ -134,6 +134,36 @@ it('the adds read three arguments, each by its position', () => {
   for (const { content } of adds) {
     const code = content.replaceAll(/--\[\[[\s\S]*?\]\]/g, '')
     expect(unique(code.match(/ARGV(\[\d+\])?/g) ?? [])).toEqual(['ARGV[1]', 'ARGV[2]', 'ARGV[3]'])
+  }
+})
+
+it('each add counts its job once, only to name a job without an id', () => {
+  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
+  for (const { content } of adds) {
+    expect(content.split(COUNT_JOB)).toHaveLength(2)
+    expect(content.match(/.*\bjobCounter\b.*/g)).toEqual([
+      expect.stringMatching(COUNT_JOB),
+      '    jobId = jobCounter .. "" -- convert to string',
+    ])
+    expect(content).toMatch(/if args\[2\] == "" then\s+jobId = jobCounter/)
+  }
+})
+
+it('the adds that may wake a worker read the settings of their queue twice, and write none between the reads but that of the first', () => {
+  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
+  const waking = adds.filter(({ content }) => content.includes(NEEDS_PAUSED))
+  expect(unique(waking.map(({ name }) => name))).toEqual(['addPrioritizedJob', 'addStandardJob'])
+  for (const { name, content } of waking) {
+    for (const read of [READ_MAX_EVENTS, `local queueAttributes = ${READ_PAUSED}`, NEEDS_PAUSED]) {
+      expect(content.split(read)).toHaveLength(2)
+    }
+    expect(content).toMatch(/local isPausedOrMaxed = isQueuePausedOrMaxed\(metaKey, activeKey\)/)
+    const ofSettings = callsOf(name, content).filter(({ args }) => /metaKey$/i.test(args[0] ?? ''))
+    expect(unique(ofSettings.map(({ command, args }) => [command, ...args].join(' ')))).toEqual([
+      '"HGET" metaKey "opts.maxLenEvents"',
+      '"HMGET" queueMetaKey "paused" "concurrency"',
+      '"HSET" metaKey "opts.maxLenEvents" maxEvents',
+    ])
   }
 })
 

@@ -6,11 +6,10 @@
 
 import type { AddReply } from '../../internals/composition/add-job.ts'
 import { ADD } from '../../internals/composition/add-steps.ts'
-import { type BullmqScript, bullmqScripts, withWatched } from '../../internals/composition/composed-scripts.ts'
+import { type BullmqScript, bullmqScripts, textWith } from '../../internals/composition/composed-scripts.ts'
 import { readArguments } from '../../internals/composition/steps.ts'
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { bytesOf } from '../../internals/status/task-charge.ts'
-import { withLaneOfAdded } from '../../internals/turns/turn-steps.ts'
 import { RECENTLY_REMOVED } from '../includes/ended-tasks/removed-tasks.ts'
 import { defineScript } from '../script.ts'
 
@@ -25,11 +24,11 @@ const ADDS: readonly BullmqScript[] = bullmqScripts().filter(({ name }) =>
  * Returns a Lua function that prepares one add. If the task is refused or nothing needs to be added, the function returns the
  * reply. Otherwise, it returns the function that adds the task and returns the reply.
  */
-const preparation = ({ name, content }: BullmqScript): string => `
-function prepare.${name}(KEYS, ARGV)
+const preparation = (script: BullmqScript): string => `
+function prepare.${script.name}(KEYS, ARGV)
 ${readArguments(ADD.extra, ADD.own)}
 local function bullmq()
-${withWatched(withLaneOfAdded(content))}
+${textWith(ADD, script)}
 end
 ${ADD.before}
 return function()
