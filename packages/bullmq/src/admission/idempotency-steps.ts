@@ -72,8 +72,8 @@ const codes = (table: Readonly<Record<string, string>>): string =>
 /**
  * The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock determines the current
  * period. The step defines `store_record()`, which stores `record`. The record is that of a call that creates a task; for any other
- * action, {@link RECORD_OTHER} or {@link REMEMBER} changes it. If there is no room, a call without an earlier record receives the
- * list `no_room`, and nothing is stored.
+ * action, {@link RECORD_OTHER} or {@link REMEMBER} changes it. If there is no room, or the task is not admitted, a call without an earlier
+ * record receives the list `no_room`, and nothing is stored.
  */
 export const REPLAY = `
 local record, store_record

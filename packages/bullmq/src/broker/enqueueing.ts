@@ -29,6 +29,9 @@ export const ENQUEUE_REFUSALS: readonly ErrorCode[] = [
   'unsafe_redis',
 ]
 
+/** What the script has to know about a task that it must not store. */
+const NOTHING_ADMITTED = { limits: undefined, expectedStartAt: undefined, onNotStored: undefined } as const
+
 export interface EnqueueingOptions {
   readonly redis: Commander
   readonly redisUrl: string
@@ -112,6 +115,29 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     adding.catch((error: unknown) => noteRefused(queue, error))
   }
 
+  /**
+   * Handles the error with which tasks of one call were not admitted. If the tasks have idempotency keys, an earlier call may have stored
+   * them, so `recall` looks for the records of the keys. It takes one round trip and stores nothing.
+   *
+   * @throws BullpenError the error, unless all tasks are remembered.
+   */
+  async function rememberedOr<T>(
+    error: unknown,
+    tasks: readonly NewTask[],
+    recall: (noRoom: BullpenError) => Promise<T>,
+  ): Promise<T> {
+    const isRefusal = error instanceof BullpenError && ENQUEUE_REFUSALS.includes(error.code)
+    try {
+      if (!isRefusal || tasks.some((task) => task.idempotency === undefined)) throw error
+      return await withSingleTimeout(recall(error))
+    } catch (reason) {
+      // The error for all tasks does not point to the first one that is not remembered.
+      const final = isRefusal && reason instanceof BullpenError && reason.code === error.code ? error : reason
+      for (const { queue } of tasks) noteRefused(queue, final)
+      throw withoutEffect(final)
+    }
+  }
+
   /** Counts the records of the tasks' idempotency keys that these adds store, or may have stored. */
   function countRecords(tasks: readonly NewTask[], adding: Promise<readonly Enqueued[]>): void {
     if (records === undefined) return
@@ -156,8 +182,8 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       const admitting = admit(task.queue, stored.bytes, [task])
       if (admitting !== undefined) await withCommandTimeout(admitting)
     } catch (error) {
-      noteRefused(task.queue, error)
-      throw withoutEffect(error)
+      const recall = (noRoom: BullpenError): Promise<Enqueued> => addJob(task, stored, { ...NOTHING_ADMITTED, noRoom })
+      return rememberedOr(error, [task], recall)
     }
     const about = admitted(task)
     const adding = addJob(task, stored, about)
@@ -186,8 +212,9 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       try {
         await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks)))
       } catch (error) {
-        for (const task of tasks) noteRefused(task.queue, error)
-        throw withoutEffect(error)
+        return rememberedOr(error, tasks, (noRoom) =>
+          addAllJobs(all.map(({ task, stored }) => ({ task, stored, admitted: { ...NOTHING_ADMITTED, noRoom } }))),
+        )
       }
       const jobs = all.map(({ task, stored }) => ({ task, stored, admitted: admitted(task) }))
       const adding = addAllJobs(jobs)

@@ -23,7 +23,10 @@ export interface Admitted {
   readonly expectedStartAt: number | undefined
   /** Called if Redis's reply says that the task was not stored, because it was refused or because another call's task is returned. */
   readonly onNotStored: (() => void) | undefined
-  /** If there is no room for a record of the task's idempotency key, the error for a call that has no earlier record. */
+  /**
+   * If the task must not be stored unless the record of its idempotency key shows that it already is, the error for a call that has no
+   * earlier record.
+   */
   readonly noRoom: BullpenError | undefined
 }
 

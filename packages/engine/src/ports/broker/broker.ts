@@ -83,6 +83,8 @@ export interface Broker {
    * unique key, `onConflict` decides what happens. If the promise rejects, the task may nevertheless have been stored, unless the
    * error code says that it was refused.
    *
+   * A task whose idempotency key is remembered is returned even if the queue no longer accepts tasks, which takes one more round trip.
+   *
    * @throws QueueFullError if one of the task's `limits` is reached. The decision and the add are one atomic step, so that any
    * number of concurrent callers together never exceed a limit.
    * @throws EnqueueRateError if the task's API key has reached its enqueue rate in the queue.
