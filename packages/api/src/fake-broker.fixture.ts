@@ -68,6 +68,7 @@ export interface FakeBroker extends Broker {
   readonly firstWaiter: Promise<void>
   put(record: Partial<TaskRecord> & { readonly id: TaskId }): TaskRecord
   change(id: TaskId, changes: Partial<TaskRecord>): void
+  remove(id: TaskId): void
 }
 
 export const SECRET = 'password=hunter2'
@@ -169,6 +170,7 @@ export function fakeBroker(): FakeBroker {
       records.set(id, { ...record, ...changes })
       for (const wake of wakes) wake()
     },
+    remove: (id) => void records.delete(id),
     enqueue: (task) =>
       answer(() => {
         broker.enqueued.push(task)

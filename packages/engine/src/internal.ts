@@ -33,9 +33,10 @@ export {
 } from './events/event-bodies.ts'
 export { createEventFeeds, type EventFeeds } from './events/event-feeds.ts'
 export { compareEventIds } from './events/event-ids.ts'
-export { openQueueStream, openTaskStream, type QueueItem, type TaskItem } from './events/event-streams.ts'
+export { openQueueStream, type QueueItem } from './events/event-streams.ts'
 export { type GroupItem, openGroupStream } from './events/group-stream.ts'
 export { queuesWithEvents } from './events/queues-with-events.ts'
+export { openTaskStream, type TaskItem } from './events/task-stream.ts'
 export {
   FORGOTTEN_AFTER_MS,
   HEARTBEAT_INTERVAL_MS,

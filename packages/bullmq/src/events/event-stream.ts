@@ -31,7 +31,12 @@ export function eventStream({ redis, key, follower, call }: EventStreamOptions):
         }
       }),
     read: (after, limit) =>
-      call(async () => (await redis.xrange(key, `(${after}`, '+', 'COUNT', limit)).flatMap(decodeEntry)),
+      call(async () => {
+        const entries = await redis.xrange(key, `(${after}`, '+', 'COUNT', limit)
+        // The page may be followed by others even if some of its entries cannot be decoded.
+        const next = entries.length === limit ? entries.at(-1)?.[0] : undefined
+        return { events: entries.flatMap(decodeEntry), next }
+      }),
     follow: (after, { onEvents, onLost }) =>
       follower.follow(key, after, {
         onEntries: (entries) => onEvents(entries.flatMap(decodeEntry)),

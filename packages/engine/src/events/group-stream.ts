@@ -10,8 +10,8 @@ import type { Group } from '../ports/broker/groups.ts'
 import type { EventStream } from '../ports/events.ts'
 import { decodeCursor, encodeCursor } from './event-cursor.ts'
 import type { EventFeeds, EventReader } from './event-feeds.ts'
-import { compareEventIds } from './event-ids.ts'
 import type { At, EventItem, GapItem, PositionItem } from './event-streams.ts'
+import { unreadEvents } from './unread-events.ts'
 
 export type GroupItem =
   | EventItem
@@ -25,8 +25,6 @@ export type GroupItem =
 const RECHECK_MS = 30_000
 /** The clocks of a queue's node and of the group's node in a cluster differ by less, in ms. */
 const CLOCK_MARGIN_MS = 5_000
-/** How many events one call to the store returns. */
-const PAGE_SIZE = 1_000
 
 type GroupBroker = { readonly groups: Pick<Broker['groups'], 'find' | 'watch'>; events(queue: string): EventStream }
 
@@ -161,25 +159,12 @@ async function* remaining(
   const positions = new Map(reader.positions())
   const cursor = (): string => encodeCursor(positions, { named: true })
   for (const [queue, position] of reader.positions()) {
-    const stream = broker.events(queue)
-    for (let after = position, isLast = false; !isLast; ) {
-      const page = await stream.read(after, PAGE_SIZE)
-      if (page.length > 0 && (await isTrimmedPast(stream, after)))
-        yield { kind: 'gap', from: cursor(), cursor: cursor() }
-      for (const event of page) {
-        if (event.body.group?.id !== id) continue
+    for await (const { events, hasGap } of unreadEvents(broker.events(queue), position)) {
+      if (hasGap) yield { kind: 'gap', from: cursor(), cursor: cursor() }
+      for (const event of events) {
         positions.set(queue, event.id)
-        yield { kind: 'event', queue, event, cursor: cursor() }
+        if (event.body.group?.id === id) yield { kind: 'event', queue, event, cursor: cursor() }
       }
-      after = page.at(-1)?.id ?? after
-      positions.set(queue, after)
-      isLast = page.length < PAGE_SIZE
     }
   }
-}
-
-/** Returns whether events after this position may no longer be kept. */
-async function isTrimmedPast(stream: EventStream, position: string): Promise<boolean> {
-  const { first, isComplete } = await stream.bounds()
-  return !isComplete && first !== undefined && compareEventIds(position, first) < 0
 }

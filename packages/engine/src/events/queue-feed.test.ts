@@ -43,11 +43,10 @@ function streamOf() {
         last: all.at(-1)?.id ?? STREAM_START,
         isComplete: dropped === 0,
       }),
-      read: async (after: string, limit: number) =>
-        all
-          .slice(dropped)
-          .filter(({ id }) => compareEventIds(id, after) > 0)
-          .slice(0, limit),
+      async read(after: string, limit: number) {
+        const rest = all.slice(dropped).filter(({ id }) => compareEventIds(id, after) > 0)
+        return { events: rest.slice(0, limit), next: rest.length > limit ? rest[limit - 1]?.id : undefined }
+      },
       follow(_after: string, listener: EventListener) {
         listeners.add(listener)
         return () => void listeners.delete(listener)

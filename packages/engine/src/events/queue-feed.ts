@@ -4,7 +4,7 @@
 // window, so that a reader costs the store nothing, a slow one takes no memory, and none of them waits for another. If a reader's
 // position is no longer in the window, its next item is a gap, unless none of the dropped events was for this reader.
 import type { GroupId, TaskId } from '@bullpen/contract'
-import { type EventStream, STREAM_START, type StoredEvent } from '../ports/events.ts'
+import { type EventPage, type EventStream, STREAM_START, type StoredEvent } from '../ports/events.ts'
 import { compareEventIds } from './event-ids.ts'
 
 /** How many events one call to the store returns while the window is filled. */
@@ -83,13 +83,10 @@ export class QueueFeed {
 
   async #fill(): Promise<void> {
     const before = await this.#stream.bounds()
-    let after = STREAM_START
-    for (;;) {
-      const page = await this.#stream.read(after, PAGE_SIZE)
-      this.#add(page)
-      const newest = page.at(-1)
-      if (newest === undefined || page.length < PAGE_SIZE) break
-      after = newest.id
+    for (let after: string | undefined = STREAM_START; after !== undefined; ) {
+      const { events, next }: EventPage = await this.#stream.read(after, PAGE_SIZE)
+      this.#add(events)
+      after = next
     }
     const oldest = this.#events[0]?.id
     // Events that were added to an empty stream during the reads are no sign that others were dropped.

@@ -25,6 +25,12 @@ export interface EventBounds {
   readonly isComplete: boolean
 }
 
+export interface EventPage {
+  readonly events: readonly StoredEvent[]
+  /** The id after which the next page begins. Undefined if this page is the last one. */
+  readonly next: string | undefined
+}
+
 export interface EventListener {
   /** Receives events in order. */
   onEvents(events: readonly StoredEvent[]): void
@@ -40,7 +46,7 @@ export interface EventStream {
   /** Takes one round trip. */
   bounds(): Promise<EventBounds>
   /** Returns the oldest events after this id, at most `limit`. Takes one round trip. */
-  read(after: string, limit: number): Promise<readonly StoredEvent[]>
+  read(after: string, limit: number): Promise<EventPage>
   /**
    * Calls the listener with all events after this id, until the returned function is called. While the store is unreachable, the
    * listener is not called. All listeners of a process share one connection.

@@ -218,7 +218,7 @@ export function events(open: OpenBackend): void {
     const after = await stream.bounds()
     expect(after.isComplete).toBe(false)
     expect(compareEventIds(after.first ?? '', before.first ?? '')).toBeGreaterThan(0)
-    const kept = await stream.read(STREAM_START, 1_000)
+    const kept = (await stream.read(STREAM_START, 1_000)).events
     expect(kept.length).toBeGreaterThanOrEqual(100)
     expect(kept.length).toBeLessThan(300)
     expect(kept.at(-1)?.id).toBe(after.last)
@@ -256,7 +256,7 @@ export function events(open: OpenBackend): void {
 }
 
 async function eventsOf(broker: Broker, id: TaskId): Promise<readonly EventBody[]> {
-  const all = await broker.events(QUEUE).read(STREAM_START, 10_000)
+  const all = (await broker.events(QUEUE).read(STREAM_START, 10_000)).events
   return all.filter(({ taskId }) => taskId === id).map(({ body }) => body)
 }
 

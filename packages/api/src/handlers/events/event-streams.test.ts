@@ -166,6 +166,71 @@ it('a reader that resumes in the middle sees every event once', async () => {
   expect(new Set(seen.map(({ id }) => id)).size).toBe(23)
 })
 
+it.each([
+  { reader: 'opens the stream', resumes: false },
+  { reader: 'resumes it', resumes: true },
+])('if a task ends while a reader $reader, the reader receives its events up to the end', async ({ resumes }) => {
+  const { read, add, put, broker } = await setup()
+  const id = put(mail)
+  add(id, { type: 'enqueued', ...about })
+  const first = await read(`/v1/tasks/${id}/events`)
+  await eventually(() => first.received.length === 1)
+  first.stop()
+  // Until the test ends, the store has events that no feed receives.
+  const stream = broker.streams.get('mail')
+  stream?.delay()
+  const next = resumes ? id : put(mail)
+  if (!resumes) add(next, { type: 'enqueued', ...about })
+  add(next, started)
+  add(put(mail), { type: 'enqueued', ...about })
+  add(next, ended)
+  broker.change(next, { status: 'completed' })
+  const { received, ended: over } = await read(
+    `/v1/tasks/${next}/events`,
+    resumes ? first.received.at(-1)?.id : undefined,
+  )
+  await over
+  expect(typesOf(received)).toEqual([...(resumes ? [] : ['enqueued']), 'started', 'ended'])
+})
+
+it('an event that the store has before the feed is passed on once', async () => {
+  const { read, add, put, broker } = await setup()
+  const other = await read(`/v1/tasks/${put(mail)}/events`)
+  await eventually(() => other.received.length === 1)
+  const id = put(mail)
+  const catchUp = broker.streams.get('mail')?.delay()
+  add(id, { type: 'enqueued', ...about })
+  add(id, started)
+  const { received, ended: over } = await read(`/v1/tasks/${id}/events`)
+  await eventually(() => received.length === 2)
+  catchUp?.()
+  add(id, progress(0.5))
+  broker.change(id, { status: 'completed' })
+  add(id, ended)
+  await over
+  expect(typesOf(received)).toEqual(['enqueued', 'started', 'progress', 'ended'])
+})
+
+it('the events of a task that has been removed are streamed while they are kept', async () => {
+  const { read, add, put, broker } = await setup()
+  const id = put(mail)
+  add(id, { type: 'enqueued', ...about })
+  add(id, started)
+  const first = await read(`/v1/tasks/${id}/events`)
+  await eventually(() => first.received.length === 2)
+  first.stop()
+  add(id, ended)
+  broker.remove(id)
+  const all = await read(`/v1/tasks/${id}/events`)
+  await all.ended
+  expect(typesOf(all.received)).toEqual(['enqueued', 'started', 'ended'])
+  const resumed = await read(`/v1/tasks/${id}/events`, first.received.at(-1)?.id)
+  await resumed.ended
+  expect(typesOf(resumed.received)).toEqual(['ended'])
+  const over = await read(`/v1/tasks/${id}/events`, resumed.received.at(-1)?.id)
+  expect(over.response.statusCode).toBe(404)
+})
+
 it('a reader that resumes after the end receives the end as a snapshot', async () => {
   const { read, add, put, broker } = await setup()
   const id = put(mail)

@@ -88,7 +88,7 @@ async function atWork(end: End, task: typeof short | typeof long = long) {
     status: async () => (await all.broker.find(id))?.status,
     /** The types of the events in the queue's stream, apart from those of later attempts. */
     async streamed() {
-      const events = await all.broker.events('rig').read(STREAM_START, 1_000)
+      const events = (await all.broker.events('rig').read(STREAM_START, 1_000)).events
       return events.flatMap(({ body }) =>
         'fencingToken' in body && body.fencingToken !== undefined && body.fencingToken > 1 ? [] : [body.type],
       )

@@ -9,6 +9,8 @@ const AGE_MS = 3_600_000
 export interface MemoryEventStream extends EventStream {
   /** Adds an event, and drops the oldest ones beyond `count`. */
   add(taskId: StoredEvent['taskId'], body: EventBody, count: number): void
+  /** Passes no event on to followers until the returned function is called. */
+  delay(): () => void
 }
 
 export function memoryEventStream(clock: Pick<Clock, 'now'>, outage: Pick<Outage, 'check'>): MemoryEventStream {
@@ -17,6 +19,7 @@ export function memoryEventStream(clock: Pick<Clock, 'now'>, outage: Pick<Outage
   let events: StoredEvent[] = []
   let last = STREAM_START
   let added = 0
+  let isDelayed = false
 
   const nextId = (): string => {
     const now = Math.floor(clock.now())
@@ -39,6 +42,14 @@ export function memoryEventStream(clock: Pick<Clock, 'now'>, outage: Pick<Outage
       for (const pass of followers) pass()
     },
 
+    delay() {
+      isDelayed = true
+      return () => {
+        isDelayed = false
+        for (const pass of followers) pass()
+      }
+    },
+
     async bounds() {
       outage.check()
       dropOld()
@@ -48,7 +59,8 @@ export function memoryEventStream(clock: Pick<Clock, 'now'>, outage: Pick<Outage
     async read(after, limit) {
       outage.check()
       dropOld()
-      return events.filter(({ id }) => compareEventIds(id, after) > 0).slice(0, limit)
+      const page = events.filter(({ id }) => compareEventIds(id, after) > 0).slice(0, limit)
+      return { events: page, next: page.length === limit ? page.at(-1)?.id : undefined }
     },
 
     follow(after, { onEvents }) {
@@ -60,6 +72,7 @@ export function memoryEventStream(clock: Pick<Clock, 'now'>, outage: Pick<Outage
         // Reading takes time in a real broker, too.
         queueMicrotask(() => {
           isWaiting = false
+          if (isDelayed) return
           const next = events.filter(({ id }) => compareEventIds(id, position) > 0)
           position = next.at(-1)?.id ?? position
           if (followers.has(pass) && next.length > 0) onEvents(next)

@@ -53,7 +53,7 @@ export function groupEvents(open: OpenBackend): void {
     await all.cancel(id, 'ann')
     await ended(id)
     await broker.retry(ids[1] as TaskId, { request: 'r', by: 'ann' })
-    const stored = await broker.events(QUEUE).read(STREAM_START, 1_000)
+    const stored = (await broker.events(QUEUE).read(STREAM_START, 1_000)).events
     for (const { taskId, body } of stored) {
       const member = ids.indexOf(taskId)
       expect([taskId, body.type, body.group]).toEqual([taskId, body.type, member < 0 ? undefined : { id, member }])
@@ -178,6 +178,6 @@ function keyOf(item: GroupItem): string {
 }
 
 async function typesOf(broker: Broker, id: TaskId): Promise<readonly string[]> {
-  const all = await broker.events(QUEUE).read(STREAM_START, 10_000)
+  const all = (await broker.events(QUEUE).read(STREAM_START, 10_000)).events
   return all.flatMap(({ taskId, body }) => (taskId === id ? [body.type] : []))
 }

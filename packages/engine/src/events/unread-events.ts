@@ -1,0 +1,27 @@
+// Reads what the store has of a queue's events after a position, for a reader that must not miss what its feed has not received yet.
+import type { EventPage, EventStream, StoredEvent } from '../ports/events.ts'
+import { compareEventIds } from './event-ids.ts'
+
+/** How many events one call to the store returns. */
+const PAGE_SIZE = 1_000
+
+export interface UnreadPage {
+  readonly events: readonly StoredEvent[]
+  /** Whether events before this page may no longer be kept. */
+  readonly hasGap: boolean
+}
+
+/** Reads all events after this id, in pages. Takes one round trip, and two more for every 1,000 events. */
+export async function* unreadEvents(stream: EventStream, position: string): AsyncGenerator<UnreadPage, void> {
+  for (let after: string | undefined = position; after !== undefined; ) {
+    const { events, next }: EventPage = await stream.read(after, PAGE_SIZE)
+    if (events.length > 0) yield { events, hasGap: await isTrimmedPast(stream, after) }
+    after = next
+  }
+}
+
+/** Returns whether events after this position may no longer be kept. */
+async function isTrimmedPast(stream: EventStream, position: string): Promise<boolean> {
+  const { first, isComplete } = await stream.bounds()
+  return !isComplete && first !== undefined && compareEventIds(position, first) < 0
+}
