@@ -20,6 +20,7 @@ export function eventStreamTry<Item extends { readonly cursor: string }>({
     const ending = endingWith(outer)
     try {
       const items = await once(() => open(after, ending.signal), outer)
+      yield { id: undefined, event: undefined }
       for await (const item of items) yield { id: item.cursor, event: toEvent(item) }
       outer?.throwIfAborted()
     } catch (error) {

@@ -94,6 +94,22 @@ it('a stream that stays unavailable throws after retryFor, and not before', asyn
   expect(performance.now() - since).toBeGreaterThanOrEqual(379)
 })
 
+it('a quiet stream is resumed however often its connection is lost', async () => {
+  // Nothing happens in the queue, so that the client receives only what the API sends to every reader.
+  const quiet = [200, 'retry: 1\n\n: heartbeat\n\n', HEADERS] as const
+  const broken = Array.from({ length: 4 }, () => [quiet, 'break'] as const).flat()
+  const { client, seen } = await api([[200, started('1-0'), HEADERS], ...broken, [200, ended('2-0'), HEADERS]], {
+    retryFor: '200ms',
+  })
+  const types: string[] = []
+  for await (const { type } of client.events({ queue: 'reports' })) {
+    types.push(type)
+    if (type === 'ended') break
+  }
+  expect(types).toEqual(['started', 'ended'])
+  expect(seen).toHaveLength(10)
+})
+
 it('a queue and a tag are streamed until the reader leaves', async () => {
   const { client, seen } = await api([
     [200, `${frame('1-0', { type: 'snapshot', id: '1-0', queues: {} })}${started('2-0')}`, HEADERS],
@@ -119,6 +135,7 @@ it('events are parsed however they are divided into chunks', async () => {
     const events: unknown[] = []
     for await (const event of serverSentEvents(chunks())) events.push(event)
     expect(events).toEqual([
+      { id: undefined, data: undefined, retryMs: 7 },
       { id: '1', data: '{"ü":1}', retryMs: 7 },
       { id: '', data: 'a\nb', retryMs: 7 },
       { id: '9', data: undefined, retryMs: 7 },

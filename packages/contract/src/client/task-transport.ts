@@ -53,7 +53,10 @@ export interface TransportCancel {
   readonly by: string | undefined
 }
 
-/** One event of a stream, with the id after which the stream is resumed. Without an event, only that id has changed. */
+/**
+ * One event of a stream, with the id after which the stream is resumed. Without an event, only that id has changed. Without either, the
+ * stream is available, and nothing has happened.
+ */
 export interface TransportEvent {
   readonly id: string | undefined
   readonly event:
