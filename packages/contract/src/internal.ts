@@ -18,7 +18,7 @@ export { bytes, formatBytes } from './definition/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
 export { weightOf } from './definition/fairness.ts'
 export { handlerIn } from './definition/handler.ts'
-export { DEFAULT_KEPT_EVENTS } from './definition/kept-events.ts'
+export { DEFAULT_KEPT_EVENTS, MIN_KEPT_EVENTS } from './definition/kept-events.ts'
 export { DEFAULT_BREAKER } from './definition/limits/breakers.ts'
 export {
   ENQUEUE_RATE_FORM,

@@ -1,9 +1,10 @@
 // Reads the stream of one queue's events from Redis.
 import type { TaskId } from '@bullpen/contract'
 import type { EventBody } from '@bullpen/contract/internal'
-import { type EventStream, STREAM_START, type StoredEvent } from '@bullpen/engine/internal'
+import type { EventStream, StoredEvent } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
 import type { StreamEntry, StreamFollower } from '../redis/stream-follower.ts'
+import { streamInfo } from '../redis/stream-info.ts'
 import type { Commander } from '../scripts/script.ts'
 
 export interface EventStreamOptions {
@@ -19,16 +20,8 @@ export function eventStream({ redis, key, follower, call }: EventStreamOptions):
   return {
     bounds: () =>
       call(async () => {
-        const info = await infoOf(redis, key)
-        if (info === undefined) return { first: undefined, last: STREAM_START, isComplete: true }
-        const length = Number(info.get('length'))
-        const first = info.get('first-entry')
-        return {
-          first: Array.isArray(first) ? String(first[0]) : undefined,
-          last: String(info.get('last-generated-id')),
-          // Before version 7, Redis did not count the entries that were ever added.
-          isComplete: info.has('entries-added') && Number(info.get('entries-added')) === length,
-        }
+        const { first, last, length, added } = await streamInfo(redis, key)
+        return { first, last, isComplete: added === length }
       }),
     read: (after, limit) =>
       call(async () => {
@@ -45,17 +38,6 @@ export function eventStream({ redis, key, follower, call }: EventStreamOptions):
           if (kind !== 'reconnected') onLost()
         },
       }),
-  }
-}
-
-/** Returns the reply of XINFO STREAM, or undefined if there is no stream. */
-async function infoOf(redis: Commander, key: string): Promise<ReadonlyMap<string, unknown> | undefined> {
-  try {
-    const reply = (await redis.xinfo('STREAM', key)) as unknown[]
-    return new Map(reply.flatMap((name, i) => (i % 2 === 0 ? [[String(name), reply[i + 1]] as const] : [])))
-  } catch (error) {
-    if (error instanceof Error && error.message.includes('no such key')) return undefined
-    throw error
   }
 }
 

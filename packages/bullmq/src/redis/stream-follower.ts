@@ -3,16 +3,25 @@
 // A connection that blocks in a command can't be told to read another stream. If the streams change, it is therefore replaced. This
 // happens only when the first caller of a queue appears, and when the last caller of all queues has gone. In a cluster, one command
 // can't read streams of several hash slots, so each slot has a connection of its own.
+//
+// Redis drops the oldest entries of a stream. It can drop entries that were not read yet only if more than the stream keeps were added
+// between two reads, so that a read returns all that are kept, or if no read has succeeded for some time, because entries are also dropped
+// by their age. Only in these cases does a read take another command. It compares how many entries Redis has counted with how many were
+// read, because the last entry that was read may have been dropped without any that follow it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
+import { MIN_KEPT_EVENTS } from '@bullpen/contract/internal'
 import { compareEventIds, STREAM_START } from '@bullpen/engine/internal'
 import type { Commander } from '../scripts/script.ts'
 import { isCluster } from './redis-client.ts'
+import { type StreamInfo, streamInfo } from './stream-info.ts'
 
 /** How long one read may block, in ms. */
 const BLOCK_MS = 5_000
 /** The maximum number of entries of one stream per read. */
 const PAGE_SIZE = 1_000
+/** No stream drops entries that are younger than twice this, in ms. A read responds much sooner unless this process was stopped. */
+const STALL_MS = 30_000
 const RETRY_MS = 200
 /**
  * If there were this many reads within {@link BUSY_WINDOW_MS}, the next read waits for {@link BUSY_PAUSE_MS}, so that it returns
@@ -80,6 +89,10 @@ interface Follower {
 interface Stream {
   /** The id after which the stream is read. */
   last: string
+  /** How many entries up to `last` were ever added, if known. */
+  added: number | undefined
+  /** Whether entries after `last` may have been dropped by their age. */
+  isBehind: boolean
   readonly followers: Set<Follower>
 }
 
@@ -109,7 +122,7 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
     let isFirst = true
     opened.on('ready', () => {
       // ioredis sends the interrupted read again, but Redis may have lost entries in the meantime.
-      if (!isFirst && connection === opened) void checkAll()
+      if (!isFirst && connection === opened) resume()
       isFirst = false
     })
     return opened
@@ -124,7 +137,9 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
       try {
         const after = new Map(read.map(([key, { last }]) => [key, last]))
         const positions = [...after.keys(), ...after.values()]
+        const sentAt = performance.now()
         const reply = await current.xread('COUNT', PAGE_SIZE, 'BLOCK', BLOCK_MS, 'STREAMS', ...positions)
+        if (performance.now() - sentAt > STALL_MS) resume()
         for (const [key, entries] of reply ?? []) await pass(key, entries, after.get(key))
         if (reply !== null) await pause()
       } catch (err) {
@@ -143,12 +158,15 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
     const stream = streams.get(key)
     const [first, newest] = [entries[0], entries.at(-1)]
     if (stream === undefined || first === undefined || newest === undefined) return
-    // Redis can have dropped entries only if this process is behind by more entries than one read returns.
-    const isMissing = entries.length === PAGE_SIZE && (await isTrimmed(key, stream.last))
+    const mayMiss = stream.isBehind || entries.length >= MIN_KEPT_EVENTS
+    const info = mayMiss ? await streamInfo(redis, key) : undefined
     // If a follower with an earlier position has come in the meantime, the next read returns these entries again.
     if (stream.last !== after) return
-    if (isMissing) missed(stream, 'trimmed')
+    if (info !== undefined && isTrimmed(stream, info)) missed(stream, 'trimmed')
     stream.last = newest[0]
+    stream.isBehind = false
+    if (stream.added !== undefined) stream.added += entries.length
+    noteAdded(stream, info)
     for (const follower of stream.followers) {
       const isNew = compareEventIds(follower.after, first[0]) < 0
       const own = isNew ? entries : entries.filter(([id]) => compareEventIds(id, follower.after) > 0)
@@ -157,22 +175,42 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
     }
   }
 
-  const isTrimmed = async (key: string, last: string): Promise<boolean> => {
-    const [oldest] = await redis.xrange(key, '-', '+', 'COUNT', 1)
-    return oldest !== undefined && compareEventIds(oldest[0], last) > 0
+  /** Returns whether Redis may have dropped entries after the last one that was read. */
+  const isTrimmed = ({ last, added }: Stream, { first, length, added: all }: StreamInfo): boolean => {
+    if (first === undefined || compareEventIds(first, last) <= 0) return false
+    return added === undefined || all === undefined || all - added > length
+  }
+
+  /** Notes how many entries were added, if the last one was read. */
+  const noteAdded = (stream: Stream, info: StreamInfo | undefined): void => {
+    if (info?.last === stream.last) stream.added = info.added
+  }
+
+  const measure = async (key: string, stream: Stream): Promise<void> => {
+    const info = await streamInfo(redis, key)
+    if (stream.added === undefined) noteAdded(stream, info)
+  }
+
+  /** Called when reads succeed again. What they return is passed on afterwards. */
+  const resume = (): void => {
+    for (const stream of streams.values()) stream.isBehind = true
+    void checkAll()
   }
 
   /** Looks whether Redis has lost the newest entries, for example because a replica has taken over that lagged behind. */
   const checkAll = async (): Promise<void> => {
     for (const [key, stream] of streams) {
       try {
-        const [newest] = await redis.xrevrange(key, '+', '-', 'COUNT', 1)
-        const isReset = newest !== undefined && compareEventIds(newest[0], stream.last) < 0
+        const info = await streamInfo(redis, key)
+        const isReset = compareEventIds(info.last, stream.last) < 0 && info.last !== STREAM_START
         if (isReset) {
-          stream.last = newest[0]
-          for (const follower of stream.followers) follower.after = newest[0]
+          stream.last = info.last
+          for (const follower of stream.followers) follower.after = info.last
           restart()
         }
+        noteAdded(stream, info)
+        // There was nothing to miss.
+        if (info.last === stream.last) stream.isBehind = false
         missed(stream, isReset ? 'reset' : 'reconnected')
       } catch (err) {
         log.debug({ err }, 'reading a stream failed')
@@ -189,13 +227,16 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
       const follower = { listener, after }
       const known = streams.get(key)
       if (known === undefined) {
-        streams.set(key, { last: after, followers: new Set([follower]) })
+        const stream = { last: after, added: undefined, isBehind: false, followers: new Set([follower]) }
+        streams.set(key, stream)
         restart()
+        measure(key, stream).catch((err: unknown) => log.debug({ err }, 'reading a stream failed'))
       } else {
         known.followers.add(follower)
         // The stream is read again from the position of the follower that is behind.
         if (compareEventIds(after, known.last) < 0) {
           known.last = after
+          known.added = undefined
           restart()
         }
       }

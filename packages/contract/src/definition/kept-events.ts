@@ -23,7 +23,8 @@ export const DEFAULT_KEPT_EVENTS: KeptEvents = Object.freeze({ ageMs: millisecon
 
 const MIN_AGE = '1m'
 const MAX_AGE = '7d'
-const MIN_COUNT = 100
+/** No queue that keeps events keeps fewer. */
+export const MIN_KEPT_EVENTS = 100
 const MAX_COUNT = 1_000_000
 
 const SETTINGS: readonly string[] = ['age', 'count'] satisfies readonly (keyof EventOptions)[]
@@ -49,8 +50,8 @@ export function keptEvents(options: EventOptions | false, fail: (problem: string
   if (ageMs < milliseconds(MIN_AGE) || ageMs > milliseconds(MAX_AGE)) {
     fail(`events.age is ${JSON.stringify(age)}; expected a duration from '${MIN_AGE}' to '${MAX_AGE}'`)
   }
-  if (!(Number.isInteger(count) && count >= MIN_COUNT && count <= MAX_COUNT)) {
-    fail(`events.count is ${JSON.stringify(count)}; expected a whole number from ${MIN_COUNT} to ${MAX_COUNT}`)
+  if (!(Number.isInteger(count) && count >= MIN_KEPT_EVENTS && count <= MAX_COUNT)) {
+    fail(`events.count is ${JSON.stringify(count)}; expected a whole number from ${MIN_KEPT_EVENTS} to ${MAX_COUNT}`)
   }
   return Object.freeze({ ageMs, count })
 }

@@ -1,4 +1,5 @@
 // Reads what the store has of a queue's events after a position, for a reader that must not miss what its feed has not received yet.
+import { MIN_KEPT_EVENTS } from '@bullpen/contract/internal'
 import type { EventPage, EventStream, StoredEvent } from '../ports/events.ts'
 import { compareEventIds } from './event-ids.ts'
 
@@ -11,11 +12,16 @@ export interface UnreadPage {
   readonly hasGap: boolean
 }
 
-/** Reads all events after this id, in pages. Takes one round trip, and two more for every 1,000 events. */
+/**
+ * Reads all events after this id, in pages. Takes one round trip for every 1,000 events, and one more for each page after which the store
+ * may have dropped events.
+ */
 export async function* unreadEvents(stream: EventStream, position: string): AsyncGenerator<UnreadPage, void> {
   for (let after: string | undefined = position; after !== undefined; ) {
     const { events, next }: EventPage = await stream.read(after, PAGE_SIZE)
-    if (events.length > 0) yield { events, hasGap: await isTrimmedPast(stream, after) }
+    // The store drops an event for lack of room only if it keeps this many newer ones.
+    const hasGap = events.length >= MIN_KEPT_EVENTS && (await isTrimmedPast(stream, after))
+    if (events.length > 0) yield { events, hasGap }
     after = next
   }
 }
