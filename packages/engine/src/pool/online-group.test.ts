@@ -48,8 +48,9 @@ function openWorld(...queues: readonly string[]) {
     },
   }
   const online = createOnlineGroup({ id, groups, queues: ['a', 'b'], clock, sha256 })
-  const change = (model: GroupModel | undefined): void => {
+  const change = (model: GroupModel | undefined, { isNoticed = true } = {}): void => {
     state.model = model
+    if (!isNoticed) return
     changed.resolve()
     changed = Promise.withResolvers()
   }
@@ -57,7 +58,7 @@ function openWorld(...queues: readonly string[]) {
     ...{ clock, online, state },
     add: (...names: readonly string[]) => change(state.model && withMembers(state.model, names.join(), names)),
     /** Ends the group. */
-    end: () => change({ ...cancelGroup(created, { at: 1, reason: 'cancelled', by: 'ann' }).model }),
+    end: (options = {}) => change({ ...cancelGroup(created, { at: 1, reason: 'cancelled', by: 'ann' }).model }, options),
     lose: () => change(undefined),
   }
 }
@@ -114,6 +115,30 @@ it('the end of the group is noticed, also after an outage', async () => {
   await clock.advance(500)
   await ended
   expect([online.isDone(), online.group()?.state, clock.pending()]).toEqual([true, 'ended', 0])
+})
+
+it('the end of the group is noticed although the message about it was lost', async () => {
+  const { online, end, clock } = openWorld('a')
+  await online.open(NEVER)
+  const ended = online.ended(NEVER)
+  end({ isNoticed: false })
+  await clock.advance(9_999)
+  expect(online.isDone()).toBe(false)
+  await clock.advance(1)
+  await ended
+  expect([online.isDone(), clock.pending()]).toEqual([true, 0])
+})
+
+it('a consumer that looks for members notices the end of the group', async () => {
+  const { online, end, clock } = openWorld('a')
+  await online.open(NEVER)
+  const ended = online.ended(NEVER)
+  await clock.advance(2_000)
+  end({ isNoticed: false })
+  online.candidates('a').next()
+  await clock.advance(0)
+  await ended
+  expect(online.isDone()).toBe(true)
 })
 
 it('a group that has ended while the worker drained is noticed by the last look', async () => {

@@ -39,6 +39,8 @@ export interface OnlineGroup extends OnlineWork {
 
 /** The delay between two reads when the store does not respond, in ms. */
 const RETRY_MS = 1_000
+/** How long the worker waits for the message about the end before it reads the group, in ms. A message may be lost with a node of a cluster. */
+const RECHECK_MS = 10_000
 
 export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineGroupOptions): OnlineGroup {
   let latest: UnfinishedMembers | undefined
@@ -46,11 +48,15 @@ export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineG
   let reading: Promise<void> | undefined
   const failed = Promise.withResolvers<BullpenError>()
   let failure: BullpenError | undefined
+  /** Ends the present wait for the end, so that the group is read. */
+  let stopWaiting = (): void => {}
 
   const fail = (error: BullpenError): void => {
     failure ??= error
     failed.resolve(error)
   }
+
+  const isDone = (): boolean => latest?.group.state === 'ended'
 
   const read = async (): Promise<void> => {
     const found = await groups.unfinished(id)
@@ -60,6 +66,7 @@ export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineG
       return
     }
     latest = found
+    if (isDone()) stopWaiting()
     const missing = found.group.queues.find((queue) => !queues.includes(queue))
     if (missing !== undefined && found.group.state !== 'ended') fail(noPool(id, missing, queues))
   }
@@ -73,13 +80,18 @@ export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineG
     await reading.catch(() => {})
   }
 
-  const isDone = (): boolean => latest?.group.state === 'ended'
-
-  /** Waits until the group has ended. Rejects if the store does not respond. */
-  const untilEnded = async (signal: AbortSignal): Promise<void> => {
-    const group = await groups.waitUntilEnded(id, signal)
-    if (group === undefined) fail(groupNotFound(id))
-    else if (latest !== undefined) latest = { ...latest, group }
+  /** Waits until the group has ended, for a limited time. Rejects if the store does not respond. */
+  const waitForEnd = async (signal: AbortSignal): Promise<void> => {
+    const waiting = new AbortController()
+    stopWaiting = () => waiting.abort()
+    const cancelRecheck = clock.after(RECHECK_MS, stopWaiting)
+    try {
+      const group = await groups.waitUntilEnded(id, AbortSignal.any([signal, waiting.signal]))
+      if (group === undefined) fail(groupNotFound(id))
+      else if (latest !== undefined) latest = { ...latest, group }
+    } finally {
+      cancelRecheck()
+    }
   }
 
   return {
@@ -108,7 +120,7 @@ export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineG
     async ended(signal) {
       while (!signal.aborted && !isDone()) {
         try {
-          await untilEnded(signal)
+          await waitForEnd(signal)
           if (failure !== undefined) await aborted(signal)
         } catch {
           await settlesWithin(clock, new Promise(() => {}), RETRY_MS, signal)
