@@ -25,6 +25,8 @@
 // registration's identity before the template, in the order of registration. Any end but a success releases them, as does the deletion
 // of a task before its end, because a step may have been taken. Only the last one gets an entry. It brings the others with it as lines of
 // its own, and releases the next one whenever it ends itself, so that they run one after another even if processes die in between.
+// The field `compensated` then has the time. It stays through every retry until the task completes, because the steps stay undone until a
+// handler has taken them again.
 //
 // If the outbox reaches its bound, the queue is closed for fetching: the field `paused` of `meta`, which BullMQ reads at every
 // fetch, is set to `outbox`. Ends are never refused. The script that deletes delivered entries opens the queue again
@@ -63,8 +65,8 @@ export const WRITE_OUTBOX = `
     end
     local function write_outbox(home, id, status)
       local job, outbox = home .. id, home .. 'outbox'
-      local lines, compensations, enqueued_at, group =
-        unpack(call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group'))
+      local lines, compensations, enqueued_at, group, compensated =
+        unpack(call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
       local bytes = 0
       local function write(entry)
         call('XADD', outbox, '*', 'e', entry)
@@ -112,6 +114,7 @@ export const WRITE_OUTBOX = `
         call('HSET', job, 'compensated', time[1] * 1000 + math.floor(time[2] / 1000))
       end
       if compensations then call('HDEL', job, 'compensations') end
+      if compensated and status == 'completed' then call('HDEL', job, 'compensated') end
       -- A dead task can be retried and end again, but each compensation is released once.
       if lines and (status ~= 'dead' or #kept == 0) then
         call('HDEL', job, 'followUps')

@@ -84,7 +84,7 @@ export interface TaskRecord {
   readonly group?: TaskGroup
   /** The registered compensations, in the order of their registration. Absent if there are none, or once the task has ended. */
   readonly compensations?: readonly { readonly task: string; readonly key: string }[]
-  /** When the task's first compensation was released because the task had ended. Absent once the task was retried. */
+  /** When the task's first compensation was last released because the task had ended. Absent once the task has completed after a retry. */
   readonly compensatedAt?: number
   /** The dead task in another queue from which this task was copied. */
   readonly retryOf?: TaskId

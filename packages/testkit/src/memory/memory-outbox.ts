@@ -43,6 +43,7 @@ export class MemoryOutbox {
   /** Stores what follows from the end of a task, or from its deletion before its end, and forwards it soon. */
   write(task: StoredTask, status: FinalStatus | 'removed'): void {
     const { followUps, next, compensations, added } = task
+    if (status === 'completed') task.compensatedAt = undefined
     if ([followUps, next, compensations, added].every(({ length }) => length === 0)) return
     task.ends++
     const at = this.#options.clock.now()

@@ -137,7 +137,9 @@ export const taskViewSchema = z
       ),
     compensatedAt: time
       .optional()
-      .describe('When the compensations of this task were released. A retry then requires `afterCompensation`.'),
+      .describe(
+        'When the compensations of this task were last released. Every retry then requires `afterCompensation`, until the task is completed.',
+      ),
     retryOf: z
       .string()
       .optional()

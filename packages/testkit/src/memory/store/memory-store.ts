@@ -296,7 +296,6 @@ export class MemoryStore {
     if (copy !== undefined) return 'done'
     task.envelope = asJson(retriedEnvelope(envelope, at))
     task.dataBytes = Buffer.byteLength(JSON.stringify(task.envelope))
-    task.compensatedAt = undefined
     task.attemptsMade = 0
     task.losses = 0
     // A quarantined task runs in quarantine again.

@@ -199,6 +199,31 @@ export function compensation(open: OpenBackend): void {
     await eventually(async () => (await undone(id)).length === 3)
   })
 
+  it('every retry of a compensated task is refused unless the request says otherwise, until the task is completed', async () => {
+    const { enqueue, start, settled, find, broker } = await openCompensated(open, async (context) => {
+      if (context.fencingToken === 1) await context.compensate(after, { n: 1 })
+      if (context.fencingToken < 3) throw fatal()
+      return context.input
+    })
+    await start()
+    const id = await enqueue(long, {})
+    await settled(id)
+    expect(await broker.retry(id, { ...ANN, request: 'r1', afterCompensation: true })).toBe('done')
+    // The second attempt has registered no compensation.
+    await eventually(async () => {
+      const { status, fencingToken } = await find(id)
+      return status === 'dead' && fencingToken === 2
+    })
+    expect(await broker.retry(id, { ...ANN, request: 'r2' })).toBe('compensated')
+    const counted = { matching: 1, exact: true }
+    const skipped = await broker.changeDead({ action: 'retry', filter: { queue: QUEUE }, rate: 1_000, ...ANN, counted })
+    await eventually(async () => (await broker.deadProgress(skipped.id))?.doneAt !== undefined)
+    expect(await broker.deadProgress(skipped.id)).toMatchObject({ changed: 0 })
+    expect(await broker.retry(id, { ...ANN, request: 'r3', afterCompensation: true })).toBe('done')
+    await eventually(async () => (await find(id)).status === 'completed')
+    expect(await find(id)).not.toHaveProperty('compensatedAt')
+  })
+
   it('more than 16 compensations are refused, and the error is the handler’s to handle', async () => {
     const errors: unknown[] = []
     const { enqueue, start, settled } = await openCompensated(open, async ({ compensate, input }) => {

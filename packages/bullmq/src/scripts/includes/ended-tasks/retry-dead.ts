@@ -59,7 +59,7 @@ local function retries_dead(base)
     local stored, events, name, tags, group = unpack(call('HMGET', job, 'data', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
     local next_data = with_time(data ~= '' and data or stored, stored, at)
     call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
-    call('HDEL', job, 'stc', 'compensated')
+    call('HDEL', job, 'stc')
     -- A request to cancel an earlier attempt of the task, which the leader has not removed yet.
     call('HDEL', base .. 'cancelling', id)
     ${retryInQuarantine('job')}
