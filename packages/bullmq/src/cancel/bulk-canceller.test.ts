@@ -23,7 +23,7 @@ end
 it.each(['nothing else happens', 'tasks are added'])(
   'the bulk canceller ends one in twenty tasks of a long queue page by page while %s',
   async (how) => {
-    const total = amount({ small: 20_000, full: 200_000 })
+    const total = amount({ small: 10_000, full: 200_000 })
     const server = await privateRedis()
     await server.start()
     const keys = queueKeys('t', 'q')

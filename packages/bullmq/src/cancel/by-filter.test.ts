@@ -47,7 +47,7 @@ describe('a cancel by filter', () => {
     async (how) => {
       const server = await privateRedis()
       await server.start()
-      const count = amount({ small: 10_000, full: 20_000 })
+      const count = amount({ small: 5_000, full: 20_000 })
       const begun: string[] = []
       const stage = await setup({
         redisUrl: server.url,

@@ -5,4 +5,4 @@ import { keepRenewalThread, openBullmq } from './backend.fixture.ts'
 
 keepRenewalThread(inject('redisUrl'))
 brokerConformance('BullMQ', openBullmq)
-brokerModel('BullMQ', openBullmq, { time: 'real', seeds: { small: 60, full: 1_000 }, atOnce: 10 })
+brokerModel('BullMQ', openBullmq, { time: 'real', seeds: { small: 30, full: 1_000 }, atOnce: 10 })

@@ -2,7 +2,7 @@
 // finds no orphans. It checks again at once, so that it would report what has no owner for only a moment.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Orphan, TaskId } from '@bullpen/contract'
-import { privateCluster } from '@bullpen/testing'
+import { amount, privateCluster } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker/broker.ts'
@@ -15,7 +15,7 @@ const cluster = await privateCluster()
 afterAll(() => cluster.end())
 
 /** How many searches find nothing. */
-const SEARCHES = 6
+const SEARCHES = amount({ small: 2, full: 6 })
 /** How many tasks may wait. */
 const BACKLOG = 300
 const FAILS = 3

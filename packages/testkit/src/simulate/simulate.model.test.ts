@@ -1,5 +1,6 @@
 // Compares simulations of random handlers with a model of what a crash at each point leaves behind.
 import { defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
+import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { it } from 'vitest'
 import { z } from 'zod'
@@ -98,6 +99,6 @@ it('a simulation finds exactly the effects that a crash repeats, at exactly the 
       const pairs = ends.reduce((sum, worlds) => sum + worlds.length, 0)
       if (runs !== 2 + crashed.length + pairs) throw new Error(`${pairs} pairs expected, ${runs} runs found`)
     }),
-    { numRuns: 40 },
+    { numRuns: amount({ small: 15, full: 200 }) },
   )
 }, 60_000)
