@@ -7,8 +7,8 @@ import { bytesOf } from '../internals/status/task-charge.ts'
 import { inLanes } from '../internals/turns/lanes.ts'
 import { NEXT_TASK } from '../internals/turns/next-task.ts'
 
-/** The size of the task that the script adds. `ARGV[2]` is the task's stored string. */
-const NEEDED = bytesOf('ARGV[2]')
+/** The size of the task that the script adds, with its follow-ups. `ARGV[2]` is the task's stored string. */
+const NEEDED = bytesOf('ARGV[2]', 'followUps')
 
 /**
  * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains both scheduled and retrying tasks. BullMQ stores
@@ -43,7 +43,10 @@ if limits ~= '' and not max_bytes then
   end
 end`
 
-const REPLACED_BYTES = `(replaced and call('HSTRLEN', base .. replaced, 'data') + ${TASK_OVERHEAD_BYTES} or 0)`
+/** As `charge` counts them (../internals/status/task-charge.ts). */
+const REPLACED_BYTES = `(replaced and ${['data', 'followUps', 'compensations']
+  .map((field) => `call('HSTRLEN', base .. replaced, '${field}')`)
+  .join(' + ')} + ${TASK_OVERHEAD_BYTES} or 0)`
 
 /**
  * The step that checks the bytes for a script that adds several tasks. `pending_bytes` is the size of the tasks that the same

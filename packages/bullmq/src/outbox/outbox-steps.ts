@@ -139,7 +139,8 @@ if followUps ~= '' or group ~= '' then
   if group ~= '' then call('HSET', base .. id, 'group', group) end
   if followUps ~= '' then
     call('HSET', base .. id, 'followUps', followUps)
-    call('HINCRBY', base .. 'totals', 'bytes', #followUps)
+    -- A task that was charged for before the add has been charged for its follow-ups, too.
+    if not index.is_charged then call('HINCRBY', base .. 'totals', 'bytes', #followUps) end
   end
 end`
 

@@ -46,7 +46,8 @@ export function allJobsAdder(redis: Commander, backend: RedisQueueBackend): AddA
 /** Returns how much room a refused request needs. The other replies belong to tasks that earlier requests have stored. */
 function neededBy(jobs: readonly NewJob[], replies: readonly AddReply[]) {
   const added = jobs.filter((_, i) => replies[i] === '' || typeof replies[i] === 'object')
-  const bytes = added.reduce((sum, { stored }) => sum + taskBytes(Buffer.byteLength(stored.data)), 0)
+  const sizeOf = ({ data, followUps }: StoredStrings): number => Buffer.byteLength(data) + Buffer.byteLength(followUps)
+  const bytes = added.reduce((sum, { stored }) => sum + taskBytes(sizeOf(stored)), 0)
   return { tasks: added.length, bytes }
 }
 

@@ -37,7 +37,8 @@ export const CHARGE = `
   end`
 
 /**
- * Returns a Lua expression for the bytes that `charge` counts for a task with the stored string `data`. The task does not have to
- * be stored yet.
+ * Returns a Lua expression for the bytes that `charge` counts for a task with these stored strings, which are expressions, too. The task
+ * does not have to be stored yet.
  */
-export const bytesOf = (data: string): string => `#${data} + ${TASK_OVERHEAD_BYTES}`
+export const bytesOf = (...strings: readonly string[]): string =>
+  [...strings.map((each) => `#${each}`), TASK_OVERHEAD_BYTES].join(' + ')

@@ -39,6 +39,9 @@ return answer
 end
 end`
 
+/** A task's follow-ups among the arguments of its add. */
+const FOLLOW_UPS = `args[${ADD.own + ADD.extra.indexOf('followUps') + 1}]`
+
 const ARGUMENTS = Array.from({ length: ARGUMENTS_OF_ADD }, (_, i) => `ARGV[at + ${i + 1}]`).join(', ')
 
 /**
@@ -81,7 +84,7 @@ for at = 3, #ARGV, ${ARGUMENTS_OF_ADD + 1} do
   local n = #replies + 1
   if type(reply) == 'function' then
     adds[n], replies[n] = reply, ''
-    pending_tasks, pending_bytes = pending_tasks + 1, pending_bytes + ${bytesOf('args[2]')}
+    pending_tasks, pending_bytes = pending_tasks + 1, pending_bytes + ${bytesOf('args[2]', FOLLOW_UPS)}
   else
     replies[n] = reply
     refused = refused or reply == 'reused' or type(reply) == 'table'

@@ -8,12 +8,12 @@ import {
   mapTasks,
   queueOfAll,
   refusedTogether,
-  taskBytes,
   uniqueKeyTaken,
 } from '@bullpen/engine/internal'
 import type { Outage } from '../outage.ts'
 import type { MemoryStore } from '../store/memory-store.ts'
 import { actionOnExisting, type StoredTask, statusOf, storedTask } from '../store/stored-task.ts'
+import { bytesOf } from '../store/task-places.ts'
 import { ApiKeyBuckets } from './api-key-buckets.ts'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { assertRoom, assertRoomForApiKey, type Pending } from './memory-limits.ts'
@@ -50,8 +50,8 @@ export interface MemoryEnqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk'
 
 interface PreparedTask {
   readonly isNew: boolean
-  /** The size of the task's stored string, in bytes. */
-  readonly dataBytes: number
+  /** How many bytes the task takes until it ends. */
+  readonly taskBytes: number
   readonly store: () => Enqueued
 }
 
@@ -89,9 +89,9 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
   }
 
   /** @throws BullpenError if one of the task's limits is reached. */
-  const assertLimits = (task: NewTask, dataBytes: number, replaced: StoredTask | undefined, pending: Pending): void => {
+  const assertLimits = (task: NewTask, taskBytes: number, replaced: StoredTask | undefined, pending: Pending): void => {
     if (task.limits === undefined) return
-    const room = { store: storeOf(task.queue), dataBytes, now: clock.now(), replaced, pending }
+    const room = { store: storeOf(task.queue), taskBytes, now: clock.now(), replaced, pending }
     assertRoom(task, room)
     assertRoomForApiKey(task, room)
     buckets.assertToken(task, pending.tasks)
@@ -125,10 +125,10 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
   const prepare = (task: NewTask, pending: Pending = NOTHING_PENDING): PreparedTask => {
     storeOf(task.queue)
     const stored = storedTask(task, codec)
-    const { dataBytes } = stored
-    assertSize(dataBytes)
+    assertSize(stored.dataBytes)
+    const taskBytes = bytesOf(stored)
     const earlier = records.find(task) ?? repeated(task)
-    if (earlier !== undefined) return { isNew: false, dataBytes, store: () => earlier }
+    if (earlier !== undefined) return { isNew: false, taskBytes, store: () => earlier }
     const conflict = uniqueKeys.conflict(task)
     const other = conflict && tasks.get(conflict.id)
     const hasReplaced = conflict?.decided.action === 'replaced'
@@ -138,16 +138,16 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
         records.remember(task, kept, kept.status)
         return kept
       }
-      return { isNew: false, dataBytes, store: keep }
+      return { isNew: false, taskBytes, store: keep }
     }
-    assertLimits(task, dataBytes, hasReplaced ? other : undefined, pending)
-    return { isNew: true, dataBytes, store: () => store(task, stored, other, hasReplaced) }
+    assertLimits(task, taskBytes, hasReplaced ? other : undefined, pending)
+    return { isNew: true, taskBytes, store: () => store(task, stored, other, hasReplaced) }
   }
 
   /** Returns how much room the tasks of an atomic call need that no earlier call has stored. */
   const neededBy = (all: readonly NewTask[]): Pending => {
     const added = mapTasks(all, (task) => prepare({ ...task, limits: undefined })).filter(({ isNew }) => isNew)
-    return { tasks: added.length, bytes: added.reduce((sum, { dataBytes }) => sum + taskBytes(dataBytes), 0) }
+    return { tasks: added.length, bytes: added.reduce((sum, { taskBytes }) => sum + taskBytes, 0) }
   }
 
   const enqueue = async (task: NewTask): Promise<Enqueued> => {
@@ -164,7 +164,7 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
       let pending = NOTHING_PENDING
       const prepareNext = (task: NewTask): PreparedTask => {
         const each = prepare(task, pending)
-        if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + taskBytes(each.dataBytes) }
+        if (each.isNew) pending = { tasks: pending.tasks + 1, bytes: pending.bytes + each.taskBytes }
         return each
       }
       try {
@@ -177,8 +177,8 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
       const pending = new Map<string, Pending>()
       const admitNext = (task: NewTask): void => {
         const before = pending.get(task.queue) ?? NOTHING_PENDING
-        const { dataBytes } = prepare({ ...task, id: '' as TaskId }, before)
-        pending.set(task.queue, { tasks: before.tasks + 1, bytes: before.bytes + taskBytes(dataBytes) })
+        const { taskBytes } = prepare({ ...task, id: '' as TaskId }, before)
+        pending.set(task.queue, { tasks: before.tasks + 1, bytes: before.bytes + taskBytes })
       }
       try {
         mapTasks(all, admitNext)

@@ -1,9 +1,10 @@
 // Checks the limits of a queue, for the memory broker.
 import { QueueFullError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { taskBytes, tooLargeForQueue } from '@bullpen/engine/internal'
+import { tooLargeForQueue } from '@bullpen/engine/internal'
 import type { MemoryStore } from '../store/memory-store.ts'
 import type { StoredTask } from '../store/stored-task.ts'
+import { bytesOf } from '../store/task-places.ts'
 
 /** What one call stores before a task. */
 export interface Pending {
@@ -13,8 +14,8 @@ export interface Pending {
 
 export interface Room {
   readonly store: MemoryStore
-  /** The size of the task's stored string, in bytes. */
-  readonly dataBytes: number
+  /** How many bytes the task takes until it ends. */
+  readonly taskBytes: number
   /** In ms since 1970. */
   readonly now: number
   /** The task that the new one replaces. */
@@ -29,7 +30,7 @@ export interface Room {
  * @throws BullpenError `payload_too_large` if the task alone exceeds the limit of bytes.
  */
 export function assertRoom({ queue, limits = {}, onlyExisting = false }: NewTask, room: Room): void {
-  const { store, dataBytes, now, replaced, pending } = room
+  const { store, taskBytes, now, replaced, pending } = room
   const { maxBytes, maxAgeMs } = limits
   const maxTasks = onlyExisting ? 0 : limits.maxTasks
   const waiting = store.places.in('waiting')
@@ -37,8 +38,8 @@ export function assertRoom({ queue, limits = {}, onlyExisting = false }: NewTask
   if (maxTasks !== undefined && tasks + pending.tasks >= maxTasks) {
     throw new QueueFullError({ queue, limit: 'maxTasks', max: maxTasks, found: tasks })
   }
-  const bytes = store.places.bytes - (replaced === undefined ? 0 : taskBytes(replaced.dataBytes))
-  const needed = pending.bytes + taskBytes(dataBytes)
+  const bytes = store.places.bytes - (replaced === undefined ? 0 : bytesOf(replaced))
+  const needed = pending.bytes + taskBytes
   if (maxBytes !== undefined && bytes + needed > maxBytes) {
     if (needed > maxBytes) throw tooLargeForQueue(queue, needed, maxBytes)
     throw new QueueFullError({ queue, limit: 'maxBytes', max: maxBytes, found: bytes })

@@ -35,6 +35,11 @@ export function endedBeforeItRan({ place, attempts }: StoredTask): boolean {
 }
 
 /** Returns all that is stored of a task's follow-ups and compensations, in the form in which the Redis broker stores it. */
+/** Returns how many bytes a task takes until it ends, with its follow-ups and compensations. */
+export function bytesOf(task: StoredTask): number {
+  return taskBytes(task.dataBytes) + Buffer.byteLength(linesOf(task))
+}
+
 function linesOf({ followUps, next, compensations }: StoredTask): string {
   const lines = [encodeLines(followUps), encodeNext(next)].filter((text) => text !== '').join('\n')
   return lines + compensations.map(({ identity, template }) => `${identity} ${JSON.stringify(template)}`).join('\n')
@@ -116,7 +121,7 @@ export class TaskPlaces {
 
   /** How many bytes the tasks take that have not ended. */
   get bytes(): number {
-    return this.unfinished.reduce((sum, task) => sum + taskBytes(task.dataBytes) + Buffer.byteLength(linesOf(task)), 0)
+    return this.unfinished.reduce((sum, task) => sum + bytesOf(task), 0)
   }
 
   /** How many tasks were ever added. */

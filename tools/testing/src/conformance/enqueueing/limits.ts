@@ -1,5 +1,5 @@
 // What a queue with limits accepts and refuses.
-import { TaskError, type TaskId } from '@bullpen/contract'
+import { followUp, TaskError, type TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
@@ -255,6 +255,44 @@ export function limits(open: OpenBackend): void {
     await drain({ drainMs: 0 })
     await reaches(requeued.id, 'waiting')
     expect((await broker.totals(QUEUE)).bytes).toBe((2 * bytes) / 3)
+  })
+
+  it('the follow-ups of a task are within the limit of bytes, too', async () => {
+    const { create, broker } = await openSetup(open)
+    const cancelled = async (task: NewTask): Promise<number> => {
+      await broker.enqueue(task)
+      const { bytes } = await broker.totals(QUEUE)
+      await broker.cancel(task.id, { stoppable: true })
+      return bytes
+    }
+    const plain = await cancelled(create(long, {}))
+    const followed = () => create(long, {}, { onSuccess: [followUp(short, { n: 1 })] })
+    const bytes = await cancelled(followed())
+    expect(bytes).toBeGreaterThan(plain)
+    const limited = (maxBytes: number): NewTask => ({ ...followed(), limits: { maxBytes } })
+    const tooLarge = { code: 'payload_too_large', message: expect.stringContaining(`the call needs ${bytes} bytes`) }
+    await expect(broker.enqueue(limited(bytes - 1))).rejects.toMatchObject(tooLarge)
+    await broker.enqueue(limited(bytes))
+    const full = { code: 'queue_full', reached: { limit: 'maxBytes', found: bytes } }
+    await expect(broker.enqueue(limited(2 * bytes - 1))).rejects.toMatchObject(full)
+    const pair = (maxBytes: number) => broker.enqueueAll([limited(maxBytes), limited(maxBytes)])
+    await expect(pair(3 * bytes - 1)).rejects.toMatchObject(full)
+    await expect(pair(2 * bytes - 1)).rejects.toMatchObject({
+      ...tooLarge,
+      message: expect.stringContaining(`the call needs ${2 * bytes} bytes`),
+    })
+    await pair(3 * bytes)
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: 3 * bytes, unaccounted: 0 })
+  })
+
+  it('a task that replaces another one with follow-ups takes the bytes of both', async () => {
+    const { create, broker } = await openSetup(open)
+    const unique = { key: 'k', onConflict: 'replace' } as const
+    const call = () => create(long, {}, { unique, onSuccess: [followUp(short, { n: 1 })] })
+    await broker.enqueue(call())
+    const { bytes: maxBytes } = await broker.totals(QUEUE)
+    expect(await broker.enqueue({ ...call(), limits: { maxBytes } })).toMatchObject({ action: 'replaced' })
+    expect(await broker.totals(QUEUE)).toMatchObject({ bytes: maxBytes })
   })
 
   it('a task that replaces another one takes its bytes', async () => {
