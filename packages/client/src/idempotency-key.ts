@@ -11,6 +11,7 @@ export interface IdempotencyOptions {
   readonly idempotencyKey?: string
   /**
    * How long the key is remembered, in whole seconds. Defaults to the time that the queue or the API sets, and can only shorten it.
+   * A key with another life is another key, so pass the same life when you repeat a call.
    * Keys that the client generates are remembered for 10 minutes by default, and always for as long as the client may repeat the
    * call, unless the queue or the API sets a shorter time.
    */

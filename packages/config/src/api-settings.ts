@@ -160,7 +160,7 @@ export const API_SETTINGS = {
   idempotencyLife: {
     env: 'BULLPEN_API_IDEMPOTENCY_LIFE',
     ...durationOr('24h', '1s'),
-    help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take up memory in Redis: see [the calculation](../how-to/http-api.md#idempotency-keys).',
+    help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. If you change it, keys that were remembered before are not found any more, so a repeated request stores a second task. Remembered keys take up memory in Redis: see [the calculation](../how-to/http-api.md#idempotency-keys).',
   },
   idempotencyMemoryShare: {
     env: 'BULLPEN_API_IDEMPOTENCY_MEMORY_SHARE',

@@ -38,6 +38,7 @@ export interface QueueOptions {
   /**
    * How long an API remembers the first response to each Idempotency-Key, at least '1s'. A request can specify a shorter time.
    * Defaults to the API's `idempotencyLife`, which is 24 hours by default.
+   * After a change, keys that were remembered for the time before are not found any more.
    */
   readonly idempotencyLife?: Duration
   /**
