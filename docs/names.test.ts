@@ -52,6 +52,8 @@ const PUBLISHED: ReadonlySet<string> = new Set([
   ...Object.keys(RECORDED_METRICS).flatMap((name) => [name, name.replace(':', '_')]),
 ])
 
+const SETTINGS: ReadonlySet<string> = new Set(referencePages()['settings.md']?.match(/\bBULLPEN_[A-Z_]+\b/g))
+
 /** The codes of the errors and the faults that a simulation finds. */
 const SIMULATION_CODES = {
   not_idempotent: true,
@@ -118,9 +120,8 @@ describe.each(currentPages)('%s', (file) => {
   it('names metrics and settings that exist', () => {
     const metrics = page.match(/\bbullpen(_[a-z]+|:[a-z]+)_[a-z_]+\b/g) ?? []
     expect(metrics.filter((name) => !PUBLISHED.has(name))).toEqual([])
-    const settings = new Set(referencePages()['settings.md']?.match(/\bBULLPEN_[A-Z_]+\b/g))
     const variables = page.match(/\bBULLPEN_[A-Z_]*[A-Z]\b/g) ?? []
-    expect(variables.filter((name) => !settings.has(name))).toEqual([])
+    expect(variables.filter((name) => !SETTINGS.has(name))).toEqual([])
   })
 
   it('names error codes and reasons that exist', () => {
