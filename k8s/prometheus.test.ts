@@ -16,11 +16,12 @@ import {
 } from '@bullpen/contract'
 import { ALERTS } from '@bullpen/telemetry/alerts'
 import { ANNOTATIONS, DASHBOARDS, metricsIn, withAllChosen } from '@bullpen/telemetry/dashboards'
-import { freePort, promtool, startPrometheus } from '@bullpen/testing'
+import { freePort, promtool, spawnProgram, startPrometheus } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { createWorker } from '@bullpen/worker'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
+import { endless } from './lost-worker.fixture.ts'
 import { UNSEEN_METRICS } from './unseen-metrics.ts'
 
 const EMPTY = Object.keys(UNSEEN_METRICS)
@@ -48,7 +49,20 @@ const held = defineTask({ name: 'held.any', queue: 'held', input, queueTimeout: 
 const gen = defineSource({ name: 'numbers.gen', queue: 'numbers', input, item: input })
 const square = defineTask({ name: 'numbers.square', queue: 'numbers', input, output: input })
 const squares = definePipeline('squares').source(gen).map(square, { concurrency: 2 })
-const catalogue = defineCatalogue(send, retried, declined, slow, parked, closed, busy, held, gen, square, squares)
+const catalogue = defineCatalogue(
+  send,
+  retried,
+  declined,
+  slow,
+  parked,
+  closed,
+  busy,
+  held,
+  gen,
+  square,
+  squares,
+  endless,
+)
 
 interface Ports {
   readonly api: number
@@ -80,6 +94,7 @@ async function startPlatform(ports: Ports) {
       await busyEnds.promise
     }),
     'held.any': defineHandler(held, import.meta.url, () => {}),
+    'lost.any': defineHandler(endless, import.meta.url, () => {}),
     'numbers.gen': defineSourceHandler(gen, import.meta.url, function* ({ n }) {
       for (let i = 1; i <= n; i++) yield { n: i }
     }),
@@ -114,20 +129,30 @@ async function startPlatform(ports: Ports) {
     const { status } = await fetch(`${url}/v1/commands`, { method: 'POST', headers, body: JSON.stringify(body) })
     expect(status).toBe(200)
   }
-  return { client, command, returnLate: late.resolve, busyStarted: busyStarted.promise }
+  /** Kills a worker while it runs a task. */
+  const loseWorker = async (): Promise<void> => {
+    await client.enqueue(endless, { n: 1 })
+    const { redisUrl, namespace } = config
+    const args = ['--redis-url', redisUrl, '--namespace', namespace, '--pools', 'lost=1', '--port', '0']
+    const lost = spawnProgram(new URL('lost-worker.fixture.ts', import.meta.url).pathname, args)
+    await eventually(() => lost.output().includes('the task has started'))
+    lost.child.kill('SIGKILL')
+  }
+  return { client, command, loseWorker, returnLate: late.resolve, busyStarted: busyStarted.promise }
 }
 
 test('every panel and every alert reads metrics that exist, and the counters agree with a ledger', async () => {
   const ports = { api: await freePort(), worker: await freePort() }
   const metricsUrls = [ports.api, ports.worker].map((port) => `http://127.0.0.1:${port}/metrics`)
   // Prometheus begins to scrape up to five seconds after its start, so it starts together with the platform.
-  const [{ query, rules }, { client, command, returnLate, busyStarted }] = await Promise.all([
+  const [{ query, rules }, { client, command, loseWorker, returnLate, busyStarted }] = await Promise.all([
     startPrometheus(metricsUrls),
     startPlatform(ports),
   ])
 
   await command({ action: 'pause', queue: 'small' })
   await command({ action: 'pause', queue: 'held' })
+  const workerLost = loseWorker()
   await client.enqueue(busy, { n: 0 })
   await busyStarted
   await command({ action: 'drain', queue: 'busy', mode: 'soft_timeout', timeout: '1h' })
@@ -158,6 +183,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
   )
   await run.waitUntilEnded({ timeout: '30s' })
   await group.waitUntilEnded({ timeout: '30s' })
+  await workerLost
   await expect(expiring.result({ timeout: '30s' })).rejects.toMatchObject({ task: { status: 'expired' } })
 
   const ledger = {
@@ -193,6 +219,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'max(bullpen_queue_tasks{queue="small", status="waiting"})': 2,
     'max(bullpen_queue_tasks_ended_total{queue="mail"})': SENT + RETRIED + DECLINED + 1,
     'max(bullpen_queue_tasks_ended_total{queue="held"})': 2,
+    'max(bullpen_queue_tasks_recovered_total{queue="lost"})': 1,
     'max(bullpen_queue_limit_tasks{queue="small"})': 2,
     'max(bullpen_queue_paused{queue="small"})': 1,
     'max(bullpen_breaker_state{queue="busy", service="smtp", state="open"})': 1,

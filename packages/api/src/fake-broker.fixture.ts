@@ -304,6 +304,7 @@ export function fakeBroker(): FakeBroker {
           accepted,
           removed: 0,
           ended: all.filter(({ status }) => isFinal(status)).length,
+          recovered: 0,
           drift: 0,
           unaccounted: 0,
           outbox: { entries: 0, oldestAt: undefined },

@@ -368,7 +368,7 @@ describe('telemetry', () => {
 
   it("publishes the fleet's total of ended tasks, which never falls while the process lives", async () => {
     const telemetry = createTelemetry({ role: 'api', version: '1' })
-    const totals = { bytes: 0, unaccounted: 0, drift: 0, outbox: { entries: 0, oldestAt: undefined } }
+    const totals = { bytes: 0, recovered: 0, unaccounted: 0, drift: 0, outbox: { entries: 0, oldestAt: undefined } }
     let read: { readonly accepted: number; readonly ended: number } | undefined
     telemetry.onScrape(() => {
       if (read !== undefined) telemetry.queueTotals('mail', { ...totals, ...read }, 0)
@@ -389,6 +389,18 @@ describe('telemetry', () => {
     expect(await published(1_006, 999)).toBe(1_003)
     expect(await published(0, 0)).toBe(1_003)
     expect(await published(5, 2)).toBe(1_005)
+  })
+
+  it("publishes the fleet's total of recovered tasks, which continues if Redis has lost data", async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1' })
+    const totals = { bytes: 0, ended: 0, unaccounted: 0, drift: 0, outbox: { entries: 0, oldestAt: undefined } }
+    let read = { accepted: 50, recovered: 3 }
+    telemetry.onScrape(() => telemetry.queueTotals('mail', { ...totals, ...read }, 0))
+    expect(await textOf(telemetry)).toContain('bullpen_queue_tasks_recovered_total{queue="mail"} 3')
+    read = { accepted: 2, recovered: 1 }
+    expect(await textOf(telemetry)).toContain('bullpen_queue_tasks_recovered_total{queue="mail"} 3')
+    read = { accepted: 2, recovered: 2 }
+    expect(await textOf(telemetry)).toContain('bullpen_queue_tasks_recovered_total{queue="mail"} 4')
   })
 
   it('escapes label values as Prometheus requires', async () => {
@@ -429,7 +441,8 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     const outbox = { entries: 3, oldestAt: 1_000 }
-    telemetry.queueTotals('mail', { bytes: 4_200, accepted: 90, ended: 80, unaccounted: 0, drift: 2, outbox }, 3_500)
+    const counts = { accepted: 90, ended: 80, recovered: 4, unaccounted: 0, drift: 2 }
+    telemetry.queueTotals('mail', { bytes: 4_200, ...counts, outbox }, 3_500)
     telemetry.queueHead('mail', { readyAt: 1_000, isPaused: true }, 3_500)
     telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })
     telemetry.breakers('mail', [{ service: 'smtp', state: 'open' }])

@@ -23,12 +23,14 @@ async function activeTask() {
 }
 
 describe('a search for lost tasks', () => {
-  it('requeues a task that has no lock in two searches, and stores the record of its attempt', async () => {
+  it('requeues a task that has no lock in two searches, counts it, and stores the record of its attempt', async () => {
     const { redis, keys, check } = await activeTask()
     await check(1)
     expect(await redis.lrange(keys.active, 0, -1)).toEqual(['j'])
+    expect(await redis.hget(keys.totals, 'recovered')).toBeNull()
     await check(1)
     expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['j'])
+    expect(await redis.hget(keys.totals, 'recovered')).toBe('1')
     expect(await redis.hmget(keys.job('j'), 'stc', 'stacktrace')).toEqual([
       '1',
       expect.stringMatching(/process_lost.*"worker\\":\\"w1/),

@@ -16,19 +16,20 @@ export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Rec
 /** Reads a queue's totals, all as of the same moment. Takes constant time and one round trip. */
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (reads) => {
-    reads.hmget(keys.totals, 'accepted', 'removed', 'retried', 'drift', 'bytes')
+    reads.hmget(keys.totals, 'accepted', 'removed', 'retried', 'recovered', 'drift', 'bytes')
     reads.xlen(keys.outbox).firstEntry(keys.outbox)
     addSizes(reads, keys)
   })
   const [totals, entries, oldest, ...sizes] = answers
-  const [accepted = 0, removed = 0, retried = 0, drift = 0, bytes = 0] = (totals as (string | null)[]).map((total) =>
-    Number(total ?? 0),
-  )
+  const [accepted = 0, removed = 0, retried = 0, recovered = 0, drift = 0, bytes = 0] = (
+    totals as (string | null)[]
+  ).map((total) => Number(total ?? 0))
   const counts = countsOf(sizes)
   const sumOf = (statuses: readonly TaskStatus[]) => statuses.reduce((sum, status) => sum + counts[status], 0)
   const ended = accepted + retried - sumOf(TASK_STATUSES.filter((status) => !isFinal(status)))
   const outbox = { entries: Number(entries), oldestAt: timeOf(oldest) }
-  return { bytes, accepted, removed, ended, drift, unaccounted: accepted - removed - sumOf(TASK_STATUSES), outbox }
+  const unaccounted = accepted - removed - sumOf(TASK_STATUSES)
+  return { bytes, accepted, removed, ended, recovered, drift, unaccounted, outbox }
 }
 
 /** Returns the time of the first entry of a stream, in ms since 1970, or undefined if there is none. */

@@ -450,6 +450,58 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
     },
   },
+  BullpenProcessRestarts: {
+    fires: {
+      series: { [BUILD]: '1x20', [WORKER_STARTED]: '0x4 200x3 400x4 600x10' },
+      at: '14m',
+      labels: { instance: 'w1' },
+      figure: '3 restarts',
+    },
+    alsoFires: {
+      'it is down at the moment': {
+        series: { [BUILD]: '1x10 stale', [WORKER_STARTED]: '0x3 200x2 400x2 540x0 stale' },
+        at: '14m',
+        labels: { instance: 'w1' },
+        figure: '3 restarts',
+      },
+    },
+    quiet: {
+      'a deploy has restarted it in place': {
+        series: { [BUILD]: '1x20', [WORKER_STARTED]: '0x4 200x15' },
+        at: '14m',
+      },
+      'it has restarted three times within an hour': {
+        series: { [BUILD]: '1x60', [WORKER_STARTED]: '0x10 600x19 1800x19 3000x10' },
+        at: '55m',
+      },
+      'the process is not one of Bullpen': {
+        series: { [WORKER_STARTED]: '0x4 200x3 400x4 600x10' },
+        at: '14m',
+      },
+    },
+  },
+  BullpenTasksRecovered: {
+    // Every API process reports the total of the fleet.
+    fires: {
+      series: {
+        'bullpen_queue_tasks_recovered_total{instance="a1", queue="mail"}': '40x4 60x4 61x4 81x10',
+        'bullpen_queue_tasks_recovered_total{instance="a2", queue="mail"}': '_x8 61x4 81x10',
+      },
+      at: '17m',
+      labels: MAIL,
+      figure: '3 times',
+    },
+    quiet: {
+      'one worker with many slots has died': {
+        series: { 'bullpen_queue_tasks_recovered_total{queue="mail"}': '0x4 31 50x15' },
+        at: '14m',
+      },
+      'an API process has just started': {
+        series: { 'bullpen_queue_tasks_recovered_total{queue="mail"}': '_x10 81x10' },
+        at: '14m',
+      },
+    },
+  },
   BullpenStuckHandlers: {
     fires: {
       series: { 'bullpen_stuck_handlers{instance="w1", queue="mail"}': '1x10' },

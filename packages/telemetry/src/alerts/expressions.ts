@@ -21,6 +21,9 @@ export const smallest = (selector: string, ...labels: readonly string[]): string
 
 export const sum = (selector: string, ...labels: readonly string[]): string => `sum ${by(labels)} (${selector})`
 
+/** Whether the target was one of Bullpen's processes when it last responded. A target that is down does not have any other series. */
+export const IS_OURS = 'on (job, instance) max by (job, instance) (max_over_time(bullpen_build_info[1h]))'
+
 /** The rate of a counter, per second. */
 export const rate = (selector: string, window: string, ...labels: readonly string[]): string =>
   sum(`rate(${selector}[${window}])`, ...labels)

@@ -274,6 +274,12 @@ export const METRICS = {
     labels: ['queue'],
     help: 'Tasks of the queue that have ended with any status, or were deleted before their end, across the whole fleet. A dead task that is retried ends again. Redis keeps the total, so it includes what workers did before their first scrape and after their last one. Every API process reports the same number, so take the rate of each process first, and then the maximum rather than the sum.',
   },
+  bullpen_queue_tasks_recovered_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue'],
+    help: 'Number of times that a task of the queue was returned to it because its worker had died or had not renewed its lock in time, across the whole fleet. The attempts of dead workers are in no other counter of ended attempts. Redis keeps the total. Every API process reports the same number, so take the rate of each process first, and then the maximum rather than the sum.',
+  },
   bullpen_queue_bytes: {
     type: 'gauge',
     unit: 'bytes',

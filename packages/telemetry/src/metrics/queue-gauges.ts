@@ -1,8 +1,9 @@
-// The values of queues that every API process reads at each scrape for the whole fleet: gauges, and the counter of ended tasks.
+// The values of queues that every API process reads at each scrape for the whole fleet: gauges, and the counters of ended and
+// recovered tasks.
 import type { BreakerState, QueueLimits, TaskStatus } from '@bullpen/contract'
 import { BREAKER_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Registry } from 'prom-client'
-import { endedTasksCounter } from './ended-tasks-counter.ts'
+import { fleetCounter } from './fleet-counter.ts'
 import { gauge } from './instruments.ts'
 
 /** The totals of a queue that are published. */
@@ -10,6 +11,7 @@ interface Totals {
   readonly bytes: number
   readonly accepted: number
   readonly ended: number
+  readonly recovered: number
   readonly unaccounted: number
   readonly drift: number
   /** `oldestAt` is in ms since 1970. */
@@ -21,8 +23,8 @@ export interface QueueGauges {
   /** Sets the number of tasks in each status. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   /**
-   * Sets the gauges for the bytes, the counts and the outbox and the counter of ended tasks from the broker's totals. `now` is the current
-   * time in ms since 1970.
+   * Sets the gauges for the bytes, the counts and the outbox, and the counters of ended and recovered tasks, from the broker's totals. `now` is
+   * the current time in ms since 1970.
    */
   queueTotals(queue: string, totals: Totals, now: number): void
   /**
@@ -53,11 +55,13 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const outboxEntries = gauge(registry, 'bullpen_outbox_entries')
   const outboxOldest = gauge(registry, 'bullpen_outbox_oldest_seconds')
-  const ended = endedTasksCounter(registry)
+  const ended = fleetCounter(registry, 'bullpen_queue_tasks_ended_total')
+  const recovered = fleetCounter(registry, 'bullpen_queue_tasks_recovered_total')
   const limits = [maxTasks, maxBytes]
   const all = [
     tasks,
     ended,
+    recovered,
     bytes,
     ...limits,
     oldest,
@@ -81,7 +85,9 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
       },
       queueTotals(queue, totals, now) {
         bytes.set({ queue }, totals.bytes)
-        ended.set(queue, totals)
+        const { accepted } = totals
+        ended.set(queue, { total: totals.ended, accepted })
+        recovered.set(queue, { total: totals.recovered, accepted })
         unaccounted.set({ queue }, totals.unaccounted)
         repairs.set({ queue }, totals.drift)
         const { entries, oldestAt = now } = totals.outbox

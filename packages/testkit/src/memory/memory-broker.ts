@@ -192,6 +192,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
         accepted,
         removed,
         ended,
+        recovered: store.recovered,
         drift: 0,
         unaccounted: accepted - tasks - removed,
         outbox: outbox.state(queue),

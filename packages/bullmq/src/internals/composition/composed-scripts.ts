@@ -282,6 +282,7 @@ if fencing ~= '' then
   call('DEL', KEYS[4])
 end`,
     after: `
+if #answer > 0 then call('HINCRBY', base .. 'totals', 'recovered', #answer) end
 for _, id in ipairs(answer) do
   end_record(base .. id, at)
   ${COUNT_DEATH}

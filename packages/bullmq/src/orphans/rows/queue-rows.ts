@@ -180,7 +180,8 @@ export const BULLPEN_ROWS = {
   },
   totals: {
     type: 'hash',
-    holds: 'how many tasks were accepted, removed, retried and repaired, and the bytes of the unfinished ones',
+    holds:
+      'how many tasks were accepted, removed, retried, recovered and repaired, and the bytes of the unfinished ones',
     owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },

@@ -35,7 +35,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** The counters of a queue, all as of the same moment. `accepted`, `removed` and `drift` only increase. */
+/** The counters of a queue, all as of the same moment. `accepted`, `removed`, `recovered` and `drift` only increase. */
 export interface QueueTotals {
   /**
    * The number of bytes that the unfinished tasks take: the size of each task's stored string, plus 512 bytes for the other data
@@ -51,6 +51,11 @@ export interface QueueTotals {
    * falls only if the store loses data, or while plain BullMQ has added tasks that are not counted yet.
    */
   readonly ended: number
+  /**
+   * The number of times that a task has been returned to the queue because its worker had died, or had not renewed the task's lock
+   * in time.
+   */
+  readonly recovered: number
   /**
    * The number of repairs: of entries in the status index, of uncounted tasks, and of `bytes`. This number stays 0 unless plain
    * BullMQ uses the queue.

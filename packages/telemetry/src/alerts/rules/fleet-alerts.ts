@@ -1,9 +1,6 @@
 // Defines the alerts about the installation as a whole: its leader, its API and its scrapes.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, on, rate, sum } from '../expressions.ts'
-
-/** Whether the target was one of Bullpen's processes when it last responded. A target that is down does not have any other series. */
-const IS_OURS = 'on (job, instance) max by (job, instance) (max_over_time(bullpen_build_info[1h]))'
+import { growth, IS_OURS, largest, on, rate, sum } from '../expressions.ts'
 
 /**
  * The condition that an installation has no process of this role, although another process of it, or one of this role, was scraped within

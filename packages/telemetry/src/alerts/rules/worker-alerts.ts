@@ -1,6 +1,6 @@
-// Defines the alerts about workers: their utilisation, drains, handlers, event loops and clocks.
+// Defines the alerts about workers: their utilisation, drains, restarts, handlers, event loops and clocks.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, largest, on, sum } from '../expressions.ts'
+import { growth, IS_OURS, largest, on, sum } from '../expressions.ts'
 
 /** The mean share of busy slots within the window. A single scrape misses short tasks. */
 const utilisation = (window: string): string =>
@@ -39,6 +39,26 @@ unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_se
     summary:
       'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for 5 minutes without a time limit or past it',
     runbook: 'drain-stuck.md',
+  }),
+  alert({
+    name: 'BullpenProcessRestarts',
+    // A restart during a deploy gives a pod another address, or happens once.
+    expr: `${largest(`changes(process_start_time_seconds[15m]) and ${IS_OURS}`, 'instance')} >= 3`,
+    severity: 'warning',
+    summary: 'The process {{ $labels.instance }} has restarted at least 3 times within 15 minutes',
+    figure: '{{ $value }} restarts',
+    runbook: 'worker-restarts.md',
+  }),
+  alert({
+    name: 'BullpenTasksRecovered',
+    // The number of tasks depends on the slots of the lost workers, so the alert counts how often tasks were recovered. Those of a single
+    // worker may be recovered in two scrapes.
+    expr: `${largest('changes(bullpen_queue_tasks_recovered_total[15m])', 'queue')} >= 3`,
+    severity: 'warning',
+    summary:
+      'Within 15 minutes, tasks of the queue {{ $labels.queue }} were recovered at least 3 times from workers that had died or had not renewed their locks',
+    figure: '{{ $value }} times',
+    runbook: 'worker-restarts.md',
   }),
   alert({
     name: 'BullpenStuckHandlers',

@@ -151,6 +151,15 @@ export const drainSection: Section = {
       ],
     },
     {
+      title: 'Recovered tasks',
+      description:
+        'Tasks per second that were returned to their queue because their worker had died or had not renewed their locks in time.',
+      bad: 'Any: a process was killed, ran out of memory, or was blocked. Peaks again and again: workers restart in a loop.',
+      runbook: 'worker-restarts.md',
+      unit: 'ops',
+      queries: [query(`max by (queue) (rate(bullpen_queue_tasks_recovered_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}}')],
+    },
+    {
       title: 'Stuck handlers',
       description: 'Handlers that are running although their attempts have ended.',
       bad: 'Any for more than a few seconds: they use memory and connections until they return.',
@@ -215,6 +224,14 @@ export const workerProcessSection: Section = {
       runbook: 'poison-tasks.md',
       unit: 'bytes',
       queries: [query(`process_resident_memory_bytes and ${WORKERS}`, '{{instance}}')],
+    },
+    {
+      title: 'Restarts of workers',
+      description: 'How often the process at each address has restarted within the last 15 minutes.',
+      bad: '2 or more: the process exits or is killed again and again. A deploy on Kubernetes does not count, because new pods have new addresses.',
+      runbook: 'worker-restarts.md',
+      unit: 'short',
+      queries: [query(`changes(process_start_time_seconds[15m]) and ${WORKERS}`, '{{instance}}')],
     },
     {
       title: 'Clock skew',

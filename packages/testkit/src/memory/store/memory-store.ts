@@ -47,6 +47,7 @@ export class MemoryStore {
   readonly #stallMs: number
   readonly #reports: TaskReports
   #started = 0
+  #recovered = 0
   #offersAgain = false
   readonly #breakers = new QueueBreakers(Math.random)
   readonly #budgets = new RetryBudgets(
@@ -214,6 +215,7 @@ export class MemoryStore {
     if (task.owner !== owner) return
     task.owner = undefined
     this.places.after(this.#stallMs, () => {
+      this.#recovered++
       task.losses++
       if (task.deaths === 0 || task.alone === task.fencingToken) task.deaths++
       const now = this.#clock.now()
@@ -231,6 +233,11 @@ export class MemoryStore {
       this.#reports.lost(task)
       this.places.wait(task, 'head')
     })
+  }
+
+  /** The number of times that a task has waited again because its owner was lost. */
+  get recovered(): number {
+    return this.#recovered
   }
 
   /** Ends the next task if its owner has died too often for the task to be started again. Returns that task. */

@@ -44,7 +44,15 @@ export function deadTaskRequests(open: OpenBackend): void {
     expect((await broker.find(even))?.status).toBe('dead')
     expect(await broker.countDead(QUEUE)).toMatchObject([{ code: 'even', count: 1 }])
     const { bytes: _, ...totals } = await broker.totals(QUEUE)
-    expect(totals).toEqual({ accepted: 3, removed: 2, ended: 3, drift: 0, unaccounted: 0, outbox: NO_ENTRIES })
+    expect(totals).toEqual({
+      accepted: 3,
+      removed: 2,
+      ended: 3,
+      recovered: 0,
+      drift: 0,
+      unaccounted: 0,
+      outbox: NO_ENTRIES,
+    })
   })
 
   it('without a filter retries all dead tasks, and none that was cancelled or has expired', async () => {

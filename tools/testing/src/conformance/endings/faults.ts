@@ -4,7 +4,7 @@ import type { TaskEvent } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { gate, long, openSetup, short } from '../setup.ts'
+import { gate, long, openSetup, QUEUE, short } from '../setup.ts'
 
 /** Returns the record that is written by the process that finds a lost attempt. */
 const lostAttempt = (fencingToken: number) => ({
@@ -84,7 +84,7 @@ export function faults(open: OpenBackend): void {
 
   it('the tasks of a dead worker are run by another one, with the next fencing token', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, backend } = await openSetup(open, {
+    const { enqueue, start, settled, backend, broker } = await openSetup(open, {
       handle: (context) => (context.fencingToken === 1 ? handle(context) : context.input),
       locks: 'quick',
     })
@@ -102,5 +102,6 @@ export function faults(open: OpenBackend): void {
         { fencingToken: 2, attempt: 1, worker: 'test:2', state: 'DONE_SUCCESS' },
       ],
     })
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 1, recovered: 1, ended: 1 })
   })
 }
