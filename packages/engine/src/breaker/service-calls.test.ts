@@ -67,7 +67,7 @@ test('retryable failures, unexpected errors and timeouts of an attempt are faile
 test('with failure codes, only failures with these codes are failed calls, and other declared failures are successful ones', () => {
   expect(resultsWith({ failureCodes: ['http_404', 'total_timeout', 'out_of_memory'] })).toMatchObject({
     failed: ['http_404', 'out_of_memory', 'total_timeout'],
-    succeeded: ['returned', 'http_503', 'redis_unavailable'],
+    succeeded: ['returned', 'http_503'],
   })
 })
 
@@ -81,12 +81,14 @@ test('a call that takes at least the slow duration is slow, whether it fails or 
   expect(serviceCalls(taskWith({}), OUTCOMES.returned, 1e9)?.[0]?.slow).toBe(false)
 })
 
-test('a failure counts only for the services that may have caused it', () => {
+test('a failure shows nothing about a service that has not caused it if the task may not have called the service', () => {
   const smtp = { failureCodes: ['smtp_421'] }
   const crm = { failureCodes: ['http_503'] }
   const task = { ...taskWith(smtp, crm), dependsOn: ['crm', 'smtp'] }
-  expect(serviceCalls(task, OUTCOMES.http_503, 5)).toMatchObject([
-    { service: 'crm', failed: true },
+  expect(serviceCalls(task, OUTCOMES.http_503, 5)).toMatchObject([{ service: 'crm', failed: true }])
+  expect(serviceCalls(task, OUTCOMES.http_404, 5)).toBeUndefined()
+  expect(serviceCalls(task, OUTCOMES.returned, 5)).toMatchObject([
+    { service: 'crm', failed: false },
     { service: 'smtp', failed: false },
   ])
 })

@@ -2,7 +2,7 @@
 import type { BreakerSettings, QueueDefinition, TaskDefinition } from '@bullpen/contract'
 import type { Outcome, ServiceCall } from '../ports/attempt-result.ts'
 
-/** Codes of retryable failures that do not come from a service: `ctx.enqueue` rejects with them. */
+/** Codes of failures that do not come from a service: `ctx.enqueue` rejects with them. */
 const OWN_CODES: readonly string[] = ['redis_unavailable', 'redis_full']
 
 /** The reasons of panics and timeouts that count as failed calls by default. */
@@ -24,9 +24,10 @@ export function serviceCalls(
   durationMs: number,
 ): readonly ServiceCall[] | undefined {
   if (dependsOn.length === 0) return undefined
+  const isOnly = dependsOn.length === 1
   const calls = dependsOn.flatMap((service) => {
     const settings = breakers[service]
-    const failed = settings && hasFailed(outcome, settings)
+    const failed = settings && hasFailed(outcome, settings, isOnly)
     if (settings === undefined || failed === undefined) return []
     const { slowCallMs = Number.POSITIVE_INFINITY } = settings
     return [{ service, failed, slow: durationMs >= slowCallMs, settings }]
@@ -34,16 +35,20 @@ export function serviceCalls(
   return calls.length === 0 ? undefined : calls
 }
 
-/** Returns whether a call has failed, or undefined if the outcome does not show it. The handler has been started. */
-function hasFailed(outcome: Outcome, { failureCodes }: BreakerSettings): boolean | undefined {
+/**
+ * Returns whether a call has failed, or undefined if the outcome does not show it. The handler has been started. `isOnly` is false if the task
+ * depends on other services as well: after a failure of one of them, it may not have called this one.
+ */
+function hasFailed(outcome: Outcome, { failureCodes }: BreakerSettings, isOnly: boolean): boolean | undefined {
   switch (outcome.kind) {
     case 'returned':
       return false
     case 'declared': {
       const { code, retryable } = outcome.failure
-      if (failureCodes !== undefined) return failureCodes.includes(code)
+      if (OWN_CODES.includes(code)) return undefined
+      if (failureCodes?.includes(code) ?? retryable) return true
       // After a failure that another attempt would repeat, the service has answered, for example with the status 404.
-      return retryable ? (OWN_CODES.includes(code) ? undefined : true) : false
+      return isOnly ? false : undefined
     }
     case 'panicked':
     case 'timed_out':
