@@ -7,7 +7,7 @@
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
-import { ACTIVE_OF_KEY, blockLane, countOther, READ_LIMITS } from '../turns/key-concurrency.ts'
+import { ACTIVE_OF_KEY, countOther, leaveTurns, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
 import { READ_FEATURES, READ_OBSTACLES } from '../turns/key-throttle.ts'
 import { LEAVE_LANE, nameIn } from '../turns/lanes.ts'
@@ -29,7 +29,7 @@ export function candidatesArgument(ids: readonly string[]): string {
  * the search would pass the whole list.
  *
  * Like a fetch without candidates, the lines let the lanes whose time has come take turns, and block the lane of a candidate whose key may
- * not start a task yet. The worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the
+ * not start a task yet. It is not the lane's turn, so its pass says nothing about that of the other lanes. The worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the
  * lanes that wait for the same limiters: they may have tasks that no worker runs at the moment.
  */
 const TAKE_CANDIDATE = `${LEAVE_LANE}
@@ -59,7 +59,7 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
     local pass = starts_at and call('ZSCORE', base .. 'turns', name)
     if pass then
             if needs then leave_waiters(name, key, needs) end
-            ${blockLane('pass', 'pass')}
+            ${leaveTurns('pass')}
             ${STORE_TIME}
     end
     return starts_at or limit and ${ACTIVE_OF_KEY} >= limit or needs and is_full(needs)

@@ -83,12 +83,12 @@ export const countOther = (id: string): string => `
     end
   end`
 
-/**
- * Lua lines that block the lane `name`. `pass` is the pass with which it takes turns again, and `time` that of its last turn. All are Lua
- * expressions.
- */
-export const blockLane = (pass: string, time: string): string => `call('ZREM', base .. 'turns', name)
-            call('ZADD', ${BLOCKED}, ${pass}, name)
+/** Lua lines that block the lane `name`. `pass`, a Lua expression, is the pass with which it takes turns again. */
+export const leaveTurns = (pass: string): string => `call('ZREM', base .. 'turns', name)
+            call('ZADD', ${BLOCKED}, ${pass}, name)`
+
+/** Lua lines that block the lane `name` in its turn. `time`, a Lua expression, is the pass of this turn, which all lanes have reached. */
+export const blockLane = (pass: string, time: string): string => `${leaveTurns(pass)}
             call('HSET', base .. 'turn-state', 'time', ${time})`
 
 /** Lua lines that let the blocked lane `name`, a Lua expression, take turns again. `pass` is the stored pass. */

@@ -200,3 +200,16 @@ it("Redis's scripts compute the same times as the in-memory broker", async () =>
   }
   await fc.assert(fc.asyncProperty(rates, gaps, run), { numRuns: 100 })
 })
+
+it('a worker that runs only some tasks does not move the pass at which other keys join', async () => {
+  const { add, addSeveral, limit, start, startOnly, redis, keys, keysOf } = await stage()
+  await limit({ rate: { max: 1, perMs: 3_600_000, burst: 20 } }, 'a')
+  const ids = await addSeveral('a', 21)
+  await addSeveral('b', 10)
+  expect(await start(2)).toHaveLength(2)
+  // These starts are no turns. The last one uses up the rate of the key.
+  expect(await startOnly(ids)).toHaveLength(19)
+  expect(await redis.zrange(keys.blockedLanes, '0', '-1')).toEqual(['a'])
+  await add('c')
+  expect(keysOf(await start(3))).toContain('c')
+})
