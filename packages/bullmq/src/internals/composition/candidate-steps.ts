@@ -13,7 +13,7 @@ import { READ_FEATURES, READ_OBSTACLES } from '../turns/key-throttle.ts'
 import { LEAVE_LANE, nameIn } from '../turns/lanes.ts'
 import { DECLARE_LIMITERS, LIMITERS } from '../turns/limiters/limiter-steps.ts'
 import { splitName } from '../turns/limiters/needs.ts'
-import { COUNT_START, FORGET_TURNS, MAX_LANES, TAKE_TURN } from '../turns/turn-steps.ts'
+import { COUNT_START, FORGET_TURNS, MAX_LANES, RETURN_STRAY, TAKE_TURN } from '../turns/turn-steps.ts'
 
 /**
  * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
@@ -114,8 +114,16 @@ export function withCandidates(text: string): string {
     .replace(
       TAKE_FIRST,
       () => `local jobId
-if candidates == '' then${TAKE_TURN}
-  if not jobId then jobId = rcall("RPOPLPUSH", waitKey, activeKey) end
+if candidates == '' then
+  local lane
+  for _ = 1, ${MAX_LANES} do${TAKE_TURN}
+    if jobId then break end
+    jobId = rcall("RPOPLPUSH", waitKey, activeKey)
+    lane = may_be_uncounted and jobId and call('HGET', base .. jobId, 'lane')
+    if jobId then may_be_uncounted = false end
+    if not lane then break end${RETURN_STRAY}
+  end
+  if lane and not jobId then call('ZADD', base .. 'marker', 0, '0') end
 else${TAKE_CANDIDATE}
 end${countOther('jobId')}`,
     )

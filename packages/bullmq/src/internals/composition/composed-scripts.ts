@@ -237,7 +237,8 @@ ${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
   drain: { extra: [], before: SPILL_LANES },
   obliterate: {
     extra: [],
-    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 then${SPILL_LANES} end`,
+    // BullMQ refuses to delete a queue that is not paused or, unless it is forced to, one that has active tasks.
+    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 and (ARGV[2] ~= '' or call('EXISTS', base .. 'active') == 0) then${SPILL_LANES} end`,
     after: COUNT_AGAIN,
   },
 
@@ -328,7 +329,7 @@ ${last === undefined ? '' : removeLast(last)}${own === undefined ? removeArgumen
 local call = redis.call
 ${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
-${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
+${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
 local function bullmq()
 ${textWith(steps, script)}

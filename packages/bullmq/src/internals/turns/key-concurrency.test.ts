@@ -307,3 +307,34 @@ it('several workers keep to the limits, also with the tasks of one that died, an
   expect(await redis.exists(keys.activeByKey, keys.blockedLanes)).toBe(0)
   expect(Number((await redis.hget(keys.totals, 'drift')) ?? 0)).toBe(0)
 })
+
+it('an obliteration that BullMQ refuses leaves the tasks in their lanes', async () => {
+  const { addSeveral, limit, start, startAll, queue, redis, keys, keysOf, violations } = await stage()
+  await limit({ concurrency: 1 })
+  await addSeveral('a', 3)
+  await addSeveral('b', 2)
+  await start(1)
+  await expect(queue.obliterate()).rejects.toThrow('active jobs')
+  expect(await redis.llen(keys.wait)).toBe(0)
+  await queue.resume()
+  expect(keysOf(await startAll())).toBe('b')
+  expect(await violations()).toEqual([])
+  await queue.obliterate({ force: true })
+  expect(await redis.exists(keys.lanes, keys.turns, keys.wait)).toBe(0)
+})
+
+it('a task with a lane that another tool has put into the waiting list starts from its lane', async () => {
+  const { addSeveral, limit, start, startAll, complete, redis, keys, keysOf, violations } = await stage()
+  await limit({ concurrency: 1 })
+  await addSeveral('a', 3)
+  await start(1)
+  await addSeveral(NO_KEY, 2)
+  // As an unattached Worker's check for lost tasks does.
+  const stray = (await redis.rpop(keys.lane('a'))) ?? ''
+  await redis.hincrby(keys.turnState, 'waiting', -1)
+  await redis.rpush(keys.wait, stray)
+  expect(keysOf(await startAll())).toBe('- -')
+  expect(await violations()).toEqual([])
+  while (await complete());
+  expect(await startAll()).toEqual([stray])
+})

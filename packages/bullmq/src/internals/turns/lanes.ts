@@ -16,7 +16,7 @@
 // The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key and these needs. A task's own field `lane` has the
 // weight of its turn and the name of its lane, separated by a blank. The field is written when the
 // task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a
-// Worker that is not attached has put the task into `wait`, the task starts from there.
+// Worker that is not attached has put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
 
 import type { Need, NewTask } from '@bullpen/engine'
 import { resumeEmptied } from './limiters/limiter-steps.ts'

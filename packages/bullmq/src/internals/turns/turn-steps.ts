@@ -73,9 +73,9 @@ const CATCH_UP = `
 
 /**
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
- * without a lane, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
+ * without a lane, `is_turn_of_others` is true. Then, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
  * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
- * `features_at_end` is what the end of the last task has found (READ_FEATURES in ./key-throttle.ts), or nil. The lines need these four variables,
+ * `features_at_end` is what the end of the last task has found (READ_FEATURES in ./key-throttle.ts), or nil. The lines need these five variables,
  * `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
@@ -89,7 +89,8 @@ export const TAKE_TURN = `
   if features > 0 then
     local turns, lanes, state, active = base .. 'turns', base .. 'lanes', base .. 'turn-state', base .. 'active'
     ${READ_OBSTACLES}
-    local is_turn_of_others, is_last_lane, stays_in_turns = false, false, false
+    local is_last_lane, stays_in_turns = false, false
+    is_turn_of_others = false
     local is_counted = has_limits or has_capacities
     ${DECLARE_LIMITERS}
     may_be_uncounted = is_counted
@@ -189,6 +190,15 @@ export const TAKE_TURN = `
       end
     end
   end`
+
+/**
+ * Lua lines that return the task `jobId`, which has just become active, to its lane, because another tool has put it into `wait`: there, no limit
+ * would apply. It was not the turn of the tasks without a lane. `lane` is the task's field. The lines need the variables of {@link TAKE_TURN}.
+ */
+export const RETURN_STRAY = `
+    call('LPOP', base .. 'active')
+    if is_turn_of_others then call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1') end${enterLane({ lane: 'lane', id: 'jobId', toHead: 'true', priority: '0' })}
+    jobId = nil`
 
 /** A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field. */
 export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${weightIn('lane')}, ${nameIn('lane')})`
