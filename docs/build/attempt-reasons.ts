@@ -45,7 +45,7 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     cause:
       "The task's process has died `maxDeaths` times (3 by default). After the first death, the task ran apart from other tasks, so the task itself is probably the cause. It is dead and is not started again.",
     action:
-      'Find out what kills the process before you retry the task. See [A task is poison](../runbook/poison-tasks.md).',
+      'Find out what kills the process before you retry the task. See [A poison task](../runbook/poison-tasks.md).',
   },
   cancelled: { cause: 'Someone cancelled the task.', action: 'Nothing.' },
   slot_stopped: { cause: 'The slot was stopped with `bullpen stop --hard`.', action: 'Nothing: the task runs again.' },

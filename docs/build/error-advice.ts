@@ -158,7 +158,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning:
       'Redis did not respond within a second, or cannot be used: it refuses the user or the password, or is a read-only replica. `detail` says which.',
     action:
-      'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored. If Redis stays unusable, see [Redis is away](../runbook/redis-away.md).',
+      'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored. If Redis stays unusable, see [Redis is unreachable](../runbook/redis-unreachable.md).',
   },
   redis_full: {
     meaning: "Redis's memory has reached the watermark, which is 80% by default, so the task was not stored.",
@@ -204,7 +204,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   fleet_too_old: {
     meaning:
-      'The task has a concurrency key and its queue takes turns, or its definition has `permits`, `concurrency` or `dependsOn`, but some workers of the queue are too old to start such tasks. `detail` names them. The task was not stored.',
+      'The task has a concurrency key and its queue has `fairness`, or its definition has `permits`, `concurrency` or `dependsOn`, but some workers of the queue are too old to start such tasks. `detail` names them. The task was not stored.',
     action:
       'Upgrade the workers before the producers. See [Give every tenant a fair share](../how-to/fair-turns.md#roll-it-out).',
   },

@@ -12,7 +12,7 @@ export function diagnosisPage(): string {
     'Checks of bullpen doctor',
     `
 \`bullpen doctor\` and \`GET /v1/diagnosis\` carry out these checks. A finding may say more precisely what to do. See
-[Examine the platform](../how-to/examine-the-platform.md).`,
+[Diagnose an installation](../how-to/diagnose.md).`,
     table(
       ['check', 'finds that', 'why it matters', 'what to do', 'runbook'],
       DIAGNOSIS_CHECKS.map((check) => {
@@ -23,7 +23,7 @@ export function diagnosisPage(): string {
     '## Checks of plain BullMQ',
     `
 \`bullpen doctor --bullmq\` carries out these checks on each server and queue. Figures about jobs come from a sample: up to 40 jobs of
-each state, and 120 active ones. See [Examine plain BullMQ](../how-to/examine-the-platform.md#examine-plain-bullmq).`,
+each state, and 120 active ones. See [Check a plain BullMQ installation](../how-to/diagnose.md#check-a-plain-bullmq-installation).`,
     table(
       ['check', 'finds that', 'why it matters', 'what to do'],
       Object.entries(BULLMQ_CHECKS).map(([check, { finds, reason, advice }]) => [code(check), finds, reason, advice]),

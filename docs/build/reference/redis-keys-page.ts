@@ -26,7 +26,7 @@ export function redisKeysPage(): string {
 Everything that Bullpen and BullMQ keep in Redis belongs to something: to a task, a queue, a worker or another owner. When the owner is
 gone, the key is deleted, or it expires. What belongs to a queue or a namespace as a whole stays as long as the queue or the namespace is
 used, and is kept small in the way that the table names. \`bullpen doctor --orphans\` finds keys that belong to nothing. See
-[Keys that belong to nothing](../runbook/orphaned-keys.md).
+[Orphaned keys](../runbook/orphaned-keys.md).
 
 The keys may change in any version. Do not write them with other programs.`,
     '## Keys of a queue',

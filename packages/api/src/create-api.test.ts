@@ -245,7 +245,7 @@ test('on a read-only replica, the API says so everywhere, and is ready once the 
 
 describe('while Redis is down', () => {
   test.each(['freeze', 'crash'] as const)(
-    'after a %s every request is answered while Redis is away, the API recovers, and no task is lost',
+    'after a %s every request is answered while Redis is unreachable, the API recovers, and no task is lost',
     async (how) => {
       const redis = await privateRedis()
       await redis.start()

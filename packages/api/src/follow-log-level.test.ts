@@ -41,7 +41,7 @@ async function startApi(namespace: string, key: string) {
   return { lines, call, said }
 }
 
-it('API processes follow a level for all processes, also if they start later, until it is taken back', async () => {
+it('API processes follow a level for all processes, even if they start later, until it is reset', async () => {
   const [namespace, key] = [`t-${randomUUID().slice(0, 12)}`, randomUUID()]
   const first = await startApi(namespace, key)
   await first.call('/v1/queues')
@@ -50,12 +50,12 @@ it('API processes follow a level for all processes, also if they start later, un
   expect(sent.status).toBe(200)
   const later = await startApi(namespace, key)
   for (const api of [first, later]) {
-    expect((await api.said('log level of all processes applied')).by).toContain('ann')
+    expect((await api.said('log level of all processes changed')).by).toContain('ann')
     await api.call('/v1/queues')
     await eventually(() => api.lines().some(({ level }) => level === 'debug'))
   }
   await first.call('/v1/commands', { action: 'log_level', level: 'configured' })
-  for (const api of [first, later]) await api.said('log level of all processes taken back')
+  for (const api of [first, later]) await api.said('log level of all processes reset')
   const before = later.lines().filter(({ level }) => level === 'debug').length
   await later.call('/v1/queues')
   // The audit line of this command is written after the line of the request before it would be.

@@ -177,7 +177,7 @@ describe('the lifecycle of a consumer', () => {
   }
 
   it.each([
-    ['Redis is away', { redisUrl: 'redis://127.0.0.1:1' }],
+    ['Redis is unreachable', { redisUrl: 'redis://127.0.0.1:1' }],
     ['the time of Redis is not known', { clock: { now: Date.now, measured: new Promise<void>(() => {}) } }],
   ])('ends its opening when it is closed while %s', async (_, more) => {
     const consumer = await idleConsumer(more)

@@ -113,7 +113,7 @@ describe('a namespace that Bullpen 0.1.0 wrote', () => {
     expect(await answerOf(() => broker.ping())).toEqual({ code: 'none' })
   })
 
-  it('is refused when Redis comes back, if Redis is away at the start', async () => {
+  it('is refused when Redis comes back, if Redis is unreachable at the start', async () => {
     const server = await privateRedis()
     await server.start()
     const { redis, namespace, openBroker } = setup(server.url)

@@ -57,7 +57,7 @@ test('a queue without turns, limits and tasks is shown in one line, and an unkno
     'GET /v1/queues/other/limits': problem('queue_not_found', 404, { detail: 'did you mean reports?' }),
   })
   const { out, err } = await run(api, ['limits', '--queue', 'reports'])
-  expect(out).toBe('reports: concurrency keys take no turns\n')
+  expect(out).toBe('reports: no fairness\n')
   expect(err).toContain('some keys may be missing')
   expect(await run(api, ['limits', '--queue', 'other'])).toMatchObject({
     code: 3,

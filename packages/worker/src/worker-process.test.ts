@@ -127,7 +127,7 @@ describe('a signalled worker', () => {
     expect(report(worker)['slowestTaskMs']).toBeGreaterThan(1_000)
   })
 
-  it('exits with 1 while Redis is away, and names the task whose result is unconfirmed', async () => {
+  it('exits with 1 while Redis is unreachable, and names the task whose result is unconfirmed', async () => {
     const redis = await privateRedis()
     await redis.start()
     const { start, enqueue, active } = await slowQueue(redis.url)

@@ -21,7 +21,7 @@ async function commandApi() {
 const onReports = { action: 'limit', queue: 'reports' }
 const onMail = { action: 'limit', queue: 'mail' }
 const noTurns =
-  "/queue: the concurrency keys of queue 'mail' take no turns, so they cannot be limited; define the queue with fairness: true"
+  "/queue: queue 'mail' has no fairness, so its concurrency keys cannot be limited; define the queue with fairness: true"
 const uncounted = (task: string) =>
   `/task: the definition of task '${task}' has no concurrency, so its tasks are not counted and cannot be limited`
 

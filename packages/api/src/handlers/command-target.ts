@@ -57,7 +57,7 @@ function missingTurns(spec: LimitSpec, queue: string, catalogue: Catalogue): rea
   const ofKeys = [concurrencyPerKey, ratePerKey, ...(concurrencyKey === undefined ? [] : [concurrency, rate])]
   const limits = ofKeys.filter((limit) => limit !== undefined)
   if (limits.length === 0 || catalogue.queue(queue).fairness !== undefined) return []
-  const message = `the concurrency keys of queue '${queue}' take no turns, so they cannot be limited`
+  const message = `queue '${queue}' has no fairness, so its concurrency keys cannot be limited`
   return [
     {
       refusal: refusalOf('queue', `${message}; define the queue with fairness: true`),

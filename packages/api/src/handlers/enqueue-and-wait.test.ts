@@ -143,10 +143,10 @@ describe('a caller that disconnects during the wait', () => {
     expect(api.broker.cancelledBy).toEqual([])
   })
 
-  test('is reported in the log if Redis is away and the task cannot be cancelled', async () => {
+  test('is reported in the log if Redis is unreachable and the task cannot be cancelled', async () => {
     const api = await testApi()
     const disconnect = await enqueueAndDisconnect(api, '?wait=30s&onDisconnect=cancel', WELCOME)
-    api.broker.cancel = () => Promise.reject(new Error('Redis is away'))
+    api.broker.cancel = () => Promise.reject(new Error('Redis is unreachable'))
     disconnect()
     const message = 'task of a disconnected caller could not be cancelled'
     await expect.poll(() => api.lines.map((line) => line.message)).toContain(message)

@@ -26,7 +26,7 @@ describe('the fleet', () => {
 
   test('counts running pools of live workers, and shows the last status of silent workers', async () => {
     const { get, fleet } = await testApi()
-    const pools = [{ ...pool, notReady: 'Redis is away', slots: [] }]
+    const pools = [{ ...pool, notReady: 'Redis is unreachable', slots: [] }]
     fleet.put({ worker: 'a', pools })
     fleet.put({ worker: 'b', pools, seenAt: NOW - 6_001 })
     fleet.put({
@@ -45,7 +45,7 @@ describe('the fleet', () => {
         alive: true,
         draining: false,
         seenAt: at(NOW - 500),
-        pools: [{ ...pool, label: 'running', notReady: 'Redis is away' }],
+        pools: [{ ...pool, label: 'running', notReady: 'Redis is unreachable' }],
       },
       { worker: 'b', alive: false },
       { worker: 'c', alive: true, draining: true },

@@ -96,7 +96,7 @@ test('each limit shows what has set it, each breaker its state, and each key wha
   ])
 })
 
-test('a queue whose keys take no turns shows only its other limits', async () => {
+test('a queue without fairness shows only its other limits', async () => {
   const { get, fleet } = await testApi({ catalogue })
   fleet.set('cpu', { concurrency: 3 })
   expect((await get('/v1/queues/cpu/limits')).json()).toMatchObject({

@@ -35,7 +35,7 @@ it('a task with a turn is refused with the names of the workers that are too old
   await expect(enqueue(short, { turn: TURN })).rejects.toMatchObject({
     code: 'fleet_too_old',
     message: expect.stringMatching(
-      /^the concurrency keys of queue 'rig' .*: (old:\d \(Bullpen 1\.2\.3\), ){2}old:\d \(Bullpen 1\.2\.3\) and 1 more; /,
+      /^queue 'rig' has fairness.*: (old:\d \(Bullpen 1\.2\.3\), ){2}old:\d \(Bullpen 1\.2\.3\) and 1 more; /,
     ),
   })
   const task = {

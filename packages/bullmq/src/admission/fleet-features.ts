@@ -62,7 +62,7 @@ export function createFleetFeatures(options: {
 }
 
 const REASONS: Readonly<Record<Feature, (queue: string) => string>> = {
-  turns: (queue) => `the concurrency keys of queue '${queue}' take turns`,
+  turns: (queue) => `queue '${queue}' has fairness`,
   limiters: (queue) => `the task's definition in queue '${queue}' has permits or concurrency`,
   breakers: (queue) => `the task depends on a circuit breaker of queue '${queue}'`,
 }

@@ -8,7 +8,7 @@ import { type Commander, runScript } from '../scripts/script.ts'
 /** A page of a queue's tasks in a place that BullMQ does not know: in one of the statuses for which it has no set, or in lanes. */
 export interface BoardPage {
   readonly queue: string
-  /** `in lanes`: the waiting tasks of a queue that takes turns, except for those without a concurrency key. */
+  /** `in lanes`: the waiting tasks of a fair queue, except for those without a concurrency key. */
   readonly status: Part | 'in lanes'
   /** Selects the dead tasks with this fingerprint. Ignored for other statuses. */
   readonly fingerprint?: string | undefined

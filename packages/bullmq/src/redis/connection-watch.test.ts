@@ -47,7 +47,7 @@ it('a command that times out has taken as long as its timeout', async () => {
   expect(seconds[0]).toBeGreaterThan(0.045)
 })
 
-it('a connection is not ready while Redis is away, its commands are not timed, and it is forgotten once it is closed', async () => {
+it('a connection is not ready while Redis is unreachable, its commands are not timed, and it is forgotten once it is closed', async () => {
   const { proxy, redis, watch, seconds } = await watched({ timeoutMs: 50 })
   expect(watch.count()).toEqual({ ready: 1, notReady: 0 })
   await proxy.close()

@@ -215,7 +215,7 @@ export const COMMANDS = {
   ...FLEET_COMMANDS,
   doctor: {
     usage: '[--orphans [--delete] | --bullmq REDIS_URL]',
-    summary: 'Find what is wrong with the platform or with plain BullMQ, or keys in Redis that belong to nothing',
+    summary: 'Find what is wrong with the installation or with plain BullMQ, or orphaned keys in Redis',
     description: [
       'Check the installation through the API, and print what is wrong, why it matters, and what to do: Redis, clocks, configuration,',
       'versions, workers, queues, circuit breakers, outboxes and schedules. Nothing is changed. Exit code 1 means that something was found.',
@@ -234,7 +234,7 @@ export const COMMANDS = {
       'Without --delete, nothing is changed. With --delete, the command asks for confirmation and deletes the keys and entries that',
       'have no owner. The others are kept. Exit code 1 means that something was found, or with --delete, that something was kept.',
       '',
-      'With --bullmq, the command instead examines the queues of plain BullMQ, directly in their Redis and without an API. It finds them by',
+      'With --bullmq, the command instead checks the queues of plain BullMQ, directly in their Redis and without an API. It finds them by',
       'their keys, whatever their prefix, and reads the counts and at most 360 jobs of each. It never writes to Redis. Exit code 3 means that',
       'Redis refused the user or a command, and 4 that it did not respond.',
     ],

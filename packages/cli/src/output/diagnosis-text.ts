@@ -32,13 +32,13 @@ function findingLines(finding: AnyFinding, layout: Layout): readonly string[] {
   ]
 }
 
-/** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed; not examined: redis_encoding`. */
+/** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed; skipped: redis_encoding`. */
 function summaryLine({ findings, passed, skipped }: AnyDiagnosis): string {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const found =
     findings.length === 0
       ? 'nothing found'
       : `${count(findings.length, 'finding')}: ${count(errors, 'error')}, ${count(findings.length - errors, 'warning')}`
-  const notExamined = skipped.length === 0 ? '' : `; not examined: ${skipped.map((check) => plain(check)).join(', ')}`
-  return `${found}; ${count(passed.length, 'check')} passed${notExamined}`
+  const skippedText = skipped.length === 0 ? '' : `; skipped: ${skipped.map((check) => plain(check)).join(', ')}`
+  return `${found}; ${count(passed.length, 'check')} passed${skippedText}`
 }

@@ -1,4 +1,4 @@
-// Tests the client's call that examines the platform.
+// Tests the client's call that checks the installation.
 import type { Diagnosis } from '@bullpen/contract'
 import { expect, test } from 'vitest'
 import { api } from '../server.fixture.ts'

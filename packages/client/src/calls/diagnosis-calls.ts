@@ -1,4 +1,4 @@
-// Implements the client's method that examines the platform. It needs the HTTP API.
+// Implements the client's method that checks the installation. It needs the HTTP API.
 import type { Diagnosis } from '@bullpen/contract'
 import { isDiagnosis } from '../http/responses.ts'
 import type { SendRequest } from '../repetition.ts'

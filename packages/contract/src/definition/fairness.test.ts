@@ -19,7 +19,7 @@ test('the length of a key is counted as when a task is enqueued with it', () => 
   expect(defineQueue({ name: 'mail', fairness: { weights: { [longest]: 2 } } }).fairness?.weights[longest]).toBe(2)
 })
 
-test('a catalogue refuses two definitions of a queue of which only one takes turns', () => {
+test('a catalogue refuses two definitions of a queue of which only one is fair', () => {
   const input = z.object({})
   const one = defineTask({ name: 'mail.one', queue: defineQueue({ name: 'mail', fairness: true }), input })
   const two = defineTask({ name: 'mail.two', queue: 'mail', input })

@@ -11,7 +11,7 @@ export type Throttled = (typeof THROTTLED)[number]
 export interface RateLimitedOptions {
   /**
    * What is throttled. With `'concurrencyKey'`, only the tasks with the same concurrency key do not start. If the task has no concurrency key, or
-   * its queue takes no turns, the whole queue is throttled anyway. Defaults to `'queue'`.
+   * its queue has no `fairness`, the whole queue is throttled anyway. Defaults to `'queue'`.
    */
   readonly of?: Throttled
 }

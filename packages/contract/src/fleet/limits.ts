@@ -85,7 +85,7 @@ const limits = z.object({
         .describe(`The keys with the largest weights, in descending order. At most ${MAX_SINGLE_KEYS}.`),
     })
     .optional()
-    .describe("The weights of the concurrency keys in the queue's definition. Absent if its keys take no turns."),
+    .describe("The weights of the concurrency keys in the queue's definition. Absent if it has no `fairness`."),
 })
 
 const keyView = z

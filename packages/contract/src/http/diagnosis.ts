@@ -1,4 +1,4 @@
-// Defines GET /v1/diagnosis: what is wrong with the platform, why it matters, and what to do about it.
+// Defines GET /v1/diagnosis: what is wrong with the installation, why it matters, and what to do about it.
 import { z } from 'zod'
 
 const time = z.iso.datetime()
@@ -56,7 +56,7 @@ export const findingSchema = z
     schedule: z.string().optional(),
     node: z.string().optional().describe('The node of a Redis Cluster.'),
   })
-  .meta({ id: 'Finding', description: 'Something that is wrong with the platform.' })
+  .meta({ id: 'Finding', description: 'Something that is wrong with the installation.' })
 
 export type Finding = z.infer<typeof findingSchema>
 

@@ -39,7 +39,7 @@ export interface StoredTemplate {
   readonly tags?: readonly string[] | undefined
   /** How many events the stream of the task's queue keeps. Undefined if the task has no events. */
   readonly events?: number | undefined
-  /** The task's concurrency key and weight, if its queue takes turns. */
+  /** The task's concurrency key and weight, if its queue is fair. */
   readonly turn?: { readonly key: string; readonly weight: number } | undefined
   /** What the task needs to start. */
   readonly needs?: readonly { readonly limiter: string; readonly amount: number }[] | undefined

@@ -15,7 +15,7 @@ function setup(room = 0) {
   const leave = new Map<string, () => void>()
   const tryToStore = async (name: string): Promise<Enqueued> => {
     store.tries++
-    if (store.fails) throw new Error('Redis is away')
+    if (store.fails) throw new Error('Redis is unreachable')
     if (store.room === 0) throw new QueueFullError({ queue: 'q', limit: 'maxTasks', max: 1, found: 1 })
     store.room--
     store.order.push(name)
@@ -214,7 +214,7 @@ describe('a caller of a full queue', () => {
         findExisting: () => Promise.reject(error),
         signal: new AbortController().signal,
       })
-    await expect(call(new Error('Redis is away'))).rejects.toThrow('Redis is away')
+    await expect(call(new Error('Redis is unreachable'))).rejects.toThrow('Redis is unreachable')
     call(full).catch(() => {})
     await settled(clock)
     expect(blocked.count('q')).toBe(2)

@@ -39,7 +39,7 @@ export const CHECKS = {
     reason: 'no task is accepted or started, and the ends of running tasks cannot be stored',
     advice:
       'check that Redis is running, and that the REDIS_URL of the API has its address, its user and its password, and leads to the primary',
-    runbook: 'Redis is away',
+    runbook: 'Redis is unreachable',
   },
   redis_version: {
     finds: 'Redis is older than version 7',
@@ -237,7 +237,7 @@ export const CHECKS = {
     reason:
       'each of its attempts killed a process, and its first ones also interrupted the other tasks of their worker',
     advice: 'fix the handler',
-    runbook: 'A task is poison',
+    runbook: 'A poison task',
   },
   outboxes: {
     finds: 'an outbox is full, has at least 5,000 entries, or has an entry that is at least a minute old',

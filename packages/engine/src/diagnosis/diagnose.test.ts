@@ -159,7 +159,11 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
   workers: [
     [withWorkers({}, { worker: 'w2', seenAt: NOW - 20_000 }), 'error', 'w2 has sent no heartbeat for 20 s'],
     [withPool({ stuckHandlers: 1 }), 'warning', 'w1 has 1 stuck handler,'],
-    [withPool({ notReady: 'Redis is away' }), 'warning', 'w1 does not accept tasks of cpu: Redis is away'],
+    [
+      withPool({ notReady: 'Redis is unreachable' }),
+      'warning',
+      'w1 does not accept tasks of cpu: Redis is unreachable',
+    ],
   ],
   event_loops: [
     [
@@ -288,7 +292,7 @@ it('if the store cannot be read, that is the only finding, and no other check is
       {
         ...{ check: 'redis_connection', severity: 'error', problem },
         reason: expect.stringContaining('no task is accepted'),
-        advice: expect.stringMatching(/REDIS_URL.*see the runbook "Redis is away"$/),
+        advice: expect.stringMatching(/REDIS_URL.*see the runbook "Redis is unreachable"$/),
       },
     ],
     passed: [],
@@ -336,7 +340,7 @@ it('a finding names the page of the runbook that fits best', () => {
   expect(adviceOf('versions', withWorkers({ version: '0.9.0' }))).not.toContain('runbook')
   expect(adviceOf('workers', silent)).toMatch(/^look at its log.*"A worker is not ready"$/)
   expect(adviceOf('workers', { ...silent, queues: [{ ...queue, poison }] })).toMatch(
-    /^the task that poison_tasks finds.*"A task is poison"$/,
+    /^the task that poison_tasks finds.*"A poison task"$/,
   )
   expect(adviceOf('lost_tasks', silent)).toContain('"Housekeeping fails"')
   expect(adviceOf('lost_tasks', { ...silent, leadership: { isLed: false, changes: 0, overMs: 0 } })).toContain(

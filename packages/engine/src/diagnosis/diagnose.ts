@@ -1,4 +1,4 @@
-// Diagnoses the platform: carries out every check of the table, and sorts what they find.
+// Diagnoses an installation: carries out every check of the table, and sorts what they find.
 import type { Diagnosis, DiagnosisCheck, Finding } from '@bullpen/contract'
 import { DIAGNOSIS_CHECKS, timeText } from '@bullpen/contract/internal'
 import { CHECKS, type Check } from './check-table.ts'

@@ -141,7 +141,7 @@ export const workers: Examine = ({ workers: all, queues, now }) => {
             ? {
                 advice:
                   'the task that poison_tasks finds has probably killed it; otherwise, look at its log; its other tasks run again on other workers',
-                runbook: 'A task is poison',
+                runbook: 'A poison task',
               }
             : { advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers' }),
         },

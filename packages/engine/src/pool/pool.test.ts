@@ -487,7 +487,7 @@ describe('an online pool', () => {
     const { id } = fixture.taken('test.long')
     let asked = 0
     const report = fixture.pool.online([id], async () => {
-      if (asked++ < 3) throw new Error('redis is away')
+      if (asked++ < 3) throw new Error('redis is unreachable')
       return { id, status: 'dead' } as TaskRecord
     })
     await fixture.clock.advance(2_999)
@@ -500,7 +500,7 @@ describe('an online pool', () => {
   it('reports a task that cannot be looked up as unfinished', async () => {
     const fixture = poolFixture()
     const ids = [fixture.taken('test.long').id]
-    const report = fixture.pool.online(ids, () => Promise.reject(new Error('redis is away')))
+    const report = fixture.pool.online(ids, () => Promise.reject(new Error('redis is unreachable')))
     await fixture.clock.advance(0)
     void fixture.pool.drain(AT_ONCE)
     await fixture.clock.advance(0)

@@ -45,7 +45,7 @@ export const LOG_FIELDS = {
   check: "the name of the check of Redis's settings",
   found: 'the value that Redis has',
   expected: 'the value that Redis should have',
-  awayMs: 'how long Redis or the cluster node has been unreachable',
+  unreachableMs: 'how long Redis or the cluster node has been unreachable',
   failures: 'the number of failed connections since the first line about this outage',
   leaderFencingToken: 'a number that increases each time that another process of the namespace becomes the leader',
   entries:

@@ -45,14 +45,14 @@ export function createLogLevel({ configured, apply, clock, log }: LogLevelOption
     if (override?.command === followed) return
     followed = override?.command
     if (override === undefined) {
-      const wasTakenBack = endsLater
+      const wasReset = endsLater
       set('configured')
-      if (wasTakenBack) log.info({ detail: `the log level is ${configured}` }, 'log level of all processes taken back')
+      if (wasReset) log.info({ detail: `the log level is ${configured}` }, 'log level of all processes reset')
       return
     }
     const { command, by, level, until } = override
     // The line is written before the level may hide it.
-    log.info({ command, by, detail: `the log level is ${level}` }, 'log level of all processes applied')
+    log.info({ command, by, detail: `the log level is ${level}` }, 'log level of all processes changed')
     set(level, Math.max(until - clock.now(), 0))
   }
   return { set, follow, close: () => cancelEnd() }

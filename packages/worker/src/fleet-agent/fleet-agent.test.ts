@@ -238,11 +238,11 @@ describe('a command', () => {
     expect(levels.at(-1)).toBe('info')
   })
 
-  it('follows a level for all processes that was set before its start, until it is taken back', async () => {
+  it('follows a level for all processes that was set before its start, until it is reset', async () => {
     const { send, setLogLevel, levels, lines, clock } = await startedAgent()
     const forAll = { command: 'c', level: 'debug', by: 'ann', until: clock.now() + 600_000 } as const
     await setLogLevel(forAll)
-    expect(lines).toContainEqual(expect.objectContaining({ message: 'log level of all processes applied' }))
+    expect(lines).toContainEqual(expect.objectContaining({ message: 'log level of all processes changed' }))
     // A later change of this worker alone stays.
     await send(of({ action: 'log_level', level: 'warn', worker: ME }))
     await setLogLevel({ ...forAll })

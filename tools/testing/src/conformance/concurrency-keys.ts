@@ -113,7 +113,7 @@ export function concurrencyKeys(open: OpenBackend): void {
     expect((await read('unknown')).keys).toMatchObject([{ key: 'unknown', waiting: 0, active: 0 }])
   })
 
-  it('a queue whose tasks take no turns has no concurrency keys, and an unknown queue is refused', async () => {
+  it('a queue without fairness has no concurrency keys, and an unknown queue is refused', async () => {
     const { broker, page } = await opened(open)
     const nothing = { keys: [], waitingKeys: 0, waitingTasks: 0, exact: true, next: undefined }
     for (const order of ['backlog', 'active'] as const) {

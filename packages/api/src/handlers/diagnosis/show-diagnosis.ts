@@ -1,4 +1,4 @@
-// GET /v1/diagnosis examines the platform, and returns what is wrong with it.
+// GET /v1/diagnosis checks the installation, and returns what is wrong with it.
 import { BullpenError, type Diagnosis, VERSION } from '@bullpen/contract'
 import {
   catalogueDigests,

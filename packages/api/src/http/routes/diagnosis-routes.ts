@@ -1,4 +1,4 @@
-// Defines the route that examines the platform.
+// Defines the route that checks the installation.
 import { diagnosisSchema } from '@bullpen/contract/internal'
 import { showDiagnosis } from '../../handlers/diagnosis/show-diagnosis.ts'
 import type { ApiContext } from '../context.ts'
@@ -12,7 +12,7 @@ export function diagnosisRoutes(context: ApiContext): readonly Route[] {
       access: 'key',
       tag: 'Fleet',
       operationId: 'diagnose',
-      summary: 'Find what is wrong with the platform',
+      summary: 'Find what is wrong with the installation',
       description:
         'Examines Redis, the configuration, the versions and the workers of the fleet, the queues and the schedules. Returns what is wrong, ' +
         'why it matters, and what to do about it. If Redis cannot be used, that is the only finding. Nothing is changed. The request takes as long as six round trips to Redis, and sends about ten commands or pipelines for each queue, whatever the number of tasks.',

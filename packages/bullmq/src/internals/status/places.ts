@@ -29,7 +29,7 @@ interface Place {
 export const PLACES = {
   wait: { type: 'list', status: 'waiting', waits: true },
   prioritized: { type: 'sorted set', status: 'waiting', waits: true },
-  // The tasks with a concurrency key in a queue that takes turns (../turns/lanes.ts).
+  // The tasks with a concurrency key in a fair queue (../turns/lanes.ts).
   lanes: { type: 'lanes', status: 'waiting', waits: true },
   // Only a team's own flows have tasks here. These tasks wait for their children, and can't be ended.
   waitingChildren: { type: 'sorted set', status: 'waiting' },

@@ -1,5 +1,5 @@
 // Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters (./limiters/needs.ts). A task without a lane
-// has no key for which its queue takes turns, and needs nothing.
+// has no concurrency key in a fair queue, and needs nothing.
 //
 // A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next
 // one is at the right end of the list. Five kinds of key belong to the lanes of a queue (../../keys.ts):

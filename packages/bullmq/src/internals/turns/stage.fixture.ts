@@ -1,4 +1,4 @@
-// A queue that takes turns, without a process that leads, for tests that start and end its tasks one by one.
+// A fair queue, without a process that leads, for tests that start and end its tasks one by one.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'

@@ -1,4 +1,4 @@
-// The order in which the tasks of a queue that takes turns start, on a real Redis.
+// The order in which the tasks of a fair queue start, on a real Redis.
 import type { TaskId } from '@bullpen/contract'
 import { Job } from 'bullmq'
 import { expect, it } from 'vitest'

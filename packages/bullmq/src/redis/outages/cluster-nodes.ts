@@ -33,17 +33,17 @@ export function createNodeReporter(
       log.warn({ redis: address, node }, 'redis cluster node not reachable')
     }
   }
-  const awayMs = ({ since }: AwayNode): number => Math.round(performance.now() - since)
+  const unreachableMs = ({ since }: AwayNode): number => Math.round(performance.now() - since)
   const reachable = (node: string): void => {
     const known = away.get(node)
     if (!away.delete(node) || known === undefined) return
-    log.info({ redis: address, node, awayMs: awayMs(known) }, 'redis cluster node reachable again')
+    log.info({ redis: address, node, unreachableMs: unreachableMs(known) }, 'redis cluster node reachable again')
   }
   // Other clients learn later that the node was replaced and still report its errors, so the reporter remembers the node.
   const replaced = (node: string, known: AwayNode): void => {
     if (known.replacedAt !== undefined) return
     known.replacedAt = performance.now()
-    log.info({ redis: address, node, awayMs: awayMs(known) }, 'redis cluster node replaced')
+    log.info({ redis: address, node, unreachableMs: unreachableMs(known) }, 'redis cluster node replaced')
   }
 
   return {

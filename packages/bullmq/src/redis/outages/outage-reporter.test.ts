@@ -71,13 +71,13 @@ describe('a process whose Redis goes away', () => {
     expect(others.at(-1)).toEqual({
       level: 'info',
       message: 'redis connection restored',
-      fields: { redis, awayMs: expect.any(Number) },
+      fields: { redis, unreachableMs: expect.any(Number) },
     })
     const repeated = others.slice(0, -1)
     expect(new Set(repeated.map(({ message }) => message))).toEqual(new Set(['redis still not reachable']))
     // Nine connections failed again and again, and were counted and not logged.
     const fields = repeated.at(-1)?.fields as { readonly failures: number }
-    expect(fields).toEqual({ redis, awayMs: expect.any(Number), failures: expect.any(Number) })
+    expect(fields).toEqual({ redis, unreachableMs: expect.any(Number), failures: expect.any(Number) })
     expect(fields.failures).toBeGreaterThan(repeated.length)
   })
 

@@ -56,7 +56,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
   const nodes = createNodeReporter(address, log, (error) => troubleOf(error) !== undefined)
   let outage: Outage | undefined
 
-  const awayMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
+  const unreachableMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
 
   const failed = (redis: Commander, trouble: Trouble, wasConnected: boolean): void => {
     down.add(redis)
@@ -75,7 +75,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       begin()
     } else if (now >= outage.nextLineAt) {
       outage.nextLineAt = now + repeatMs
-      log.warn({ redis: address, awayMs: awayMs(), failures: outage.failures }, still)
+      log.warn({ redis: address, unreachableMs: unreachableMs(), failures: outage.failures }, still)
     }
   }
 
@@ -86,7 +86,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
 
   const endOutage = (): void => {
     if (outage === undefined || down.size > 0) return
-    log.info({ redis: address, awayMs: awayMs() }, 'redis connection restored')
+    log.info({ redis: address, unreachableMs: unreachableMs() }, 'redis connection restored')
     outage = undefined
   }
 

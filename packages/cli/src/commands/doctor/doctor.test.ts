@@ -1,4 +1,4 @@
-// Tests bullpen doctor, which examines the platform.
+// Tests bullpen doctor, which checks the installation.
 import type { Diagnosis } from '@bullpen/contract'
 import { expect, test } from 'vitest'
 import { run, terminal } from '../../capture.fixture.ts'
@@ -45,7 +45,7 @@ test('doctor prints what is wrong, why it matters and what to do, and ends with 
     '  why  tasks do not start',
     "  do   run 'bullpen resume --queue cpu'",
     '',
-    '2 findings: 1 error, 1 warning; 1 check passed; not examined: redis_encoding, redis_memory',
+    '2 findings: 1 error, 1 warning; 1 check passed; skipped: redis_encoding, redis_memory',
     '',
   ])
 })

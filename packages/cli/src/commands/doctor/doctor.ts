@@ -1,4 +1,4 @@
-// bullpen doctor: examines the platform. With --orphans, finds keys in Redis that belong to nothing. With --bullmq, examines plain BullMQ.
+// bullpen doctor: checks the installation. With --orphans, finds keys in Redis that belong to nothing. With --bullmq, checks plain BullMQ.
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { diagnosisLines } from '../../output/diagnosis-text.ts'

@@ -84,7 +84,7 @@ test('workers and pools show anything unusual', () => {
     label: 'draining',
     paused: true,
     stuckHandlers: 2,
-    notReady: 'Redis is away',
+    notReady: 'Redis is unreachable',
   })
   const fleet = fleetOf([
     workerOf(P1, { draining: true, skewMs: 1_500, pools: [unusual, pool()] }),
@@ -93,7 +93,7 @@ test('workers and pools show anything unusual', () => {
   expect(fleetLines(fleet, undefined, layout).slice(3)).toEqual([
     `${P1}  draining, up 10m, version 0.2.0, clock 1.5s ahead of Redis`,
     '  cpu    running   1/4',
-    '  files  <yellow draining>  1/4  2 stuck handlers, not accepting tasks: Redis is away',
+    '  files  <yellow draining>  1/4  2 stuck handlers, not accepting tasks: Redis is unreachable',
     '<red z-silent:1:x>  no heartbeat for 12s, on h, version 0.2.0, clock 1m behind Redis',
     '  cpu  running  1/4',
   ])

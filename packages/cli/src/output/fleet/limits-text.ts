@@ -27,7 +27,7 @@ function headline({ queue, paused, takesTurns, keys }: LimitsView): string {
     waitingKeys === 0
       ? 'no concurrency key has waiting tasks'
       : `${count(waitingTasks, 'task')} of ${count(waitingKeys, 'concurrency key')} ${waitingTasks === 1 ? 'waits' : 'wait'}`
-  const turns = takesTurns ? [waiting] : ['concurrency keys take no turns', ...(waitingKeys === 0 ? [] : [waiting])]
+  const turns = takesTurns ? [waiting] : ['no fairness', ...(waitingKeys === 0 ? [] : [waiting])]
   return `${plain(queue)}: ${[...(paused ? ['paused'] : []), ...turns].join(', ')}`
 }
 

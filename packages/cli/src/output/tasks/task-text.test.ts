@@ -146,10 +146,12 @@ test('a task whose key is limited says so', () => {
   const lineOf = (waitsFor: TaskView['waitsFor']) =>
     taskLines(view({ concurrencyKey: 'acme', waitsFor }), layout).find((line) => line.startsWith('waits for'))
   expect(lineOf({ kind: 'concurrency', ahead: 2 })).toBe(
-    'waits for    the concurrency limit of its key, after 2 tasks of its key',
+    'waits for    the concurrency limit of its concurrency key, after 2 tasks of its key',
   )
   const until = new Date(layout.now + 90_000).toISOString()
-  expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe('waits for    the rate of its key, next start in 1m')
+  expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe(
+    'waits for    the rate of its concurrency key, next start in 1m',
+  )
 })
 
 test('a task that waits for permits or for the concurrency of its definition shows which', () => {

@@ -96,11 +96,11 @@ function waitsForText({ waitsFor, concurrencyKey }: TaskView, { now }: Layout): 
   const { kind, limiter = '', service = 'a service', until, ahead } = waitsFor
   const texts: Readonly<Record<typeof kind, string>> = {
     turn: 'its turn',
-    concurrency: 'the concurrency limit of its key',
+    concurrency: 'the concurrency limit of its concurrency key',
     permits: `${plain(limiter)} permits`,
     definition: `the concurrency limit of ${plain(limiter)}`,
     breaker: `the circuit breaker of ${plain(service)}${until === undefined ? '' : `, next probe ${relativeTime(until, now)}`}`,
-    rate: `the rate of its key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
+    rate: `the rate of its concurrency key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
   }
   if (ahead === 0) return texts[kind]
   const isOfKey = concurrencyKey !== undefined && kind !== 'permits' && kind !== 'definition'

@@ -93,7 +93,9 @@ test('workers that need attention come first, and their state says why', () => {
     workerOf('a', { pools: [pool({ busy: 4 })], stalls: { count: 1, stalledMs: 1_200 } }),
     workerOf('b', { draining: true, pools: [pool({ state: 'SHUTTING_DOWN', label: 'draining' })] }),
     workerOf('c', { pools: many }),
-    workerOf('d', { pools: [pool({ notReady: 'Redis is away' }), pool({ queue: 'x', notReady: 'Redis is away' })] }),
+    workerOf('d', {
+      pools: [pool({ notReady: 'Redis is unreachable' }), pool({ queue: 'x', notReady: 'Redis is unreachable' })],
+    }),
     workerOf('e', { skewMs: 1_500, stalls: { count: 7, stalledMs: 14_000, lastTask: 'math.factorial' } }),
     workerOf('f', { alive: false, seenAt }),
     workerOf('g', { pools: [pool({ paused: true })] }),
@@ -102,7 +104,7 @@ test('workers that need attention come first, and their state says why', () => {
   expect(rows.map((row) => row.split(/ {2,}/)).map(([name, , , , , state]) => [name, state])).toEqual([
     ['f', 'LOST: no heartbeat for 12s'],
     ['c', 'cpu: 2 stuck handlers, files: panicked'],
-    ['d', 'not accepting tasks: Redis is away'],
+    ['d', 'not accepting tasks: Redis is unreachable'],
     ['b', 'draining'],
     ['e', 'event loop blocked for 14s of the last minute, last by math.factorial, clock 1.5s ahead of Redis'],
     ['a', 'running'],

@@ -89,7 +89,7 @@ export const taskViewSchema = z
       })
       .optional()
       .describe(
-        'What the task waits for, besides a free slot. Present only while the task is waiting in a queue that takes turns, and not in lists.',
+        'What the task waits for, besides a free slot. Present only while the task is waiting in a queue with `fairness`, or needs permits or a service, and not in lists.',
       ),
     enqueuedAt: time,
     dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),

@@ -111,7 +111,7 @@ export interface NewTask {
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Defaults to 0. */
   readonly depth?: number | undefined
   readonly concurrencyKey: string | undefined
-  /** The task's turn, if its queue takes turns and the task has a concurrency key. */
+  /** The task's turn, if its queue is fair and the task has a concurrency key. */
   readonly turn?: Turn | undefined
   /** What the task needs to start besides a slot. By default, nothing. */
   readonly needs?: readonly Need[] | undefined

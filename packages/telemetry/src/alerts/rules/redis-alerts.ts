@@ -11,7 +11,7 @@ or ${sum('bullpen_redis_connections{state="not_ready"}')} > 0`,
     for: '1m',
     severity: 'critical',
     summary: 'For a minute, at least one process has not been able to reach Redis, or to write to it',
-    runbook: 'redis-away.md',
+    runbook: 'redis-unreachable.md',
   }),
   alert({
     name: 'BullpenRedisSlow',

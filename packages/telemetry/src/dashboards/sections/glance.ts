@@ -51,7 +51,7 @@ export const glanceSection: Section = {
       title: 'Redis reachable',
       description: '1 if every API process reaches Redis.',
       bad: '0: at least one API process cannot reach Redis.',
-      runbook: 'redis-away.md',
+      runbook: 'redis-unreachable.md',
       unit: 'short',
       kind: 'stat',
       width: 4,

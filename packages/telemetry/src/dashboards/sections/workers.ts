@@ -48,7 +48,7 @@ export const slotSection: Section = {
       title: 'Slots by state',
       description: 'Slots of the chosen workers, by state.',
       bad: 'Any slots in the state "panicked": they cannot fetch tasks until fetching restarts.',
-      runbook: 'redis-away.md',
+      runbook: 'redis-unreachable.md',
       unit: 'short',
       stacked: true,
       names: SLOT_STATE_LABELS,
@@ -57,8 +57,8 @@ export const slotSection: Section = {
     {
       title: 'Slots restarted',
       description: 'Slots per second that resumed after they had been unable to fetch tasks.',
-      bad: 'Any: fetching had failed, usually because Redis was away.',
-      runbook: 'redis-away.md',
+      bad: 'Any: fetching had failed, usually because Redis was unreachable.',
+      runbook: 'redis-unreachable.md',
       unit: 'ops',
       ifEmpty: 'no slot has restarted',
       queries: [query(`sum by (queue) (rate(bullpen_slots_restarted_total{${OF_POOL}}[${RATE}]))`, '{{queue}}')],
@@ -114,7 +114,7 @@ export const drainSection: Section = {
     {
       title: 'Locks renewed late',
       description: 'Locks of running tasks per second that were not renewed for half of their duration.',
-      bad: 'Any: if a lock expires, another worker starts the task again. Redis is slow or away, or the machine has too little CPU time.',
+      bad: 'Any: if a lock expires, another worker starts the task again. Redis is slow or unreachable, or the machine has too little CPU time.',
       runbook: 'duplicates.md',
       unit: 'ops',
       ifEmpty: 'no lock was late',

@@ -21,7 +21,7 @@ export function serviceOf(limiter: string): string | undefined {
   return limiter.startsWith(SERVICE) ? limiter.slice(SERVICE.length) : undefined
 }
 
-/** Returns the lane of a task, or undefined if it has no key for which its queue takes turns, and needs nothing. */
+/** Returns the lane of a task, or undefined if it has no key in a fair queue, and needs nothing. */
 export function laneOf({
   turn,
   needs = [],

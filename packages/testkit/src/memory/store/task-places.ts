@@ -181,7 +181,7 @@ export class TaskPlaces {
     return next
   }
 
-  /** Returns what a waiting task waits for, if its queue takes turns, or if the task needs something of a limiter. */
+  /** Returns what a waiting task waits for, if its queue is fair, or if the task needs something of a limiter. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
     return this.#waiting.waitsFor(task)
   }
