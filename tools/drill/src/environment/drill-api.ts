@@ -37,7 +37,9 @@ const MAIN = new URL('../programs/api-main.ts', import.meta.url)
 const RETRY_FOR = '60s'
 const AUDITED = 'dead tasks: request accepted'
 
-export async function startApi(config: Pick<ApiConfig, 'redisUrl' | 'namespace'>): Promise<DrillApi> {
+export async function startApi(
+  config: Pick<ApiConfig, 'redisUrl' | 'namespace' | 'queueMemoryShare'>,
+): Promise<DrillApi> {
   const children = new ChildProcesses()
   const key = randomBytes(16).toString('hex')
   const whole: ApiConfig = { ...config, keys: [key], metricsPort: 0, environment: 'production' }

@@ -27,6 +27,8 @@ export interface AdmissionFigures {
   readonly roomP99Ms?: number | undefined
   /** The largest share of `maxmemory` that Redis has used before something other than Bullpen filled it, in percent. */
   readonly memoryPercent?: number
+  /** Responses with the status 503 to callers over HTTP, because Redis was full. */
+  readonly refusedOverHttp?: number
   /** Bullpen's commands that Redis refused because it was full. */
   readonly refusedByRedis?: number
   /** Time from the moment when Redis's memory was freed until every accepted task had ended. */

@@ -1,33 +1,25 @@
-// Drill `full`: producers store tasks as fast as they can in a Redis with little memory. Once they reach the watermark, another
-// client uses up the remaining memory, and later frees it.
+// Drill `full`: producers and callers of an API store tasks as fast as they can in a Redis with little memory. Once they reach the
+// watermark, another client uses up the remaining memory, and later frees it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker } from '@bullpen/bullmq'
-import { BullpenError, type Log } from '@bullpen/contract'
-import type { Broker } from '@bullpen/engine'
 import { Redis } from 'ioredis'
 import type { Drill } from '../../drill.ts'
+import { startApi } from '../../environment/drill-api.ts'
 import { type DrillRedis, openRedis, withDrillSetup } from '../../environment/drill-setup.ts'
 import type { System } from '../../environment/fleet.ts'
 import type { Figures } from '../../figures/figures.ts'
 import { figuresOf } from '../../figures/tasks.ts'
-import { enqueueOne } from '../../ledger/load.ts'
-import { catalogue, work } from '../../programs/catalogue.ts'
+import { type LoadInProgress, startLoad } from '../../full/load.ts'
+import { work } from '../../programs/catalogue.ts'
 import type { Scale } from '../../report.ts'
 
-/** `fullMs`: how long Redis stays full. */
+/** `callers`: how many tasks each producer, and the API, are asked to store at once. `fullMs`: how long Redis stays full. */
 const PLANS = {
   small: { maxMemoryMb: 40, producers: 2, callers: 8, processes: 2, concurrency: 10, fullMs: 5_000 },
   full: { maxMemoryMb: 100, producers: 4, callers: 16, processes: 2, concurrency: 20, fullMs: 8_000 },
 } as const
 type Plan = (typeof PLANS)[Scale]
 
-/** Long enough that tasks are left when there is room again. */
-const TASK_MS = 100
-const PADDING = 'x'.repeat(10_000)
-const SIZE_LIMIT = 20_000
-/** How long a caller waits after it was refused, in ms. */
-const RETRY_MS = 100
-/** How long the load continues after the first refusal, in ms. */
+/** How long the load continues after the first refusals, in ms. */
 const REFUSED_MS = 2_000
 const FIRST_REFUSAL_WITHIN_MS = 60_000
 const SAMPLE_MS = 20
@@ -37,12 +29,10 @@ const MOST_PERCENT = 85
 const DONE_WITHIN_MS = 10_000
 const IDLE_WITHIN_MS = 60_000
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
-
 export const full: Drill = {
   name: 'full',
   target: () => ({
-    text: `tasks are refused at no more than ${MOST_PERCENT}% of maxmemory, Redis refuses none of Bullpen's commands, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and all accepted tasks are done <= 10 s after memory is freed`,
+    text: `tasks are refused, over HTTP with 503, at no more than ${MOST_PERCENT}% of maxmemory, Redis refuses none of Bullpen's commands, 0 lost, 0 restarted, 0 attempts used up, metrics equal the ledger, and all accepted tasks are done <= 10 s after memory is freed`,
     atMost: {
       memoryPercent: MOST_PERCENT,
       refusedByRedis: 0,
@@ -68,7 +58,10 @@ async function fillUp(plan: Plan, system: System): Promise<Figures> {
     async ({ redisUrl, namespace, fleet, untilIdle, records }) => {
       await Promise.all(Array.from({ length: processes }, () => fleet.start()))
       const other = new Redis(redisUrl)
-      const load = startLoad(plan, redisUrl, namespace)
+      // The only queue may fill Redis up to the watermark. By default, a queue is refused more than half of the memory.
+      const store = { redisUrl, namespace, queueMemoryShare: 100 }
+      const api = await startApi(store)
+      const load = startLoad({ ...plan, ...store, api })
       try {
         const memoryPercent = await highestUntilRefused(other, load)
         const refusedToFiller = await fill(other, fullMs)
@@ -82,11 +75,13 @@ async function fillUp(plan: Plan, system: System): Promise<Figures> {
         return {
           ...figuresOf({ accepted, ...ledger, interruptions: [], exits: [] }),
           memoryPercent,
+          refusedOverHttp: load.refused().overHttp,
           refusedByRedis: refused,
           doneAfterRoomMs,
         }
       } finally {
         await load.stop()
+        await api.close()
         other.disconnect()
       }
     },
@@ -102,52 +97,11 @@ async function openLimited(maxMemoryMb: number): Promise<DrillRedis> {
   return redis
 }
 
-interface LoadInProgress {
-  /** The number of tasks that were refused so far. */
-  refused(): number
-  /** Stops the load and returns the ids of the tasks that were accepted. Idempotent. */
-  stop(): Promise<readonly string[]>
-}
-
-/** Enqueues tasks from several producers at once, as fast as they are accepted. */
-function startLoad({ producers, callers }: Plan, redisUrl: string, namespace: string): LoadInProgress {
-  const options = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log: silent, leads: false }
-  // The only queue may fill Redis up to the watermark. By default, a queue is refused more than half of the memory.
-  const brokers = Array.from({ length: producers }, () => openBroker({ ...options, queueMemoryShare: 100 }))
-  const accepted: string[] = []
-  let refused = 0
-  let isOver = false
-
-  const call = async (broker: Broker): Promise<void> => {
-    while (!isOver) {
-      try {
-        accepted.push(await enqueueOne(broker, work, { ms: TASK_MS, listens: false, padding: PADDING }))
-      } catch (error) {
-        const code = error instanceof BullpenError ? error.code : undefined
-        if (code === 'redis_full') refused++
-        // A connection rejects commands until it is open, and when Redis takes too long on a busy machine. The caller then
-        // continues with another task.
-        else if (code !== 'redis_unavailable') throw error
-        await sleep(RETRY_MS)
-      }
-    }
-  }
-  const done = Promise.all(brokers.flatMap((broker) => Array.from({ length: callers }, () => call(broker))))
-  // A failure is reported when the load is stopped.
-  done.catch(() => {})
-  let stopped: Promise<readonly string[]> | undefined
-  const stop = async (): Promise<readonly string[]> => {
-    isOver = true
-    await done.finally(() => Promise.all(brokers.map((broker) => broker.close())))
-    return accepted
-  }
-  return { refused: () => refused, stop: () => (stopped ??= stop()) }
-}
-
 /**
- * Resolves some time after the first refusal, with the largest share of its memory that Redis has used, in percent.
+ * Resolves some time after both the producers and the API have refused a task, with the largest share of its memory that Redis has used,
+ * in percent.
  *
- * @throws Error if no task is refused in time.
+ * @throws Error if one of them does not refuse a task in time.
  */
 async function highestUntilRefused(redis: Redis, load: LoadInProgress): Promise<number> {
   const deadline = performance.now() + FIRST_REFUSAL_WITHIN_MS
@@ -156,8 +110,12 @@ async function highestUntilRefused(redis: Redis, load: LoadInProgress): Promise<
   while (performance.now() < endsAt) {
     const info = await redis.info('memory')
     highest = Math.max(highest, (100 * numberIn(info, 'used_memory')) / numberIn(info, 'maxmemory'))
-    if (load.refused() > 0) endsAt = Math.min(endsAt, performance.now() + REFUSED_MS)
-    else if (performance.now() > deadline) throw new Error('no task was refused')
+    const { byProducers, overHttp } = load.refused()
+    if (byProducers > 0 && overHttp > 0) endsAt = Math.min(endsAt, performance.now() + REFUSED_MS)
+    else if (performance.now() > deadline)
+      throw new Error(
+        `refused in ${FIRST_REFUSAL_WITHIN_MS} ms: ${byProducers} tasks by producers, ${overHttp} by the API`,
+      )
     await sleep(SAMPLE_MS)
   }
   return Math.round(highest * 10) / 10
