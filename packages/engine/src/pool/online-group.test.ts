@@ -58,7 +58,8 @@ function openWorld(...queues: readonly string[]) {
     ...{ clock, online, state },
     add: (...names: readonly string[]) => change(state.model && withMembers(state.model, names.join(), names)),
     /** Ends the group. */
-    end: (options = {}) => change({ ...cancelGroup(created, { at: 1, reason: 'cancelled', by: 'ann' }).model }, options),
+    end: (options = {}) =>
+      change({ ...cancelGroup(created, { at: 1, reason: 'cancelled', by: 'ann' }).model }, options),
     lose: () => change(undefined),
   }
 }
