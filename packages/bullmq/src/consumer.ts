@@ -158,7 +158,7 @@ interface Connected {
  *
  * @throws BullpenError `incompatible_schema`, from `open()`, if an incompatible version of Bullpen wrote the namespace.
  */
-export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: ConsumerHost): Consumer {
+export function openConsumer(options: ConsumerOptions, runTask: RunTask, slots: ConsumerHost): Consumer {
   const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
   let state: ConsumerState = 'new'
   let concurrency = options.concurrency
@@ -196,7 +196,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
     // If fetching failed earlier, the connections still exist, because they renew the locks of tasks that are still running.
-    connected ??= connect(options, redis, concurrency, runTask, pool)
+    connected ??= connect(options, redis, concurrency, runTask, slots)
     const { worker, renewer, rules } = connected
     await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
   }
@@ -275,29 +275,29 @@ function connect(
   redis: Commander,
   concurrency: number,
   runTask: RunTask,
-  pool: ConsumerHost,
+  slots: ConsumerHost,
 ): Connected {
   const { queue, namespace, redisUrl, codec, retention, eventLoopStallLimitMs, candidates, log } = options
   const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
   const host = {
-    apply: (matching: RuleCache['matching']) => stopMatching(pool, matching),
-    hasTasks: () => hasTasks(pool),
+    apply: (matching: RuleCache['matching']) => stopMatching(slots, matching),
+    hasTasks: () => hasTasks(slots),
   }
   const rules = createRuleCache(redis, keys, host, log)
   const cancels = openCancelSubscriber({
     redisUrl,
     keys,
-    cancel: (id, by, retriedAt) => pool.cancel(id, causeOf(by), retriedAt) !== 'not_found',
+    cancel: (id, by, retriedAt) => slots.cancel(id, causeOf(by), retriedAt) !== 'not_found',
     onRulesChanged: rules.refresh,
     log,
   })
 
-  const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
+  const settled: ConsumerHost['settled'] = (result, refusal) => slots.settled(result, refusal)
   const events = createEventBuffer({ send: eventSender(redis, keys), now: clock.now })
   const { onFollowed } = options
   const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events, onFollowed }
-  const fetched = createFetchedJobs({ redis, keys, runTask, pool, rules, cancels, codec, commitHost })
+  const fetched = createFetchedJobs({ redis, keys, runTask, slots, rules, cancels, codec, commitHost })
   // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and handle
   // cancellations itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
@@ -340,12 +340,12 @@ function connect(
   const onLost = (job: Job): void => {
     const { id = '', attemptsStarted } = job
     fetched.lockLost(job)
-    pool.lockLost(id as TaskId, attemptsStarted)
+    slots.lockLost(id as TaskId, attemptsStarted)
   }
   worker.onRefusedStart = (job) => {
     settleRefusedStart(job, events.death(job, deathOf(job)), (refusal) => {
       if (refusal !== undefined) return
-      pool.endedAsDead({ id: job.id ?? '', task: job.name }, deathOf(job))
+      slots.endedAsDead({ id: job.id ?? '', task: job.name }, deathOf(job))
       onFollowed?.()
     })
   }
@@ -362,15 +362,15 @@ async function processCandidate<T>(candidates: Candidates, { id = '' }: Job, run
   }
 }
 
-function hasTasks(pool: ConsumerHost): boolean {
-  for (const _ of pool.tasks()) return true
+function hasTasks(slots: ConsumerHost): boolean {
+  for (const _ of slots.tasks()) return true
   return false
 }
 
 /** Stops the running tasks that a cancel rule matches. */
-function stopMatching(pool: ConsumerHost, matching: RuleCache['matching']): void {
-  for (const task of pool.tasks()) {
+function stopMatching(slots: ConsumerHost, matching: RuleCache['matching']): void {
+  for (const task of slots.tasks()) {
     const rule = matching(task)
-    if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, { reason: rule.reason, by: rule.by })
+    if (rule !== undefined && stopsRunning(rule)) slots.cancel(task.id, { reason: rule.reason, by: rule.by })
   }
 }

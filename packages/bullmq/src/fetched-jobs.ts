@@ -25,7 +25,7 @@ export interface FetchedJobsOptions {
   readonly redis: Commander
   readonly keys: QueueKeys
   readonly runTask: RunTask
-  readonly pool: Pick<ConsumerHost, 'released'>
+  readonly slots: Pick<ConsumerHost, 'released'>
   readonly rules: RuleCache
   readonly cancels: CancelSubscriber
   readonly codec: PayloadCodec | undefined
@@ -43,8 +43,8 @@ export interface FetchedJobs {
 }
 
 export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
-  const { redis, keys, runTask, pool, rules, cancels, codec, commitHost } = options
-  const released = (): void => pool.released()
+  const { redis, keys, runTask, slots, rules, cancels, codec, commitHost } = options
+  const released = (): void => slots.released()
 
   const run = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
     const task = toFetchedTask(job, token, codec, commitHost.events.open(job, token), quarantine)
