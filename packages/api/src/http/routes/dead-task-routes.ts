@@ -26,16 +26,8 @@ import { listDeadRequests, showDeadRequest } from '../../handlers/dead-tasks/sho
 import { stopDeadRequest } from '../../handlers/dead-tasks/stop-dead-request.ts'
 import type { ApiContext } from '../context.ts'
 import { BODY_PROBLEMS } from './body-problems.ts'
+import { REQUEST_ID_HEADERS, taskIdParams } from './request-parts.ts'
 import { type Route, route } from './route.ts'
-
-const idParams = z.object({ id: z.string().describe("The task's id.") })
-
-const REQUEST_ID_HEADERS = [
-  {
-    name: 'X-Request-Id',
-    description: 'An id for the request. It is returned with the response and appears in the logs.',
-  },
-]
 
 /** What the routes have in common that retry or delete tasks by filter. */
 const CHANGE = {
@@ -69,7 +61,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         "task is enqueued in that queue instead, with a new id and its definition's timeouts and backoff, and the dead task stays " +
         "dead. The copy's `retryOf` is the id of the dead task. If another request retries or deletes the dead task at the same " +
         'moment, the copy is enqueued all the same. The request is idempotent if it has an `id`.',
-      params: idParams,
+      params: taskIdParams,
       body: retryOneSchema,
       bodyRequired: false,
       headers: REQUEST_ID_HEADERS,
@@ -104,7 +96,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'deleteTask',
       summary: 'Delete a dead task',
       description: 'Deletes the task with its input, attempts and steps. A repeated request gets `task_not_found`.',
-      params: idParams,
+      params: taskIdParams,
       query: deleteOneQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The task is deleted.', schema: deletedSchema } },

@@ -21,22 +21,14 @@ import { cancelGroup, sealGroup } from '../../handlers/groups/control-group.ts'
 import { addToGroup, createGroup } from '../../handlers/groups/create-group.ts'
 import { listGroups, showGroup, showGroupResults } from '../../handlers/groups/show-groups.ts'
 import type { ApiContext } from '../context.ts'
+import { BODY_PROBLEMS } from './body-problems.ts'
 import { type Route, route } from './route.ts'
 
 const idParams = z.object({ id: z.string().describe("The group's id.") })
 
-const PROBLEMS_OF_BODY = [
-  'malformed_json',
-  'invalid_request',
-  'unauthorized',
-  'payload_too_large',
-  'unsupported_media_type',
-  'redis_unavailable',
-] as const satisfies Route['problems']
-
 /** The problems of a request that adds members. */
 const PROBLEMS_OF_MEMBERS = [
-  ...PROBLEMS_OF_BODY,
+  ...BODY_PROBLEMS,
   'group_not_found',
   'group_sealed',
   'group_ended',
@@ -156,7 +148,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       body: sealGroupSchema,
       bodyRequired: false,
       responses: { 200: { description: 'The group is sealed.', schema: groupViewSchema } },
-      problems: [...PROBLEMS_OF_BODY, 'group_not_found'],
+      problems: [...BODY_PROBLEMS, 'group_not_found'],
       handle: sealGroup(context),
     }),
     route({
@@ -174,7 +166,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       body: cancelGroupSchema,
       bodyRequired: false,
       responses: { 200: { description: 'The group is cancelled, or had already ended.', schema: groupViewSchema } },
-      problems: [...PROBLEMS_OF_BODY, 'group_not_found'],
+      problems: [...BODY_PROBLEMS, 'group_not_found'],
       handle: cancelGroup(context),
     }),
     route({

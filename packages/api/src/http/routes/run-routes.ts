@@ -15,19 +15,12 @@ import { z } from 'zod'
 import { listRuns, showRun, showRunErrors } from '../../handlers/pipelines/show-runs.ts'
 import { cancelRun, deleteRun, startRun } from '../../handlers/pipelines/start-run.ts'
 import type { ApiContext } from '../context.ts'
+import { BODY_PROBLEMS } from './body-problems.ts'
 import { type Route, route } from './route.ts'
 
 const idParams = z.object({ id: z.string().describe("The run's id.") })
 
-const PROBLEMS_OF_BODY = [
-  'malformed_json',
-  'invalid_request',
-  'unauthorized',
-  'payload_too_large',
-  'unsupported_media_type',
-  'run_not_found',
-  'redis_unavailable',
-] as const satisfies Route['problems']
+const CHANGES = [...BODY_PROBLEMS, 'run_not_found'] as const satisfies Route['problems']
 
 const LOOKED_UP = ['invalid_request', 'unauthorized', 'run_not_found', 'redis_unavailable'] as const
 
@@ -58,7 +51,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
         },
       },
       problems: [
-        ...PROBLEMS_OF_BODY,
+        ...CHANGES,
         'unknown_pipeline',
         'run_id_taken',
         'invalid_input',
@@ -115,7 +108,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       body: cancelRunSchema,
       bodyRequired: false,
       responses: { 200: { description: 'The run is cancelled, or had already ended.', schema: runViewSchema } },
-      problems: PROBLEMS_OF_BODY,
+      problems: CHANGES,
       handle: cancelRun(context),
     }),
     route({

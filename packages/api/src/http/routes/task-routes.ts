@@ -29,6 +29,7 @@ import { listTasks } from '../../handlers/list-tasks.ts'
 import { showTask } from '../../handlers/show-task.ts'
 import type { ApiContext } from '../context.ts'
 import { BODY_PROBLEMS } from './body-problems.ts'
+import { ORIGIN_HEADERS, taskIdParams } from './request-parts.ts'
 import { type Route, route } from './route.ts'
 
 /** The problems that the API may return for any request that enqueues tasks. */
@@ -52,25 +53,6 @@ const PROBLEMS_OF_ENQUEUE = [
   'redis_unavailable',
 ] as const satisfies Route['problems']
 
-const REQUEST_ID_HEADERS = [
-  {
-    name: 'X-Request-Id',
-    description:
-      'An id for the request. It is returned with the response and stored with the task, and it appears in the ' +
-      'logs.',
-  },
-  {
-    name: 'traceparent',
-    description:
-      'The W3C Trace Context that the task belongs to. It is stored with the task and passed on to its handler, its child tasks and its ' +
-      "follow-ups. Its trace id is used as the request's id if there is no X-Request-Id.",
-  },
-  {
-    name: 'tracestate',
-    description: 'The tracestate that belongs to the traceparent, of at most 512 characters.',
-  },
-]
-
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description:
@@ -87,8 +69,6 @@ const IDEMPOTENCY_REPLAYED = {
 const PREFER_HEADER = { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' }
 
 const PREFERENCE_APPLIED = { name: 'Preference-Applied', description: '`wait=SECONDS`, if the header was honoured.' }
-
-const idParams = z.object({ id: z.string().describe("The task's id.") })
 
 export function taskRoutes(context: ApiContext): readonly Route[] {
   const enqueueBody = enqueueBodySchema(context.catalogue)
@@ -109,7 +89,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         '`queue_full`, is dropped, or waits for room.',
       query: enqueueQuerySchema,
       body: enqueueBody,
-      headers: [IDEMPOTENCY_KEY_HEADER, PREFER_HEADER, ...REQUEST_ID_HEADERS],
+      headers: [IDEMPOTENCY_KEY_HEADER, PREFER_HEADER, ...ORIGIN_HEADERS],
       responses: {
         200: {
           description:
@@ -145,7 +125,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       body: enqueueBulkBodySchema(enqueueBody),
       checkedBody: uncheckedBulkBodySchema,
       bodyLimit: context.bulkBodyLimit,
-      headers: [IDEMPOTENCY_KEY_HEADER, ...REQUEST_ID_HEADERS],
+      headers: [IDEMPOTENCY_KEY_HEADER, ...ORIGIN_HEADERS],
       responses: { 200: { description: 'The result of each task.', schema: bulkResponseSchema } },
       problems: PROBLEMS_OF_ENQUEUE,
       handle: enqueueBulk(context, enqueueBody),
@@ -161,11 +141,11 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the ' +
         "task's status is final. If the time runs out first, the API returns the task's current state, so check " +
         '`status`.',
-      params: idParams,
+      params: taskIdParams,
       query: z.strictObject({
         wait: waitSchema.optional().describe('How many seconds to wait for the task to end, from 0 to 30.'),
       }),
-      headers: [PREFER_HEADER, ...REQUEST_ID_HEADERS],
+      headers: [PREFER_HEADER, ...ORIGIN_HEADERS],
       responses: {
         200: {
           description: 'The task.',
@@ -189,11 +169,11 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'grace period, it is killed. The request is stored, so that it also reaches a worker that is cut off or ' +
         'restarting. ' +
         'With `?wait=SECONDS`, the API responds when the task has ended. The request is idempotent.',
-      params: idParams,
+      params: taskIdParams,
       query: cancelOneQuerySchema,
       body: cancelOneSchema,
       bodyRequired: false,
-      headers: REQUEST_ID_HEADERS,
+      headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
       problems: [
         'malformed_json',
@@ -221,7 +201,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'respond. With `?dryRun=true`, the API returns the number of matching tasks without cancelling them.',
       query: cancelManyQuerySchema,
       body: cancelFilterSchema,
-      headers: REQUEST_ID_HEADERS,
+      headers: ORIGIN_HEADERS,
       responses: {
         200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: cancelPreviewSchema },
         202: {
@@ -242,7 +222,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       summary: 'Show the progress of a cancel by filter',
       description: 'The progress remains available for 24 hours after the cancellation completes.',
       params: z.object({ id: z.string().describe("The cancellation's id.") }),
-      headers: REQUEST_ID_HEADERS,
+      headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
       problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
       handle: showCancel(context),
@@ -260,7 +240,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         "task's status changes between two pages, the task leaves this listing and appears in the listing for its new status. If " +
         'the task returns to its previous status, it may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
-      headers: REQUEST_ID_HEADERS,
+      headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
       problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
       handle: listTasks(context),
