@@ -8,15 +8,12 @@ import {
   type GroupTransport,
   groupId,
   groupSettingsSchema,
-  streamedEvent,
-  type TransportEvent,
   type Try,
 } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import {
   checkMember,
   type EventFeeds,
-  type GroupItem,
   groupNotFound,
   groupResults,
   groupView,
@@ -102,23 +99,7 @@ export function groupTransport(options: GroupTransportOptions): GroupTransport {
       eventStreamTry({
         once,
         open: async (after, signal) => openGroupStream({ feeds, broker }, { id: groupId(text), after, signal, queues }),
-        toEvent: streamItem,
       }),
-  }
-}
-
-function streamItem(item: GroupItem): TransportEvent['event'] {
-  switch (item.kind) {
-    case 'event':
-      return streamedEvent(item.event.id, item.queue, item.event.taskId, item.event.body)
-    case 'position':
-      return undefined
-    case 'gap':
-      return { type: 'gap', id: item.from }
-    case 'snapshot':
-      return { type: 'snapshot', id: item.cursor, group: groupView(item.group) }
-    case 'ended':
-      return { type: 'group_ended', id: item.cursor, group: groupView(item.group) }
   }
 }
 

@@ -14,10 +14,8 @@ import {
   type EnqueuedTask,
   ProblemError,
   readTraceContext,
-  streamedEvent,
   type TaskTransport,
   type TransportEnqueue,
-  type TransportEvent,
   taskId,
   taskLinks,
   taskView,
@@ -31,7 +29,6 @@ import {
   planFollowUps,
   queuesWithEvents,
   stoppable,
-  type TaskItem,
   taskNotFound,
   tracedBroker,
 } from '@bullpen/engine/internal'
@@ -217,7 +214,6 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
           }
           return openTaskStream({ feeds, broker }, { id, after, signal, check })
         },
-        toEvent: streamItem,
       }),
 
     cancel(text, { waitMs, by }) {
@@ -251,19 +247,6 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
       skew.close()
       await broker.close()
     },
-  }
-}
-
-function streamItem(item: TaskItem): TransportEvent['event'] {
-  switch (item.kind) {
-    case 'event':
-      return streamedEvent(item.event.id, item.queue, item.event.taskId, item.event.body)
-    case 'position':
-      return undefined
-    case 'gap':
-      return { type: 'gap', id: item.from }
-    case 'snapshot':
-      return { type: 'snapshot', id: item.cursor, task: taskView(item.task) }
   }
 }
 
