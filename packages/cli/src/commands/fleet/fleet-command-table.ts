@@ -48,7 +48,7 @@ export const FLEET_COMMANDS = {
       '',
       'QUEUES, those with the most waiting and running tasks first. Depth is the number of tasks that are waiting, scheduled or retrying,',
       "which 'bullpen limit --max-tasks' limits. The other columns are those of 'bullpen queues'. The state also says if a queue is full,",
-      'if tasks wait in a queue without workers, or if tasks wait beside free slots because a command limits how many start.',
+      'if tasks wait in a queue without workers, or if tasks wait although slots are free because a command limits how many start.',
       '',
       'WORKERS, with their busy slots and the share of their slots that is busy (used). Workers that need attention come first, and their',
       'state says why: LOST (no heartbeat), stuck handlers, not accepting tasks, draining, a blocked event loop, or a wrong clock.',
