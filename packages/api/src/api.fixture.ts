@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineQueue, defineTask, type Log, type Problem, type TaskEvent } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
-import { createBlockedCallers } from '@bullpen/engine/internal'
+import { createBlockedCallers, type QueueHead } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import type { InjectOptions } from 'fastify'
 import { onTestFinished } from 'vitest'
@@ -49,6 +49,11 @@ export interface LogLine {
   readonly message: string
 }
 
+/** The head of a queue in which no task is waiting. */
+export const EMPTY_HEAD: QueueHead = {
+  ...{ oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, isPaused: false, isDraining: false },
+}
+
 export async function testApi(more: Partial<ServerOptions> = {}) {
   const broker: FakeBroker = fakeBroker()
   const fleet = fakeFleet(() => NOW)
@@ -76,7 +81,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
       clockSkewMs: () => 0,
       servers: async () => [],
       leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
-      readyAt: async () => undefined,
+      head: async () => EMPTY_HEAD,
     },
     emit: (event) => events.push(event),
     enqueueTimed: (queue, seconds) => timed.push({ queue, seconds }),

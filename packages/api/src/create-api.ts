@@ -153,7 +153,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       clockSkewMs: skew.skewMs,
       servers: broker.servers,
       leadership: broker.leadership,
-      readyAt: async (queue) => (await broker.head(queue)).readyAt,
+      head: broker.head,
     },
     emit: telemetry.sink,
     enqueueTimed: telemetry.enqueueTimed,

@@ -160,6 +160,7 @@ export type {
   UnfinishedMembers,
 } from './ports/broker/groups.ts'
 export type { FoundOrphans, Orphans } from './ports/broker/orphans.ts'
+export type { QueueHead } from './ports/broker/queue-head.ts'
 export type { KeptTasks, Retention } from './ports/broker/retention.ts'
 export type {
   Emission,

@@ -333,9 +333,11 @@ describe('telemetry', () => {
       drainsUntil: () => drainsUntil,
       state: () => 'BG_RUNNING',
       slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+      status: () => ({ paused: busy === 3 }),
     })
     const before = await textOf(telemetry)
     expect(before).toContain('bullpen_pool_slots_busy{queue="mail"} 1')
+    expect(before).toContain('bullpen_pool_paused{queue="mail"} 0')
     expect(before).not.toContain('bullpen_drain_deadline_timestamp_seconds{')
     busy = 3
     drainsUntil = 1_700_000_030_500
@@ -346,6 +348,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_slot_state{queue="mail",state="WORKING"} 2')
     expect(text).toContain('bullpen_slot_state{queue="mail",state="TERMINATED"} 0')
     expect(text).toContain('bullpen_pool_slots_busy{queue="mail"} 3')
+    expect(text).toContain('bullpen_pool_paused{queue="mail"} 1')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="BG_RUNNING"} 1')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="SHUTTING_DOWN"} 0')
     unwatch()
@@ -437,13 +440,21 @@ function usedTelemetry(): Telemetry {
     drainsUntil: () => 1_700_000_030_500,
     state: () => 'BG_RUNNING',
     slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+    status: () => ({ paused: false }),
   })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     const outbox = { entries: 3, oldestAt: 1_000 }
     const counts = { accepted: 90, ended: 80, recovered: 4, unaccounted: 0, drift: 2 }
     telemetry.queueTotals('mail', { bytes: 4_200, ...counts, outbox }, 3_500)
-    telemetry.queueHead('mail', { readyAt: 1_000, isPaused: true }, 3_500)
+    const head = {
+      oldest: { readyAt: 1_000 },
+      nextReadyAt: undefined,
+      blockedTasks: 2,
+      isPaused: true,
+      isDraining: false,
+    }
+    telemetry.queueHead('mail', head, 3_500)
     telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })
     telemetry.breakers('mail', [{ service: 'smtp', state: 'open' }])
     telemetry.heldRetries('mail', 'mail.send', 12)

@@ -23,6 +23,7 @@ export interface WatchedPool {
   drainsUntil(): number | undefined
   state(): PoolState
   slots(): readonly { readonly state: SlotState }[]
+  status(): { readonly paused: boolean }
 }
 
 export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTimed'> {
@@ -249,6 +250,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 function poolGauges(registry: Registry) {
   const size = gauge(registry, 'bullpen_pool_slots')
   const busy = gauge(registry, 'bullpen_pool_slots_busy')
+  const paused = gauge(registry, 'bullpen_pool_paused')
   const states = gauge(registry, 'bullpen_pool_state')
   const stuckHandlers = gauge(registry, 'bullpen_stuck_handlers')
   const slotStates = gauge(registry, 'bullpen_slot_state')
@@ -260,12 +262,13 @@ function poolGauges(registry: Registry) {
       return () => watched.delete(pool)
     },
     read(): void {
-      for (const each of [size, busy, states, stuckHandlers, slotStates, drainDeadline]) each.reset()
+      for (const each of [size, busy, paused, states, stuckHandlers, slotStates, drainDeadline]) each.reset()
       for (const pool of watched) {
         const { queue } = pool
         const now = pool.state()
         size.set({ queue }, pool.size())
         busy.set({ queue }, pool.busy())
+        paused.set({ queue }, pool.status().paused ? 1 : 0)
         stuckHandlers.set({ queue }, pool.stuckHandlers())
         const drainsUntil = pool.drainsUntil()
         if (drainsUntil !== undefined) drainDeadline.set({ queue }, drainsUntil / 1_000)

@@ -7,6 +7,7 @@ import type {
   EventFeeds,
   Fleet,
   LeadershipFacts,
+  QueueHead,
   ServerFacts,
 } from '@bullpen/engine/internal'
 import type { EventStreams } from './event-stream.ts'
@@ -20,8 +21,8 @@ export interface Platform {
   clockSkewMs(): number | undefined
   servers(): Promise<readonly ServerFacts[]>
   leadership(): Promise<LeadershipFacts>
-  /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no task is waiting. */
-  readyAt(queue: string): Promise<number | undefined>
+  /** The oldest waiting task of a queue, and how many of its tasks are blocked. */
+  head(queue: string): Promise<QueueHead>
 }
 
 export interface ApiContext {

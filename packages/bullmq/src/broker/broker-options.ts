@@ -1,12 +1,17 @@
 // Defines the options of a broker on Redis, and the methods that it has in addition to every broker's port.
 import type { GroupResult, Log, QueueLimits, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { DefinedEnqueueRate, EnqueueRates, LeadershipFacts, ServerFacts } from '@bullpen/engine/internal'
+import type {
+  DefinedEnqueueRate,
+  EnqueueRates,
+  LeadershipFacts,
+  QueueHead,
+  ServerFacts,
+} from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
-import type { QueueHead } from '../queries/queue-head.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import type { DiskWrite } from '../redis/server/last-writes.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
@@ -143,7 +148,7 @@ export interface BullmqBroker extends Broker {
    * @throws BullpenError `unsafe_redis`.
    */
   checkServer(): Promise<void>
-  /** Returns since when the task that starts next has been ready. Takes one or two round trips. @throws BullpenError `queue_not_found`. */
+  /** Returns which task has waited for the longest time, and how many are blocked. Takes one round trip. @throws BullpenError `queue_not_found`. */
   head(queue: string): Promise<QueueHead>
   /**
    * Returns the limits of a queue whose definition has the limits `defined`: those that a command has set replace them, and a share of

@@ -16,17 +16,19 @@ it('the oldest waiting task counts from the moment when it was ready, and a paus
   const { broker, enqueue, namespace } = await setup()
   const redis = client()
   const keys = queueKeys(namespace, 'rig')
-  expect(await broker.head('rig')).toEqual({ readyAt: undefined, isPaused: false })
+  const empty = { oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, isPaused: false, isDraining: false }
+  expect(await broker.head('rig')).toEqual(empty)
   const first = await enqueue(short)
   await enqueue(short)
   const enqueuedAt = Number(await redis.hget(keys.job(first), 'timestamp'))
-  expect(await broker.head('rig')).toEqual({ readyAt: enqueuedAt, isPaused: false })
+  const oldest = { id: first, task: short.name, enqueuedAt, readyAt: enqueuedAt }
+  expect(await broker.head('rig')).toEqual({ ...empty, oldest, nextReadyAt: enqueuedAt })
   await redis.hset(keys.meta, 'paused', '1')
-  expect(await broker.head('rig')).toEqual({ readyAt: enqueuedAt, isPaused: true })
+  expect(await broker.head('rig')).toMatchObject({ oldest, isPaused: true })
   await redis.hset(keys.job(first), 'opts', '{"delay":5000}')
-  expect(await broker.head('rig')).toMatchObject({ readyAt: enqueuedAt + 5_000 })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: enqueuedAt + 5_000 })
   await redis.hset(keys.job(first), 'processedOn', 7)
-  expect(await broker.head('rig')).toMatchObject({ readyAt: 7 })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 7 })
 })
 
 it('a dead task that was retried counts from the retry, not from the enqueueing', async () => {
@@ -45,7 +47,7 @@ it('a dead task that was retried counts from the retry, not from the enqueueing'
   await broker.retry(id, { request: 'r1', by: 'ann' })
   const [retry] = JSON.parse((await redis.hget(keys.job(id), 'retries')) ?? '[]') as { readonly at: number }[]
   expect(retry?.at).toBeGreaterThan(5)
-  expect(await broker.head('rig')).toMatchObject({ readyAt: retry?.at })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: retry?.at })
 })
 
 it("the delay of a plain BullMQ job's backoff is not the delay of the job", async () => {
@@ -54,7 +56,7 @@ it("the delay of a plain BullMQ job's backoff is not the delay of the job", asyn
   const keys = queueKeys(namespace, 'rig')
   const id = await enqueue(short)
   await redis.hset(keys.job(id), 'timestamp', 5, 'opts', '{"attempts":3,"backoff":{"type":"fixed","delay":60000}}')
-  expect(await broker.head('rig')).toMatchObject({ readyAt: 5 })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 5 })
 })
 
 it('a task with a priority is the head only if no other task is waiting', async () => {
@@ -63,12 +65,12 @@ it('a task with a priority is the head only if no other task is waiting', async 
   const keys = queueKeys(namespace, 'rig')
   const urgent = await enqueue(short, { priority: 1 })
   await redis.hset(keys.job(urgent), 'timestamp', 5)
-  expect(await broker.head('rig')).toMatchObject({ readyAt: 5 })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 5 })
   const plain = await enqueue(short)
   await redis.hset(keys.job(plain), 'timestamp', 9)
-  expect(await broker.head('rig')).toMatchObject({ readyAt: 9 })
+  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 9 })
   await startPool()
-  await eventually(async () => (await broker.head('rig')).readyAt === undefined)
+  await eventually(async () => (await broker.head('rig')).nextReadyAt === undefined)
 })
 
 it('while workers take tasks quickly, the head is a task that has not started', async () => {
@@ -80,7 +82,7 @@ it('while workers take tasks quickly, the head is a task that has not started', 
   for (const id of ids) await redis.hset(keys.job(id), 'timestamp', 5)
   await startPool()
   const seen: (number | undefined)[] = []
-  do seen.push((await broker.head('rig')).readyAt)
+  do seen.push((await broker.head('rig')).nextReadyAt)
   while (seen.at(-1) !== undefined)
   expect(seen.filter((readyAt) => readyAt !== 5 && readyAt !== undefined)).toEqual([])
 })

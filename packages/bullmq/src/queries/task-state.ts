@@ -123,12 +123,6 @@ function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskReco
   }
 }
 
-/** Returns when a dead task was last retried, in ms since 1970, from the field `retries` of its hash. A copy is another task. */
-export function lastRetryAt(retries: string | undefined): number | undefined {
-  if (retries === undefined) return undefined
-  return retriesIn({ retries }).retries?.findLast(({ copy }) => copy === undefined)?.at
-}
-
 function followUpsIn({ followUps }: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps'> {
   const found = decodeLines(followUps ?? '').map(({ on, template: { task, queue } }) => ({ on, task, queue }))
   return found.length === 0 ? {} : { followUps: found }

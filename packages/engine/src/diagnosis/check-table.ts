@@ -171,18 +171,18 @@ export const CHECKS = {
   },
   stalled_queues: {
     finds:
-      'the next task of a queue has waited for a minute although slots are free. Queues that are paused or draining, or whose starts a command limits, are not examined',
+      'a task of a queue that could start has waited for a minute although slots are free. Queues that are paused or draining, or whose starts a command limits, are not examined',
     examine: stalledQueues,
     reason:
-      'something keeps tasks from starting: a throttle, a limit of a concurrency key, a permit, a blocked worker, or workers that are too old for tasks that take turns',
-    advice:
-      "look for rate_limited and event-loop stalls in the logs of the workers, and for old versions in 'bullpen fleet'",
+      'no limit, throttle or permit keeps the task from starting, so the workers do: one is blocked, or all are too old for tasks that take turns',
+    advice: "look for event-loop stalls and errors in the logs of the workers, and for old versions in 'bullpen fleet'",
     runbook: 'Nothing is running',
   },
   limited_queues: {
-    finds: 'the next task of a queue has waited for a minute although slots are free, and a command limits its starts',
+    finds:
+      'a task of a queue has waited for a minute although slots are free, because of a limit that a command has set, a limit of its concurrency key, permits, or a throttle',
     examine: limitedQueues,
-    reason: 'the limit is lower than what the workers could run',
+    reason: 'the limit is lower than what the workers could run, or a task that hangs has used it up',
     advice: "raise or remove the limit with 'bullpen limit'",
     runbook: 'Nothing is running',
   },

@@ -46,7 +46,7 @@ const queue: QueueFacts = {
   ],
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
-  readyAt: NOW - 59_000,
+  ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldest: { id: 'cpu-2', readyAt: NOW - 59_000 } },
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
 }
 const ok = { isOk: true, found: 'x', expected: 'x' }
@@ -78,6 +78,10 @@ const ofApi = (more: Partial<DiagnosisFacts['api']>): DiagnosisFacts => ({
   api: { ...HEALTHY.api, ...more },
 })
 const onQueue = (more: Partial<QueueFacts>): DiagnosisFacts => ({ ...HEALTHY, queues: [{ ...queue, ...more }] })
+/** All tasks of the queue are blocked. */
+const held = { nextReadyAt: undefined, blockedTasks: 5, oldest: { id: 'cpu-2', readyAt: NOW - 60_000 } }
+const blockedBy = (what: Partial<QueueFacts['oldest']>): DiagnosisFacts =>
+  onQueue({ ...held, oldest: { ...held.oldest, concurrencyKey: 'acme', ...what } })
 const withSettings = (more: Partial<QueueSettings>): DiagnosisFacts => onQueue({ settings: { ...settings, ...more } })
 const withPool = (more: Partial<PoolStatus>, alsoWorker: Partial<RegisteredWorker> = {}): DiagnosisFacts => ({
   ...HEALTHY,
@@ -179,14 +183,31 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [withWorkers({ pools: [] }, { pools: [] }), 'error', '2 workers are running, but none serves cpu'],
   ],
   stalled_queues: [
-    [onQueue({ readyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
+    [onQueue({ nextReadyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
   ],
   limited_queues: [
     [
-      onQueue({ readyAt: NOW - 60_000, settings: { ...settings, concurrency: 1, rate: { max: 2, perMs: 60_000 } } }),
+      onQueue({ ...held, settings: { ...settings, concurrency: 1, rate: { max: 2, perMs: 60_000 } } }),
       'warning',
       'have 3 free slots: a command limits its starts to 1 at once and 2 per 1m',
     ],
+    [
+      blockedBy({ waitsFor: { kind: 'concurrency', ahead: 0 } }),
+      'warning',
+      'the oldest waiting task of cpu has waited for 60 s, although the workers have 3 free slots: its concurrency key acme has as many running tasks as it may have; 5 waiting tasks are blocked',
+    ],
+    [
+      blockedBy({ waitsFor: { kind: 'rate', until: NOW + 7_000, ahead: 0 } }),
+      'warning',
+      'its concurrency key acme may start no task for 7 s',
+    ],
+    [blockedBy({ waitsFor: { kind: 'permits', limiter: 'db', ahead: 0 } }), 'warning', 'it waits for db permits'],
+    [
+      blockedBy({ waitsFor: { kind: 'definition', limiter: 'math.root', ahead: 0 } }),
+      'warning',
+      'as many tasks of math.root are running as may run at once',
+    ],
+    [blockedBy({}), 'warning', 'a handler has throttled the queue'],
   ],
   full_queues: [
     [onQueue({ maxTasks: 10 }), 'error', 'cpu is full: it has 10 of at most 10 tasks'],
@@ -306,16 +327,24 @@ describe('nothing is found', () => {
     withSettings({ limiters: [{ kind: 'permits', name: 'db', capacity, inUse: capacity }] })
   const shortStalls = { count: 9, stalledMs: 9_999, lastTask: undefined }
   it.each([
-    ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { readyAt: 0 }],
-    ['limited_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0, settings: limited }],
+    ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { nextReadyAt: 0 }],
+    ['limited_queues', 'if every slot is busy', withPool({ busy: 4 }), { nextReadyAt: 0, settings: limited }],
     ['failing_tasks', 'if more tasks are waiting', HEALTHY, { tasks: { ...queue.tasks, waiting: 10, retrying: 10 } }],
     ['failing_tasks', 'if only a few are retrying', HEALTHY, { tasks: { ...queue.tasks, waiting: 0, retrying: 9 } }],
     ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { ...poison, newestAt: NOW - 3_600_000 } }],
     ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
-    ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { readyAt: 0 }],
-    ['stalled_queues', 'if a breaker is not closed', withSettings({ breakers: [breaker] }), { readyAt: 0 }],
-    ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { readyAt: 0 }],
-    ['stalled_queues', 'if no task waits', HEALTHY, { readyAt: undefined }],
+    ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { nextReadyAt: 0 }],
+    ['stalled_queues', 'if every waiting task is blocked', HEALTHY, held],
+    ['limited_queues', 'if a breaker blocks the tasks', blockedBy({ waitsFor: { kind: 'breaker', ahead: 0 } }), {}],
+    [
+      'limited_queues',
+      'if the oldest task could start',
+      HEALTHY,
+      { nextReadyAt: 0, blockedTasks: 1, oldest: { id: 'cpu-2', readyAt: 0 } },
+    ],
+    ['limited_queues', 'if the queue is paused', withSettings({ paused: true }), held],
+    ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { nextReadyAt: 0 }],
+    ['stalled_queues', 'if no task waits', HEALTHY, { nextReadyAt: undefined, oldest: undefined }],
     ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],
     ['lost_tasks', 'if the task has just started', HEALTHY, { active: [{ id: 'cpu-2', startedAt: NOW - 59_999 }] }],
     ['limited_tasks', 'if no task waits', withPermits(0), { tasks: { ...queue.tasks, waiting: 0 } }],

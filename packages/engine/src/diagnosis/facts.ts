@@ -1,5 +1,5 @@
 // Defines what a diagnosis is made from, and what one check returns.
-import type { Finding, TaskStatus } from '@bullpen/contract'
+import type { Finding, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { OutboxState } from '../ports/broker/broker.ts'
 import type { Need } from '../ports/broker/new-task.ts'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
@@ -63,8 +63,14 @@ export interface QueueFacts {
   readonly maxBytes: number | undefined
   readonly bytes: number
   readonly outbox: OutboxState
-  /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no task is waiting. */
-  readonly readyAt: number | undefined
+  /** Since when the waiting task that starts next has been ready, in ms since 1970. Undefined if no waiting task could start. */
+  readonly nextReadyAt: number | undefined
+  /** How many waiting tasks could not start, however many slots are free. */
+  readonly blockedTasks: number
+  /** The waiting task that has been ready for the longest time, and what keeps it from starting. Undefined if no task is waiting. */
+  readonly oldest:
+    | ({ readonly id: string; readonly readyAt: number } & Partial<Pick<TaskRecord, 'concurrencyKey' | 'waitsFor'>>)
+    | undefined
   /** Some of the active tasks, beginning with those that have been active for the longest time. */
   readonly active: readonly { readonly id: string; readonly startedAt: number | undefined }[]
   /** How many of the dead tasks no worker's catalogue had. */

@@ -56,29 +56,40 @@ export const unservedQueues = ofEach((queue, facts) => {
   ]
 })
 
-/** Returns how long the next task has waited although slots are free, or undefined if it has not waited for long. */
-function waitBesideFreeSlots(queue: QueueFacts, facts: DiagnosisFacts): string | undefined {
-  const { readyAt, settings } = queue
-  const { paused, outboxFull, drain, breakers = [] } = settings
-  const isHeld = paused || outboxFull || drain !== undefined || breakers.some(({ state }) => state !== 'closed')
+/**
+ * Returns how long a task has waited although slots are free, or undefined if it has not waited for long. `which` names the task, which has been ready
+ * since `readyAt`. While a command or a full outbox holds the queue, no slot is free for it.
+ */
+function waitBesideFreeSlots(
+  which: string,
+  readyAt: number | undefined,
+  queue: QueueFacts,
+  facts: DiagnosisFacts,
+): string | undefined {
+  const { paused, outboxFull, drain } = queue.settings
+  const isHeld = paused || outboxFull || drain !== undefined
   if (isHeld || readyAt === undefined || facts.now - readyAt < PATIENCE_MS) return undefined
   const ready = poolsOf(queue, facts).filter((pool) => !pool.paused && pool.notReady === undefined)
   const free = ready.reduce((sum, { concurrency: slots, busy }) => sum + Math.max(0, slots - busy), 0)
   if (free === 0) return undefined
   const age = seconds(facts.now - readyAt)
-  return `the next task of ${queue.queue} has waited for ${age} s, although the workers have ${free} free ${free === 1 ? 'slot' : 'slots'}`
+  return `${which} of ${queue.queue} has waited for ${age} s, although the workers have ${free} free ${free === 1 ? 'slot' : 'slots'}`
 }
 
 const isLimited = ({ settings: { concurrency, rate } }: QueueFacts): boolean =>
   concurrency !== undefined || rate !== undefined
 
 export const stalledQueues = ofEach((queue, facts) => {
-  const problem = isLimited(queue) ? undefined : waitBesideFreeSlots(queue, facts)
+  const problem = isLimited(queue) ? undefined : waitBesideFreeSlots('the next task', queue.nextReadyAt, queue, facts)
   return problem === undefined ? [] : [{ severity: 'warning', problem }]
 })
 
-export const limitedQueues = ofEach((queue, facts) => {
-  const problem = isLimited(queue) ? waitBesideFreeSlots(queue, facts) : undefined
+export const limitedQueues = ofEach((queue, facts) =>
+  isLimited(queue) ? limitedByCommand(queue, facts) : blockedQueue(queue, facts),
+)
+
+function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
+  const problem = waitBesideFreeSlots('the next task', queue.nextReadyAt ?? queue.oldest?.readyAt, queue, facts)
   if (problem === undefined) return []
   const { concurrency, rate } = queue.settings
   const limits = [
@@ -92,7 +103,44 @@ export const limitedQueues = ofEach((queue, facts) => {
       advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
     },
   ]
-})
+}
+
+/** Finds a queue whose oldest waiting task is blocked. Tasks that wait for a circuit breaker are found by {@link openBreakers}. */
+function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
+  const { oldest, nextReadyAt = Number.POSITIVE_INFINITY, blockedTasks } = queue
+  if (oldest === undefined || blockedTasks === 0 || oldest.readyAt >= nextReadyAt) return []
+  const cause = causeOfBlock(oldest, facts.now)
+  const problem = waitBesideFreeSlots('the oldest waiting task', oldest.readyAt, queue, facts)
+  if (problem === undefined || cause === undefined) return []
+  return [
+    {
+      severity: 'warning',
+      problem: `${problem}: ${cause}; ${tasks(blockedTasks, 'waiting')} ${blockedTasks === 1 ? 'is' : 'are'} blocked`,
+      advice: `'bullpen show ${oldest.id}' shows what the task waits for, and 'bullpen limits --queue ${queue.queue}' the limits; if a running task hangs that holds the place or the permits, cancel it; otherwise, raise the limit, unless it is meant to hold these tasks`,
+    },
+  ]
+}
+
+function causeOfBlock(
+  { waitsFor, concurrencyKey = '' }: NonNullable<QueueFacts['oldest']>,
+  now: number,
+): string | undefined {
+  switch (waitsFor?.kind) {
+    case undefined:
+      return 'a handler has throttled the queue'
+    case 'concurrency':
+      return `its concurrency key ${concurrencyKey} has as many running tasks as it may have`
+    case 'rate':
+      return `its concurrency key ${concurrencyKey} may start no task for ${seconds(Math.max(0, (waitsFor.until ?? now) - now))} s`
+    case 'permits':
+      return `it waits for ${waitsFor.limiter} permits`
+    case 'definition':
+      return `as many tasks of ${waitsFor.limiter} are running as may run at once`
+    case 'turn':
+    case 'breaker':
+      return undefined
+  }
+}
 
 export const limitedTasks = ofEach(({ queue, tasks: { waiting }, needs, settings: { limiters = [] } }) => {
   if (waiting === 0) return []

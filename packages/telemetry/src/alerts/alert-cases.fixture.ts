@@ -36,6 +36,19 @@ const slots = (busy: string, all: string): Series => ({
   'bullpen_pool_slots_busy{queue="mail"}': busy,
   'bullpen_pool_slots{queue="mail"}': all,
 })
+const blocked = (values: string): Series => ({ 'bullpen_queue_blocked_tasks{queue="mail"}': values })
+/** How long the oldest waiting task and the one that starts next have been ready. */
+const ages = (oldest: string, next: string): Series => ({
+  'bullpen_queue_oldest_seconds{queue="mail"}': oldest,
+  'bullpen_queue_next_task_seconds{queue="mail"}': next,
+})
+const DRAINING = 'bullpen_queue_draining{queue="mail"}'
+/** A worker whose pool may be paused. */
+const pool = (instance: string, busy: string, all: string, paused: string): Series => ({
+  [`bullpen_pool_slots_busy{queue="mail", instance="${instance}"}`]: busy,
+  [`bullpen_pool_slots{queue="mail", instance="${instance}"}`]: all,
+  [`bullpen_pool_paused{queue="mail", instance="${instance}"}`]: paused,
+})
 const limit = (tasks: string): Series => ({ 'bullpen_queue_limit_tasks{queue="mail"}': tasks })
 /** All enqueues take between `from` and `to` seconds, which are bounds of the histogram's buckets. */
 const enqueueSeconds = (from: string, to: string): Series => ({
@@ -78,8 +91,36 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         labels: MAIL,
         figure: '90 waiting',
       },
+      'some tasks are blocked, but others could start': {
+        series: { ...waiting('5x30'), ...blocked('4x30'), ...slots('1x30', '4x30') },
+        at: '12m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
+      'one worker is paused, and another one has free slots': {
+        series: { ...waiting('5x30'), ...pool('w1', '0x30', '4x30', '1x30'), ...pool('w2', '1x30', '4x30', '0x30') },
+        at: '12m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
     },
     quiet: {
+      'every waiting task is blocked by a limit': {
+        series: { ...waiting('5x30'), ...blocked('5x30'), ...slots('1x30', '4x30') },
+        at: '12m',
+      },
+      'the queue was drained by command': {
+        series: { ...waiting('5x30'), ...slots('0x30', '4x30'), [DRAINING]: '1x30' },
+        at: '12m',
+      },
+      'every pool is paused': {
+        series: { ...waiting('5x30'), ...pool('w1', '0x30', '4x30', '1x30'), ...pool('w2', '1x30', '4x30', '1x30') },
+        at: '12m',
+      },
+      'only paused pools have free slots': {
+        series: { ...waiting('5x30'), ...pool('w1', '0x30', '4x30', '1x30'), ...pool('w2', '4x30', '4x30', '0x30') },
+        at: '12m',
+      },
       'tasks start': { series: { ...waiting('5x30'), ...slots('2x30', '4x30'), [STARTED]: '0+10x30' }, at: '12m' },
       'the first task has just started': {
         series: { ...waiting('5x30'), ...slots('1x30', '4x30'), [STARTED]: '_x10 1x20' },
@@ -132,6 +173,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         series: { ...waiting('5x30'), 'bullpen_queue_paused{queue="mail"}': '1x30' },
         at: '12m',
       },
+      'the queue was drained by command, so that no pool has slots': {
+        series: { ...waiting('5x30'), ...slots('0x30', '0x30'), [DRAINING]: '1x30' },
+        at: '12m',
+      },
+      'every pool is paused': { series: { ...waiting('5x30'), ...pool('w1', '0x30', '4x30', '1x30') }, at: '12m' },
       'no task is waiting': { series: waiting('0x30'), at: '12m' },
     },
   },
@@ -209,21 +255,33 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenOldestTaskWaits: {
-    fires: {
-      series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10' },
-      at: '6m',
-      labels: MAIL,
-      figure: '11m 1s',
-    },
+    fires: { series: ages('301+60x10', '301+60x10'), at: '6m', labels: MAIL, figure: '11m 1s' },
     quiet: {
-      'each task waits for four minutes': {
-        series: { 'bullpen_queue_oldest_seconds{queue="mail"}': '240x10' },
+      'each task waits for four minutes': { series: ages('240x10', '240x10'), at: '6m' },
+      'only blocked tasks wait for longer': { series: ages('3000x10', '0x10'), at: '6m' },
+      'the queue is paused': {
+        series: { ...ages('301+60x10', '301+60x10'), 'bullpen_queue_paused{queue="mail"}': '1x10' },
         at: '6m',
       },
+    },
+  },
+  BullpenQueueLimited: {
+    fires: { series: ages('901+60x20', '0x20'), at: '6m', labels: MAIL, figure: '21m 1s' },
+    alsoFires: {
+      'other tasks start': { series: ages('901+60x20', '3x20'), at: '6m', labels: MAIL, figure: '21m 1s' },
+    },
+    quiet: {
+      'the oldest task is the one that starts next': { series: ages('901+60x20', '901+60x20'), at: '6m' },
+      'the oldest task has been waiting for ten minutes': { series: ages('600x20', '0x20'), at: '6m' },
       'the queue is paused': {
+        series: { ...ages('901+60x20', '0x20'), 'bullpen_queue_paused{queue="mail"}': '1x20' },
+        at: '6m',
+      },
+      'the queue was drained by command': { series: { ...ages('901+60x20', '0x20'), [DRAINING]: '1x20' }, at: '6m' },
+      'a circuit breaker is open, which has an alert of its own': {
         series: {
-          'bullpen_queue_oldest_seconds{queue="mail"}': '301+60x10',
-          'bullpen_queue_paused{queue="mail"}': '1x10',
+          ...ages('901+60x20', '0x20'),
+          'bullpen_breaker_state{queue="mail",service="smtp",state="open"}': '1x20',
         },
         at: '6m',
       },
@@ -252,7 +310,25 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       labels: MAIL,
       figure: '5 waiting',
     },
+    alsoFires: {
+      'the queue was drained by command': {
+        series: { ...waiting('5x70'), ...slots('0x70', '0x70'), [DRAINING]: '1x70' },
+        at: '61m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
+      'every pool is paused': {
+        series: { ...waiting('5x70'), ...pool('w1', '0x70', '4x70', '1x70') },
+        at: '61m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
+    },
     quiet: {
+      'one pool of two is paused': {
+        series: { ...waiting('5x70'), ...pool('w1', '0x70', '4x70', '1x70'), ...pool('w2', '4x70', '4x70', '0x70') },
+        at: '61m',
+      },
       'no task is waiting': {
         series: { ...waiting('0x70'), 'bullpen_queue_paused{queue="mail"}': '1x70' },
         at: '61m',

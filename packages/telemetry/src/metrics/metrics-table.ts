@@ -256,6 +256,12 @@ export const METRICS = {
     labels: ['queue'],
     help: 'Number of slots of this worker that are running an attempt.',
   },
+  bullpen_pool_paused: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['queue'],
+    help: '1 if the pool of this worker is paused, because a command has paused the queue, the worker or the pool, otherwise 0.',
+  },
   bullpen_pool_state: {
     type: 'gauge',
     unit: 'flag',
@@ -302,7 +308,19 @@ export const METRICS = {
     type: 'gauge',
     unit: 'seconds',
     labels: ['queue'],
-    help: 'How long the waiting task that starts next has been ready, or 0 if no task is waiting. Without priorities, this task is the oldest. A task that has been started before counts from its last start, and a dead task that was retried counts from the retry. Every API process reports the same number, so take the maximum rather than the sum.',
+    help: 'How long the waiting task that has been ready for the longest time has been ready, whether or not it may start, or 0 if no task is waiting. A task that is waiting behind others with a higher priority is not considered. A task that has been started before counts from its last start, and a dead task that was retried counts from the retry. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_queue_next_task_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: 'How long the waiting task that starts next has been ready, or 0 if no waiting task could start at the moment, however many slots are free. It counts from the same moment as bullpen_queue_oldest_seconds. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_queue_blocked_tasks: {
+    type: 'gauge',
+    unit: 'tasks',
+    labels: ['queue'],
+    help: 'Number of waiting tasks that could not start at the moment, however many slots are free, because of a limit, a throttle, permits or an open circuit breaker, or because they wait for the children of a flow. A pause does not count. If more than 100 lanes take turns, only the tasks of 100 blocked lanes are counted, so the number may be too low, but never too high. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_task_expected_seconds: {
     type: 'gauge',
@@ -315,6 +333,12 @@ export const METRICS = {
     unit: 'flag',
     labels: ['queue'],
     help: '1 if a command has paused the queue, otherwise 0. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_queue_draining: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['queue'],
+    help: '1 from the moment when a command drains the queue until a command resumes it, otherwise 0. Every API process reports the same number, so take the maximum rather than the sum.',
   },
   bullpen_breaker_state: {
     type: 'gauge',

@@ -18,6 +18,17 @@ interface Totals {
   readonly outbox: { readonly entries: number; readonly oldestAt: number | undefined }
 }
 
+/** What is published of the head of a queue. Times are in ms since 1970. They are undefined if there is no such task. */
+interface Head {
+  /** The waiting task that has been ready for the longest time. */
+  readonly oldest: { readonly readyAt: number } | undefined
+  /** Since when the waiting task that starts next has been ready. */
+  readonly nextReadyAt: number | undefined
+  readonly blockedTasks: number
+  readonly isPaused: boolean
+  readonly isDraining: boolean
+}
+
 /** Call each method from `onScrape` at every scrape, because a gauge that has not been set is omitted instead of shown as it was. */
 export interface QueueGauges {
   /** Sets the number of tasks in each status. */
@@ -28,14 +39,10 @@ export interface QueueGauges {
    */
   queueTotals(queue: string, totals: Totals, now: number): void
   /**
-   * Sets how long the task that starts next has been ready, and whether the queue is paused. `readyAt` and `now` are in ms since 1970,
-   * by the same clock. `readyAt` is undefined if no task is waiting.
+   * Sets how long tasks have been waiting, how many are blocked, and whether the queue is paused or draining. `now` is the current time in ms
+   * since 1970, by the same clock as the times of the head.
    */
-  queueHead(
-    queue: string,
-    head: { readonly readyAt: number | undefined; readonly isPaused: boolean },
-    now: number,
-  ): void
+  queueHead(queue: string, head: Head, now: number): void
   /** Sets the queue's limits. The gauges of limits that do not apply are omitted. */
   queueLimits(queue: string, limits: QueueLimits): void
   /** Sets the states of the queue's circuit breakers. */
@@ -49,7 +56,10 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const maxTasks = gauge(registry, 'bullpen_queue_limit_tasks')
   const maxBytes = gauge(registry, 'bullpen_queue_limit_bytes')
   const oldest = gauge(registry, 'bullpen_queue_oldest_seconds')
+  const next = gauge(registry, 'bullpen_queue_next_task_seconds')
+  const blocked = gauge(registry, 'bullpen_queue_blocked_tasks')
   const paused = gauge(registry, 'bullpen_queue_paused')
+  const draining = gauge(registry, 'bullpen_queue_draining')
   const breakers = gauge(registry, 'bullpen_breaker_state')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
@@ -58,14 +68,14 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const ended = fleetCounter(registry, 'bullpen_queue_tasks_ended_total')
   const recovered = fleetCounter(registry, 'bullpen_queue_tasks_recovered_total')
   const limits = [maxTasks, maxBytes]
+  const head = [oldest, next, blocked, paused, draining]
   const all = [
     tasks,
     ended,
     recovered,
     bytes,
     ...limits,
-    oldest,
-    paused,
+    ...head,
     breakers,
     unaccounted,
     repairs,
@@ -94,9 +104,13 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
         outboxEntries.set({ queue }, entries)
         outboxOldest.set({ queue }, Math.max(0, now - oldestAt) / 1_000)
       },
-      queueHead(queue, { readyAt = Number.POSITIVE_INFINITY, isPaused }, now) {
-        oldest.set({ queue }, Math.max(0, now - readyAt) / 1_000)
+      queueHead(queue, { oldest: task, nextReadyAt, blockedTasks, isPaused, isDraining }, now) {
+        const secondsSince = (readyAt = now): number => Math.max(0, now - readyAt) / 1_000
+        oldest.set({ queue }, secondsSince(task?.readyAt))
+        next.set({ queue }, secondsSince(nextReadyAt))
+        blocked.set({ queue }, blockedTasks)
         paused.set({ queue }, isPaused ? 1 : 0)
+        draining.set({ queue }, isDraining ? 1 : 0)
       },
       queueLimits(queue, limits) {
         if (limits.maxTasks !== undefined) maxTasks.set({ queue }, limits.maxTasks)

@@ -17,7 +17,7 @@ export const RECORDED_METRICS = {
   },
   'bullpen:queue_backlog_seconds': {
     labels: ['queue'],
-    help: 'How long a single worker would need to run the waiting tasks: their number, times the mean run time, divided by the slots of a worker. It is 0 if the queue is paused or drained.',
+    help: 'How long a single worker would need to run the waiting tasks that could start: their number, times the mean run time, divided by the slots of a worker. Tasks that a limit, a throttle, permits or an open circuit breaker blocks do not count. It is 0 if the queue is paused or drained.',
   },
   'bullpen:queue_busy_workers': {
     labels: ['queue'],

@@ -71,6 +71,16 @@ const CASES: Readonly<Record<string, Case>> = {
     at: '5m',
     recorded: { 'bullpen:queue_backlog_seconds': 0 },
   },
+  'blocked tasks are no backlog, because a new worker could not start them': {
+    series: { ...waiting('200x400'), ...fleet, 'bullpen_queue_blocked_tasks{queue="mail", instance="a1"}': '150x400' },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_seconds': 15 },
+  },
+  'if more tasks are blocked than were waiting a moment before, there is no backlog': {
+    series: { ...waiting('200x400'), ...fleet, 'bullpen_queue_blocked_tasks{queue="mail", instance="a1"}': '201x400' },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_seconds': 0 },
+  },
   'a drained queue has no backlog either': {
     series: {
       ...waiting('200x400'),

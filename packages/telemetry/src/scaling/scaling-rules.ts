@@ -26,8 +26,12 @@ export const SCALING_INTERVAL = '15s'
 
 const QUEUE = 'queue'
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', QUEUE)
+const BLOCKED = largest('bullpen_queue_blocked_tasks', QUEUE)
 /** A value for every queue, for what is not known of a queue yet. */
 const always = (value: 0 | 1): string => (value === 0 ? `${WAITING} * 0` : `${WAITING} * 0 + 1`)
+
+/** The waiting tasks that a new worker could start. The two numbers of a scrape are not from the same moment. */
+const STARTABLE = `clamp_min(${WAITING} - ${on(QUEUE)} (${BLOCKED} or ${always(0)}), 0)`
 
 const RAN_SECONDS = 'bullpen_attempt_duration_seconds_sum'
 const RAN = 'bullpen_attempt_duration_seconds_count'
@@ -54,7 +58,7 @@ or ${always(1)}`,
   ),
   rule(
     'bullpen:queue_backlog_seconds',
-    `${WAITING}
+    `${STARTABLE}
 * ${on(QUEUE)} ${IS_NOT_PAUSED}
 * ${on(QUEUE)} ${IS_NOT_DRAINED}
 * ${on(QUEUE)} bullpen:queue_run_seconds

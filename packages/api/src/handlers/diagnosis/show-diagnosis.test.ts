@@ -2,14 +2,14 @@
 import { type Diagnosis, VERSION } from '@bullpen/contract'
 import { createTaskId, DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
-import { NOW, problemIn, testApi } from '../../api.fixture.ts'
+import { EMPTY_HEAD, NOW, problemIn, testApi } from '../../api.fixture.ts'
 import { P1 } from '../../fake-fleet.fixture.ts'
 
 const PLATFORM = {
   ...{ isDevelopment: false, memoryWatermark: 80, clockSkewMs: () => 0 },
   servers: async () => [],
   leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
-  readyAt: async () => undefined,
+  head: async () => EMPTY_HEAD,
 }
 const SERVER = {
   ...{ node: '', settings: new Map(), memory: undefined, failedWrites: ['a snapshot'], connections: undefined },
@@ -30,7 +30,7 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
     clockSkewMs: () => 2_000,
     servers: async () => [SERVER],
     leadership: async () => ({ isLed: false, changes: 0, overMs: 0 }),
-    readyAt: async (queue: string) => (queue === 'cpu' ? NOW - 120_000 : undefined),
+    head: async (queue: string) => (queue === 'cpu' ? { ...EMPTY_HEAD, nextReadyAt: NOW - 120_000 } : EMPTY_HEAD),
   }
   const { get, fleet, broker } = await testApi({ platform })
   fleet.put({ version: '0.0.1' })
@@ -57,6 +57,21 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
     ].sort(),
   )
   expect(skipped).toContain('redis_eviction')
+})
+
+it('what the oldest task waits for is named if tasks are blocked', async () => {
+  const oldest = { id: id(1), task: 'math.square', enqueuedAt: NOW - 120_000, readyAt: NOW - 120_000 }
+  const head = async (queue: string) => (queue === 'cpu' ? { ...EMPTY_HEAD, oldest, blockedTasks: 2 } : EMPTY_HEAD)
+  const { get, fleet, broker } = await testApi({ platform: { ...PLATFORM, head } })
+  fleet.put({ version: VERSION })
+  broker.put({ id: id(1), concurrencyKey: 'acme', waitsFor: { kind: 'concurrency', ahead: 0 } })
+  const { findings } = (await get('/v1/diagnosis')).json<Diagnosis>()
+  expect(findings.map(({ check, problem }) => [check, problem])).toEqual([
+    [
+      'limited_queues',
+      expect.stringMatching(/has waited for 120 s.*concurrency key acme.*2 waiting tasks are blocked/),
+    ],
+  ])
 })
 
 it('the definitions of tasks that fail or killed their processes are named', async () => {

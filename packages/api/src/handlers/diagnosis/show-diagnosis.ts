@@ -1,5 +1,5 @@
 // GET /v1/diagnosis checks the installation, and returns what is wrong with it.
-import { BullpenError, type Diagnosis, VERSION } from '@bullpen/contract'
+import { BullpenError, type Diagnosis, type TaskId, type TaskRecord, VERSION } from '@bullpen/contract'
 import {
   catalogueDigests,
   type DiagnosisFacts,
@@ -66,21 +66,28 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
     }
   }
 
+  /** Returns what a task waits for, which takes two round trips. */
+  async function waitOf(id: string): Promise<Pick<TaskRecord, 'concurrencyKey' | 'waitsFor'>> {
+    const { concurrencyKey, waitsFor } = (await broker.find(id as TaskId)) ?? {}
+    return { concurrencyKey, ...(waitsFor !== undefined && { waitsFor }) }
+  }
+
   async function factsOf(queue: string): Promise<QueueFacts> {
     const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
-    const [settings, tasks, totals, kinds, readyAt, active, retrying, held] = await Promise.all([
-      fleet.queueSettings(queue),
-      broker.counts(queue),
-      broker.totals(queue),
-      broker.countDead(queue),
-      platform.readyAt(queue),
-      broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
-      broker.list({ queue, status: 'retrying', limit: RETRYING_EXAMINED, cursor: undefined }),
-      broker.heldRetries(
-        queue,
-        budgeted.map(({ name }) => name),
-      ),
-    ])
+    const [settings, tasks, totals, kinds, { oldest, nextReadyAt, blockedTasks }, active, retrying, held] =
+      await Promise.all([
+        fleet.queueSettings(queue),
+        broker.counts(queue),
+        broker.totals(queue),
+        broker.countDead(queue),
+        platform.head(queue),
+        broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
+        broker.list({ queue, status: 'retrying', limit: RETRYING_EXAMINED, cursor: undefined }),
+        broker.heldRetries(
+          queue,
+          budgeted.map(({ name }) => name),
+        ),
+      ])
     const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
     const [newest] = poison.toSorted((a, b) => b.newestAt - a.newestAt)
     const limits = catalogue.queue(queue).limits
@@ -97,7 +104,9 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
       maxBytes: settings.maxBytes ?? limits?.maxBytes,
       bytes: totals.bytes,
       outbox: totals.outbox,
-      readyAt,
+      nextReadyAt,
+      blockedTasks,
+      oldest: oldest && { ...oldest, ...(blockedTasks > 0 && (await waitOf(oldest.id))) },
       active: active.tasks.map(({ id, startedAt }) => ({ id, startedAt })),
       retrying: retrying.tasks.map(({ task, attempts }) => {
         const last = attempts.at(-1)

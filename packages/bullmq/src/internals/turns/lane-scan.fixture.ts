@@ -1,6 +1,9 @@
 // Reads all lanes of a queue, and finds what is wrong with them. The scans are unbounded, so only tests may use them.
+
+import type { QueueHead } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
+import { readQueueHead } from '../../queries/queue-head.ts'
 import { NEEDS_MARK } from './limiters/needs.ts'
 
 /** Returns, as JSON, the tasks of each lane with their fields, and everything that is stored about turns. */
@@ -137,7 +140,36 @@ export async function laneViolations(
     timed: new Set(Object.values(others.timed).filter((name) => !isService(name))),
     services,
   }
-  return [...found, ...limitViolations(others, world, before), ...limiterViolations(world, before)]
+  return [
+    ...found,
+    ...headViolations(await readQueueHead(redis, keys), lanes, world),
+    ...limitViolations(others, world, before),
+    ...limiterViolations(world, before),
+  ]
+}
+
+/** Returns how the head of the queue contradicts the lanes. Nothing limits the starts of the queue as a whole. */
+function headViolations(
+  { blockedTasks, nextReadyAt }: QueueHead,
+  lanes: Scan['lanes'],
+  { turns, blocked, timed, services }: Lanes,
+): string[] {
+  const tasksIn = (isCounted: (name: string) => boolean): number =>
+    Object.entries(lanes).reduce((sum, [name, { ids }]) => sum + (isCounted(name) ? ids.length : 0), 0)
+  /** Tasks of such a lane are not blocked as soon as its time has come. */
+  const mayBeDue = (name: string): boolean =>
+    timed.has(name) || split(name).needs.some(([limiter]) => services.has(limiter))
+  const most = tasksIn((name) => blocked.has(name))
+  const least = tasksIn((name) => blocked.has(name) && !mayBeDue(name))
+  const isUnread = Object.values(lanes).some(({ stored }) => stored.includes(''))
+  return [
+    ...(blockedTasks < least || blockedTasks > most
+      ? [`${blockedTasks} tasks are blocked, not ${least} to ${most}`]
+      : []),
+    ...(nextReadyAt === undefined && !isUnread && tasksIn((name) => turns.has(name)) > 0
+      ? ['a lane with a task takes turns, and no task starts next']
+      : []),
+  ]
 }
 
 /** Returns how the counts of active tasks of keys, and the blocked lanes, contradict the active tasks. */

@@ -11,6 +11,7 @@
 // 8. What the active tasks hold of each limiter is counted correctly, and no script starts a task that needs more than is left. A lane that
 //    waits for a limiter could not start, and the first one in each line has been woken or is refused elsewhere.
 //    Services, whose breakers are opened and closed, are such limiters, except that the next fetch lets the lanes return that wait for an open one.
+// 9. The head of the queue counts the tasks in blocked lanes, and names one that starts next if there is one.
 //
 // At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
 import { randomUUID } from 'node:crypto'

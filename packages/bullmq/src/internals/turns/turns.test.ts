@@ -3,7 +3,6 @@ import type { TaskId } from '@bullpen/contract'
 import { Job } from 'bullmq'
 import { expect, it } from 'vitest'
 import { countRemaining } from '../../queries/counts.ts'
-import { readQueueHead } from '../../queries/queue-head.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
@@ -206,13 +205,6 @@ it('after more empty lanes than a script looks at, a worker wakes and finds the 
   expect(await fetch('bullpen')).toBe(false)
   expect(await redis.zscore(keys.marker, '0')).toBe('0')
   expect(await fetch('bullpen')).toBe(true)
-})
-
-it('the head of the queue is the task that starts next', async () => {
-  const { add, redis, keys } = await stage()
-  const at = Date.now() - 60_000
-  await add('a', { enqueuedAt: at })
-  expect(await readQueueHead(redis, keys)).toEqual({ readyAt: at, isPaused: false })
 })
 
 it('a queue without keys stores nothing about turns', async () => {

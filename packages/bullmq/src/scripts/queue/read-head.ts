@@ -1,18 +1,14 @@
-// Reads the head of a queue: whether the queue is paused, and the times from which the age of the task that starts next is computed.
-import { NEXT_TASK } from '../../internals/turns/next-task.ts'
+// Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked, and whether a command holds the queue.
+import type { QueueHead } from '@bullpen/engine/internal'
+import { READY_AT } from '../../internals/ready-at.ts'
+import { BLOCKED_TASKS } from '../../internals/turns/blocked-tasks.ts'
+import { OLDEST_TASK } from '../../internals/turns/oldest-task.ts'
+import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
+import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
-export interface HeadFields {
-  readonly paused: string | undefined
-  /** Undefined if no task is waiting. */
-  readonly timestamp: string | undefined
-  readonly options: string | undefined
-  readonly lastStart: string | undefined
-  readonly retries: string | undefined
-}
-
 /**
- * - KEYS: the settings of the queue.
+ * - KEYS: BullMQ's `meta`, the settings of the queue.
  * - ARGV: the prefix of the queue's keys.
  *
  * O(1). Everything is read at the same moment. Otherwise, if workers take tasks quickly, the task would have started before its times
@@ -21,18 +17,34 @@ export interface HeadFields {
 export const readHead = defineScript({
   name: 'read-head',
   kind: 'reads',
-  keys: ['meta'],
+  keys: ['meta', 'settings'],
   args: ['base'],
-  lua: `${NEXT_TASK}
-local paused = redis.call('HGET', meta, 'paused')
-local id = next_task(base)
-if not id then return { paused } end
-return { paused, unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts', 'processedOn', 'retries')) }
+  lua: `${TIME}${BLOCKED_TASKS}${READY_AT}${OLDEST_TASK}
+local now = millis()
+local starts_next = next_startable(base, now)
+local next_since = starts_next and ready_at(base, starts_next)
+local oldest, since = oldest_task(base)
+local name, enqueued_at = unpack(oldest and redis.call('HMGET', base .. oldest, 'name', 'timestamp') or {})
+return {
+  redis.call('HGET', meta, 'paused'), redis.call('HEXISTS', settings, 'drain'), count_blocked(base, now), next_since and whole(next_since) or '',
+  oldest and { oldest, name, enqueued_at, whole(since) } or {},
+}
 `,
-  answer(reply): HeadFields {
-    const [paused, timestamp, options, lastStart, retries] = (reply as (string | null)[]).map(
-      (value) => value ?? undefined,
-    )
-    return { paused, timestamp, options, lastStart, retries }
+  answer(reply): QueueHead {
+    const [paused, draining, blockedTasks, nextReadyAt, oldest] = reply as Reply
+    return {
+      oldest: oldest.length === 0 ? undefined : decodeOldest(oldest),
+      nextReadyAt: nextReadyAt === '' ? undefined : Number(nextReadyAt),
+      blockedTasks,
+      isPaused: paused !== null && paused !== CLOSED_BY_OUTBOX,
+      isDraining: draining === 1,
+    }
   },
 })
+
+type Oldest = [id: string, task: string, enqueuedAt: string, readyAt: string]
+type Reply = [paused: string | null, draining: 0 | 1, blockedTasks: number, nextReadyAt: string, oldest: [] | Oldest]
+
+function decodeOldest([id, task, enqueuedAt, readyAt]: Oldest): QueueHead['oldest'] {
+  return { id, task, enqueuedAt: Number(enqueuedAt), readyAt: Number(readyAt) }
+}

@@ -1,19 +1,31 @@
 // Defines the alerts about queues: their backlog, their limits, their schedules, their outbox and their counts.
 //
 // A backlog alone does not say what is wrong. If producers are slowed down while tasks start or all slots are busy, the workers do not keep
-// up (backpressure). If tasks wait and none starts although slots are free, the workers are stalled (stuck), whether the queue is full or not.
-// If there are no slots, no worker serves the queue, or Prometheus does not scrape those that do.
+// up (backpressure). If tasks wait that could start, and none starts although slots are free, the workers are stalled (stuck), whether the queue is
+// full or not. If every waiting task is blocked, nothing is wrong with the workers (limited). If there are no slots, no worker serves the queue, or
+// Prometheus does not scrape those that do. A queue that a command holds starts nothing on purpose.
 import { type AlertRule, alert } from '../alert-rule.ts'
 import { growth, largest, on, rate, sum } from '../expressions.ts'
 
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', 'queue')
 const ACTIVE = largest('bullpen_queue_tasks{status="active"}', 'queue')
+const BLOCKED = largest('bullpen_queue_blocked_tasks', 'queue')
+const OLDEST = largest('bullpen_queue_oldest_seconds', 'queue')
+const NEXT = largest('bullpen_queue_next_task_seconds', 'queue')
 const BUSY = sum('bullpen_pool_slots_busy', 'queue')
 const SLOTS = sum('bullpen_pool_slots', 'queue')
+/** The pools that fetch tasks. */
+const BUSY_OF_RUNNING = sum('bullpen_pool_slots_busy unless bullpen_pool_paused == 1', 'queue')
+const SLOTS_OF_RUNNING = sum('bullpen_pool_slots unless bullpen_pool_paused == 1', 'queue')
 const STARTED = growth('bullpen_attempts_started_total', '5m', 'queue')
 /** Every slot is busy, for example with tasks that take an hour, so none starts although nothing is wrong with the workers. */
 const SATURATED = `${BUSY} == ${SLOTS} > 0`
-const PAUSED = `${largest('bullpen_queue_paused', 'queue')} == 1`
+/** A command has paused or drained the queue, or each of its pools. */
+const HELD = `(
+  ${largest('bullpen_queue_paused', 'queue')} == 1
+  or ${largest('bullpen_queue_draining', 'queue')} == 1
+  or (${SLOTS} > 0 unless ${on('queue')} ${SLOTS_OF_RUNNING} > 0)
+)`
 
 const BREAKER_NOT_CLOSED = largest('bullpen_breaker_state{state!="closed"}', 'queue', 'service')
 
@@ -30,14 +42,14 @@ export const QUEUE_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenQueueStuck',
     expr: `${WAITING} > 0
-and ${on('queue')} ${BUSY} < ${SLOTS}
+and ${on('queue')} ${BUSY_OF_RUNNING} < ${SLOTS_OF_RUNNING}
 unless ${on('queue')} ${STARTED} > 0
-unless ${on('queue')} ${PAUSED}
-unless ${on('queue')} ${largest('bullpen_breaker_state{state!="closed"}', 'queue')} == 1`,
+unless ${on('queue')} ${WAITING} <= ${BLOCKED}
+unless ${on('queue')} ${HELD}`,
     for: '5m',
     severity: 'critical',
     summary:
-      'No task of the queue {{ $labels.queue }} has started for 5 minutes, although tasks are waiting and slots are free',
+      'No task of the queue {{ $labels.queue }} has started for 5 minutes, although tasks that no limit holds are waiting and slots are free',
     figure: '{{ $value }} waiting',
     runbook: 'nothing-is-running.md',
   }),
@@ -47,7 +59,7 @@ unless ${on('queue')} ${largest('bullpen_breaker_state{state!="closed"}', 'queue
     expr: `${WAITING} > 0
 unless ${on('queue')} ${SLOTS} > 0
 unless ${on('queue')} ${ACTIVE} > 0
-unless ${on('queue')} ${PAUSED}`,
+unless ${on('queue')} ${HELD}`,
     for: '5m',
     severity: 'critical',
     summary:
@@ -97,8 +109,8 @@ unless ${on('queue')} (${NEARLY_FULL})`,
   }),
   alert({
     name: 'BullpenOldestTaskWaits',
-    expr: `${largest('bullpen_queue_oldest_seconds', 'queue')} > 300
-unless ${on('queue')} ${PAUSED}`,
+    expr: `${NEXT} > 300
+unless ${on('queue')} ${HELD}`,
     for: '5m',
     severity: 'warning',
     summary: 'The next task of the queue {{ $labels.queue }} has been waiting for more than 5 minutes',
@@ -106,12 +118,27 @@ unless ${on('queue')} ${PAUSED}`,
     runbook: 'backlog-grows.md',
   }),
   alert({
+    name: 'BullpenQueueLimited',
+    // The oldest task waits for longer than the one that starts next, so it is blocked. Open breakers have an alert of their own.
+    expr: `${OLDEST} > 900
+and ${on('queue')} ${OLDEST} > ${NEXT}
+unless ${on('queue')} ${HELD}
+unless ${on('queue')} ${largest('bullpen_breaker_state{state!="closed"}', 'queue')} == 1`,
+    for: '5m',
+    severity: 'warning',
+    summary:
+      'The oldest waiting task of the queue {{ $labels.queue }} has been ready for more than 15 minutes, and a limit, permits or a throttle keep it from starting',
+    figure: '{{ $value | humanizeDuration }}',
+    runbook: 'nothing-is-running.md',
+  }),
+  alert({
     name: 'BullpenQueuePaused',
     expr: `${WAITING} > 0
-and ${on('queue')} ${PAUSED}`,
+and ${on('queue')} ${HELD}`,
     for: '1h',
     severity: 'info',
-    summary: 'The queue {{ $labels.queue }} has been paused for an hour, and tasks are waiting',
+    summary:
+      'A command has held the queue {{ $labels.queue }} for an hour, and tasks are waiting: it is paused or drained, or each of its pools is paused',
     figure: '{{ $value }} waiting',
     runbook: 'nothing-is-running.md',
   }),

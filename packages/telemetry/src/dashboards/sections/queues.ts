@@ -23,11 +23,23 @@ export const queueSection: Section = {
     },
     {
       title: 'Oldest waiting task',
-      description: 'How long the task that starts next has been waiting.',
-      bad: 'If this time grows, the queue is stuck or its workers do not keep up. The alert fires above 5 minutes.',
+      description: 'How long the oldest waiting task has been waiting, and how long the one that starts next has.',
+      bad: 'If the time of the next task grows, the queue is stuck or its workers do not keep up. The alert fires above 5 minutes. If only that of the oldest one grows, a limit, permits or an open circuit breaker keep it from starting.',
       runbook: 'backlog-grows.md',
       unit: 's',
-      queries: [query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}}')],
+      queries: [
+        query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}} oldest'),
+        query(`max by (queue) (bullpen_queue_next_task_seconds{${OF_QUEUE}})`, '{{queue}} next'),
+      ],
+    },
+    {
+      title: 'Blocked tasks',
+      description:
+        'Waiting tasks that could not start, however many slots are free, because of a limit, a throttle, permits or an open circuit breaker.',
+      bad: 'As many as are waiting: nothing starts until what blocks them ends. More workers do not help. "bullpen doctor" says what the oldest one waits for.',
+      runbook: 'nothing-is-running.md',
+      unit: 'short',
+      queries: [query(`max by (queue) (bullpen_queue_blocked_tasks{${OF_QUEUE}})`, '{{queue}}')],
     },
     {
       title: 'In and out',
@@ -43,13 +55,17 @@ export const queueSection: Section = {
       ],
     },
     {
-      title: 'Paused queues',
-      description: 'Queues that a command has paused.',
-      bad: 'A queue that should run: its tasks wait until "bullpen resume --queue Q".',
+      title: 'Paused and drained queues',
+      description: 'Queues that a command has paused or drained, and the paused pools of workers.',
+      bad: 'A queue that should run: its tasks wait until "bullpen resume --queue Q", or until its pools are resumed.',
       runbook: 'nothing-is-running.md',
       unit: 'short',
-      ifEmpty: 'no queue is paused',
-      queries: [query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}}')],
+      ifEmpty: 'no queue and no pool is paused or drained by command',
+      queries: [
+        query(`max by (queue) (bullpen_queue_paused{${OF_QUEUE}}) > 0`, '{{queue}} paused'),
+        query(`max by (queue) (bullpen_queue_draining{${OF_QUEUE}}) > 0`, '{{queue}} drained'),
+        query(`sum by (queue) (bullpen_pool_paused{${OF_QUEUE}}) > 0`, '{{queue}} paused pools'),
+      ],
     },
     {
       title: 'Circuit breakers',
