@@ -28,3 +28,11 @@ it('a file defines one script, under its own name', () => {
   }
   expect(defined.length).toBeGreaterThan(20)
 })
+
+it('the comment of a script names the keys that it is sent', () => {
+  const undocumented = sources.filter(({ text }) => {
+    const [, comment] = /((?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?)export const \w+ = defineScript\(/.exec(text) ?? []
+    return comment !== undefined && !/keys: \[\]/.test(text) && !comment.includes('- KEYS: ')
+  })
+  expect(undocumented.map(({ path }) => path)).toEqual([])
+})

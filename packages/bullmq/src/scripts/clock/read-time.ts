@@ -1,7 +1,11 @@
 // Reads the clock of the server that holds a key.
 import { defineScript } from '../script.ts'
 
-/** KEYS: any key on the server. The script does not read the key. Returns the time in ms since 1970, with a fraction. */
+/**
+ * - KEYS: any key on the server, which is not read.
+ *
+ * Returns the time in ms since 1970, with a fraction.
+ */
 export const readTime = defineScript({
   name: 'read-time',
   kind: 'reads',

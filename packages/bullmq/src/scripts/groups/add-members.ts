@@ -6,6 +6,7 @@ import { defineScript } from '../script.ts'
 const MAX_OUTBOX = { entries: 10_000, bytes: 33_554_432 }
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the group's id, the channel for groups that have ended, the channel for groups that have members in a further queue, the
  *   request's key and its digest, '1' to seal the group, the maximum numbers of members and of queues; then, for each member, its
  *   queue and its template.

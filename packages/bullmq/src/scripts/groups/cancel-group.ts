@@ -3,6 +3,7 @@ import { decodeChange, GROUP_KEYS, GROUP_STEPS } from '../includes/group-steps.t
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the group's id, the channel for groups that have ended, who cancels the group.
  *
  * Returns a {@link GroupChange}, without fields if there is no such group. A group that was cancelled or has ended stays as

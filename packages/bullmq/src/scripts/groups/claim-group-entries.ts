@@ -13,6 +13,7 @@ export interface ClaimedGroupPage extends ClaimedPage {
 const PAGES_AT_ONCE = 10
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the group's id, the channel for groups that have ended, the maximum number of entries; `idleMs`, after which a claim counts
  *   as left, or '' to claim only fresh entries; the cursor of the previous page, or '0-0'.
  *

@@ -4,6 +4,7 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: the group's hash.
  * - ARGV: who creates the group, what happens on the first error, the total timeout (ms), how long the group is kept after its end
  *   (ms), for how long after its timeout an unfinished group is kept (ms), the lines of its follow-ups or '', and a digest of its
  *   settings.

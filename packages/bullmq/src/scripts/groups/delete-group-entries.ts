@@ -3,6 +3,7 @@ import { GROUP } from '../outbox/claim-entries.ts'
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: the group's hash, its outbox.
  * - ARGV: the ids of the entries.
  *
  * An entry that was deleted before is skipped, so a script that is sent again does no harm. The empty outbox itself is deleted.

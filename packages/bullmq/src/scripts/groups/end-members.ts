@@ -12,6 +12,7 @@ export interface EndedMembers {
 }
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the group's id, the channel for groups that have ended; then, for each member, its number and the letter of its end.
  *
  * Only the first end of each member counts, so that the script can be repeated. If the group cancels its members on an error, the

@@ -12,6 +12,7 @@ export interface ReadMembers {
 }
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the first member, and how many members to read at most.
  *
  * All values are as of the same moment.

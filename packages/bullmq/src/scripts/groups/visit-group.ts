@@ -14,6 +14,7 @@ export interface VisitedGroup {
 }
 
 /**
+ * - KEYS: those of a group ({@link GROUP_KEYS}).
  * - ARGV: the group's id, the channel for groups that have ended, how long after its cancellation a group ends at the latest (ms).
  *
  * Cancels the group if its total timeout has passed. Ends the group if it was cancelled too long ago; its remaining members then

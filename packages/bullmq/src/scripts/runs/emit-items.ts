@@ -4,6 +4,7 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
  * - ARGV: the run's id, the prefix of the channels, the run's incarnation, the number of the source's segment, the attempt's fencing
  *   token, the position of the first item, how many items the values contain, the digest and the cursor after the last item, '1' if it is
  *   the source's last; then the values.

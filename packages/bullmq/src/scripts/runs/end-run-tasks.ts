@@ -3,6 +3,7 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
  * - ARGV: the run's id, the prefix of the channels, the run's incarnation; then, for each task, its stage, its position, the letter of its
  *   end and its value, which is '' if it has none.
  *

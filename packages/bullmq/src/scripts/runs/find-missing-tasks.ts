@@ -9,6 +9,7 @@ export interface FoundMissing {
 }
 
 /**
+ * - KEYS: the run's outbox.
  * - ARGV: the prefix of the queue's keys; then the ids of the tasks.
  *
  * All values are as of the same moment.

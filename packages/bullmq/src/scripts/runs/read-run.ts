@@ -10,7 +10,11 @@ export interface StoredRun {
   readonly waiting: readonly number[]
 }
 
-/** Returns a {@link StoredRun}, or undefined if there is no such run. */
+/**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
+ *
+ * Returns a {@link StoredRun}, or undefined if there is no such run.
+ */
 export const readRunScript = defineScript({
   name: 'read-run',
   kind: 'reads',

@@ -15,6 +15,7 @@ export interface SampledTasks {
 }
 
 /**
+ * - KEYS: the run's hash, its tasks, its outbox.
  * - ARGV: where the sample begins, about how many tasks it contains; then the names of tasks.
  *
  * All values are as of the same moment. Returns undefined if there is no such run.

@@ -3,6 +3,7 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
  * - ARGV: the run's id, the prefix of the channels, the settings and templates as JSON, the total timeout (ms), for how long after its
  *   timeout an unfinished run is kept (ms); then the further fields of the run's hash, each with its value.
  *

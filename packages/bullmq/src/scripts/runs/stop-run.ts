@@ -3,6 +3,7 @@ import { decodeRunChange, RUN_KEYS, RUN_STEPS, type RunChange } from '../include
 import { defineScript } from '../script.ts'
 
 /**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
  * - ARGV: the run's id, the prefix of the channels, who cancels the run.
  *
  * A run that is stopping or has ended stays as it is. Returns undefined if there is no such run.

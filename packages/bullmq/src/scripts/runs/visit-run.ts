@@ -15,6 +15,7 @@ export interface FinishedRun {
 }
 
 /**
+ * - KEYS: those of a run ({@link RUN_KEYS}).
  * - ARGV: the run's id, the prefix of the channels, how long after it was stopped a run ends at the latest (ms), how long ago a process
  *   must have claimed an entry for it to count as left (ms).
  *
