@@ -19,15 +19,18 @@ import type { BreakerMode, TaskId } from '@bullpen/contract'
 import { BREAKER_MODES, DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import type { Need } from '@bullpen/engine'
 import { amount, privateRedis } from '@bullpen/testing'
+import { Worker } from 'bullmq'
 import fc from 'fast-check'
 import { type Redis, ReplyError } from 'ioredis'
 import { expect, it } from 'vitest'
 import { defineBreakers } from '../../breakers/stored-breaker.ts'
 import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
+import { expireTasks } from '../../leader/expirer.ts'
 import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runnerOn, runScript } from '../../scripts/script.ts'
+import { backendFactory } from '../composition/backend.ts'
 import { modelTask } from '../index-model/model-task.fixture.ts'
 import { OPERATIONS } from '../index-model/operations.fixture.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
@@ -85,6 +88,32 @@ const fetch: Operation = async (world) => {
   const [member] = await world.redis.zpopmin(world.keys.marker)
   return member === '0' ? world.fetch('bullpen') : false
 }
+
+/** The candidates of the worker that runs only some tasks. Its tasks end when they are found to be lost. */
+const candidates = new WeakMap<World, { ids: readonly TaskId[]; readonly worker: Worker }>()
+
+/** A worker that runs only some tasks fetches one of them. */
+const fetchSome: Operation = async (world, pick, n) => {
+  let own = candidates.get(world)
+  if (own === undefined) {
+    const given = { next: () => own?.ids ?? [], fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
+    const options = { connection: world.redis, prefix: world.queue.opts.prefix ?? '', autorun: false }
+    const backend = backendFactory({ now: Date.now, candidates: given })
+    own = { ids: [], worker: new Worker(QUEUE, async () => {}, { ...options, skipStalledCheck: true }, backend) }
+    candidates.set(world, own)
+  }
+  const ids = await idsInLanes(world.redis, world.keys)
+  own.ids = ids.filter((_, i) => (i + pick) % (1 + (n % 4)) === 0) as TaskId[]
+  await own.worker.getNextJob('some', { block: false })
+}
+
+/** Ends the tasks whose queue timeout has passed, as the leader does. */
+const expire: Operation = ({ redis, keys }) =>
+  expireTasks(redis, keys, { fencing: 1, now: Date.now, process: 'model', caller: 'model', onExpired() {} })
+
+/** BullMQ refuses, and pauses the queue. */
+const obliterate: Operation = async ({ redis, keys, queue }) =>
+  (await redis.llen(keys.active)) > 0 && queue.obliterate()
 
 /** Idle workers fetch everything that can start. Then nothing wakes a worker until something happens. */
 const fetchAll: Operation = async (world) => {
@@ -183,6 +212,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   'add several tasks': [2, addAll],
   fetch: [12, fetch],
   'fetch all': [2, fetchAll],
+  'fetch some': [3, fetchSome],
   complete: [5, operation('complete a task')],
   kill: [1, operation('end a task as dead')],
   requeue: [2, operation('requeue a task')],
@@ -192,6 +222,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   refuse: [2, refuse],
   'lose a worker': [2, operation('lose a task')],
   cancel: [1, cancel],
+  expire: [1, expire],
   'delete the data': [1, lose],
   promote: [1, operation('promote a task')],
   'retry a dead task': [1, operation('retry a dead task')],
@@ -203,6 +234,7 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   throttle: [1, throttle],
   'set a capacity': [4, setCapacity],
   'count again': [1, countAgain],
+  obliterate: [1, obliterate],
   pause: [1, ({ queue }) => queue.pause()],
   resume: [2, ({ queue }) => queue.resume()],
 }
@@ -264,6 +296,7 @@ it('a task that waits in a lane is in one place, is counted and starts, after ra
       expect(await redis.exists(waitedNeeds, keyPasses)).toBe(0)
       expect(await redis.keys(`${keys.base}need-waiters*`)).toEqual([])
     } finally {
+      await candidates.get(world)?.worker.close(true)
       await world.close()
     }
   }
