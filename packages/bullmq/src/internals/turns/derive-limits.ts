@@ -1,5 +1,5 @@
 // Lua that derives the limits in force from a queue's settings (./key-limits.ts).
-import { COUNT_ACTIVE } from './key-concurrency.ts'
+import { COUNT_ACTIVE, RESUME_KEY } from './key-concurrency.ts'
 import { LUA_MARK } from './limiters/needs.ts'
 
 /** The beginning of the name of each setting that limits concurrency keys. */
@@ -44,5 +44,29 @@ local function derive_limits(base)
   end
   count_active(base, true)
   if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then redis.call('ZADD', base .. 'marker', '0', '0') end
+end
+`
+
+/**
+ * A Lua function, `derive_limits_of_keys(base, keys)`, which derives the limits of single keys from the queue's settings, and lets their lanes take
+ * turns again that may start a task. `keys` has the key of each changed field of `key-limits`. Returns false if it has derived nothing, because the
+ * queue's first limit was added or its last one was removed, so that counting begins or ends. Then {@link DERIVE_LIMITS}, which this follows, is
+ * needed. O(changed keys + definition), and O(lanes that wait because of a rate) if a rate has changed.
+ */
+export const DERIVE_LIMITS_OF_KEYS = `
+local function derive_limits_of_keys(base, keys)
+  local call, settings, limits, times, has_rates = redis.call, base .. 'settings', base .. 'key-limits', base .. 'lane-times', false
+  if call('EXISTS', limits) == 0 then return false end
+  local defined = cjson.decode(call('HGET', settings, 'definedKeyLimits') or '{}')
+  for field in pairs(keys) do
+    local value = call('HGET', settings, '${KEY_LIMIT_SETTING}' .. field) or defined[field]
+    if value then call('HSET', limits, field, value) else call('HDEL', limits, field) end
+    has_rates = has_rates or ${startsWith('field', 'rate')}
+  end
+  if call('EXISTS', limits) == 0 then return false end
+  for _, key in pairs(keys) do${RESUME_KEY}
+  end
+  if has_rates and call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then call('ZADD', base .. 'marker', '0', '0') end
+  return true
 end
 `

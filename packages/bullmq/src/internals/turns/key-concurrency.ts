@@ -139,6 +139,20 @@ function left_active(id)
   return true
 end`
 
+/**
+ * Lua lines that let the lanes of the key `key` take turns again if its limit allows a start. Of the lanes with needs, the first one is woken. The
+ * lines follow {@link COUNT_ACTIVE}, and need the local variables `call` and `base`.
+ */
+export const RESUME_KEY = `
+    local limit = limit_of(base, key)
+    if not limit or ${ACTIVE_OF_KEY} < limit then
+      local pass = call('ZSCORE', ${BLOCKED}, key)
+      if pass and not call('ZSCORE', ${LANE_TIMES}, key) then
+      ${resume('key')}
+      end
+      ${WAKE_KEY}
+    end`
+
 /** How many blocked lanes one count examines if no limit has changed, so that 100,000 of them do not delay other scripts. */
 const EXAMINED = 1_000
 

@@ -112,3 +112,18 @@ it('a limit that is set while tasks run and wait applies from then on', async ()
   expect(keysOf(await startAll())).toBe('a a')
   expect(await violations()).toEqual([])
 })
+
+it('a change of the limit of a key examines the lanes of this key alone', async () => {
+  const { define, command, addSeveral, startAll, redis, keys, keysOf } = await limited()
+  await define({ concurrency: 1, keys: {} })
+  await addSeveral('a', 3)
+  await addSeveral('b', 2)
+  expect(keysOf(await startAll())).toBe('a b')
+  // A lane that is blocked without a reason would take turns again if it were examined.
+  await redis.zrem(keys.activeByKey, 'b')
+  await command({ concurrencyKey: 'a', concurrency: 2 })
+  expect(await redis.zrange(keys.blockedLanes, '0', '-1')).toEqual(['b'])
+  expect(keysOf(await startAll())).toBe('a')
+  await command({ concurrencyPerKey: 1 })
+  expect(await redis.zscore(keys.activeByKey, 'b')).toBe('1')
+})

@@ -1,7 +1,12 @@
 // Applies a command to its queue's settings.
 import { BREAKER_SETTING } from '../../breakers/breaker-steps.ts'
 import { OPEN_GATES } from '../../breakers/gate-steps.ts'
-import { CAPACITY_SETTING, DERIVE_LIMITS, KEY_LIMIT_SETTING } from '../../internals/turns/derive-limits.ts'
+import {
+  CAPACITY_SETTING,
+  DERIVE_LIMITS,
+  DERIVE_LIMITS_OF_KEYS,
+  KEY_LIMIT_SETTING,
+} from '../../internals/turns/derive-limits.ts'
 import { defineScript } from '../script.ts'
 
 /**
@@ -20,7 +25,7 @@ export const applySettingsScript = defineScript({
   keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
   args: ['base', 'sequence', 'mark', 'scoreStep'],
   lua: `
-local lifted, sets_limits = false, false
+local lifted, limits_of_keys, sets_others = false, {}, false
 local function is_newest(name)
   if tonumber(redis.call('HGET', settings, 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
   redis.call('HSET', settings, 'sequence:' .. name, sequence)
@@ -70,11 +75,14 @@ for i = 5, #ARGV, 2 do
   if is_newest(name) then
     local service = string.match(name, '^${BREAKER_SETTING}(.*)$')
     if service then set_breaker(service, value) elseif set[name] then set[name](value) else set_limit(name, value) end
-    sets_limits = sets_limits or ${[KEY_LIMIT_SETTING, CAPACITY_SETTING].map((start) => `string.sub(name, 1, ${start.length}) == '${start}'`).join(' or ')}
+    local field = string.match(name, '^${KEY_LIMIT_SETTING}(.*)$')
+    local key = field and string.match(field, '^%a+:(.*)$')
+    if key then limits_of_keys[field] = key end
+    sets_others = sets_others or field and not key or string.sub(name, 1, ${CAPACITY_SETTING.length}) == '${CAPACITY_SETTING}'
   end
 end
-if sets_limits then${DERIVE_LIMITS}
-  derive_limits(base)
+if sets_others or next(limits_of_keys) then${DERIVE_LIMITS}${DERIVE_LIMITS_OF_KEYS}
+  if sets_others or not derive_limits_of_keys(base, limits_of_keys) then derive_limits(base) end
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
   if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then

@@ -220,15 +220,15 @@ export const TAKE_TICKETS = `for _, need in ipairs(call('ZRANGE', ${WAITED_NEEDS
         ${FORGET_WAITERS}`
 
 /**
- * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has changed. It follows
- * {@link LIMITERS}.
+ * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has changed. Those that wait
+ * for their concurrency key are not woken. The function follows {@link LIMITERS}.
  */
 export const WAKE_ALL = `
   local function wake_all()
     local is_woken = {}
     for _, need in ipairs(call('ZRANGE', ${WAITED_NEEDS}, 0, -1)) do
       local limiter = string.match(need, '^(.*)=%d+$')
-      if not is_woken[limiter] then wake(limiter) end
+      if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then wake(limiter) end
       is_woken[limiter] = true
     end
   end`
