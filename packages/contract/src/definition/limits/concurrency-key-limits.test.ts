@@ -27,6 +27,12 @@ test('the keys of a queue that limits them take turns, and the limits refuse no 
   expect(defineQueue({ name: 'mail', limits, fairness })).toMatchObject({ fairness })
 })
 
+test('the length of a key is counted in characters, as in a call', () => {
+  const key = '🔑'.repeat(128)
+  expect(limitsOf({ keys: { [key]: { concurrency: 1 } } })?.keys).toHaveProperty(key)
+  expect(() => limitsOf({ keys: { [`${key}🔑`]: { concurrency: 1 } } })).toThrow('a concurrency key of 129 characters')
+})
+
 test.each([
   ['much', 'limits.perConcurrencyKey is "much"; expected an object such as { concurrency: 3 }'],
   [{ concurency: 3 }, 'limits.perConcurrencyKey.concurency is not a limit; expected concurrency, rate, burst, keys'],

@@ -62,10 +62,9 @@ export function perConcurrencyKey(options: PerConcurrencyKeyOptions, fail: Fail)
     fail(`${name}.keys is ${JSON.stringify(keys)}; expected an object such as { acme: { concurrency: 10 } }`)
   }
   const own = Object.entries(keys).flatMap(([key, given]) => {
-    if (key === '' || key.length > MAX_CONCURRENCY_KEY_LENGTH) {
-      fail(
-        `${name}.keys has a concurrency key of ${key.length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`,
-      )
+    const { length } = Array.from(key)
+    if (length === 0 || length > MAX_CONCURRENCY_KEY_LENGTH) {
+      fail(`${name}.keys has a concurrency key of ${length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`)
     }
     const limits = parseLimits(`${name}.keys.${key}`, given, { least: 0, settings: LIMITS }, fail)
     return isUnlimited(limits) ? [] : [[key, limits] as const]
