@@ -106,7 +106,7 @@ describe('a Queue that was attached', () => {
 })
 
 describe('a job whose id is the name of one of the queue’s keys', () => {
-  it.each(['totals', 'dead', 'settings', 'meta'])('is refused: %s', async (jobId) => {
+  it.each(['totals', 'dead', 'settings', 'meta', 'lane', 'need-waiters'])('is refused: %s', async (jobId) => {
     const { openQueue, namespace } = ownWorker(({ input }) => input)
     const queue = attach(openQueue())
     await queue.add('own.slow', {}, { delay: 60_000 })

@@ -340,7 +340,12 @@ export function legacyKeys(namespace: string, queue: string) {
 }
 
 const { base: BASE, ...KEYS } = queueKeys('n', 'q')
-const NAMES = Object.values(KEYS).flatMap((key) => (typeof key === 'string' ? [key.slice(BASE.length)] : []))
+/** A key with a parameter begins with its name and a colon, unless it belongs to a job. BullMQ's keys of the job `lane` begin with `lane:`, too. */
+const NAMES = Object.values(KEYS).flatMap((key) => {
+  if (typeof key === 'string') return [key.slice(BASE.length)]
+  const [, name] = /^([a-z-]+):$/.exec((key as (parameter: string) => string)('').slice(BASE.length)) ?? []
+  return name === undefined ? [] : [name]
+})
 
 /**
  * The names of a queue's own keys, with a space before and after each. A job whose id is one of these names would share its key
