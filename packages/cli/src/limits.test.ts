@@ -44,6 +44,13 @@ test('each limit is shown with what has set it, each breaker with its state, and
   expect(err).toBe('stopped after 2 keys; there are more, so use a higher --limit or --concurrency-key\n')
 })
 
+test('the longest listing is not told to be longer', async () => {
+  const page = { ...LIMITS, keys: { ...LIMITS.keys, next: 'more' } }
+  await using api = await fakeApi({ [`${PATH}?limit=200`]: ok(page) })
+  const { err } = await run(api, ['limits', '--queue', 'reports', '--limit', '200'])
+  expect(err).toContain('use --concurrency-key, or the cursor of GET /v1/queues/{queue}/limits')
+})
+
 test('a single key is requested by its name, and --json prints the response unchanged', async () => {
   await using api = await fakeApi({ [`${PATH}?concurrencyKey=a+%26%22b%22`]: ok(LIMITS) })
   const { out, err } = await run(api, ['limits', '--queue', 'reports', '--concurrency-key', 'a &"b"', '--json'])

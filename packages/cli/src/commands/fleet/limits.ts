@@ -22,9 +22,11 @@ export async function limits({ values, connect, out }: CommandContext): Promise<
   await out.answer(view, (layout) => limitsLines(view, layout))
   const { items, next, exact } = view.keys
   if (next !== undefined) {
-    out.remark(
-      `stopped after ${count(items.length, 'key')}; there are more, so use a higher --limit or --concurrency-key`,
-    )
+    const isLongest = limit !== undefined && parseCount('--limit', limit, PAGINATION.max) === PAGINATION.max
+    const advice = isLongest
+      ? 'so use --concurrency-key, or the cursor of GET /v1/queues/{queue}/limits'
+      : 'so use a higher --limit or --concurrency-key'
+    out.remark(`stopped after ${count(items.length, 'key')}; there are more, ${advice}`)
   }
   if (!exact) out.remark('the queue has too many keys or active tasks to examine all of them; some keys may be missing')
   return EXIT.success
