@@ -106,7 +106,8 @@ export const BULLPEN_ROWS = {
   },
   laneTimes: {
     type: 'sorted set',
-    holds: 'the lanes whose concurrency keys have used up their rates or are throttled, by when they may start a task',
+    holds:
+      'the lanes whose concurrency keys have used up their rates or are throttled, by when they may start a task, and the services whose breakers are not closed (byte 30, and `service:smtp`), by when the next fetch looks at them again',
     owner: 'queue',
     ends: 'a member is removed by the first fetch after its time; deleted when no task waits',
   },
