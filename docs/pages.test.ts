@@ -35,6 +35,8 @@ it('the list of decisions has the title of each page', () => {
   expect(rows.map(([, number, , title]) => `# ${number}. ${title}`)).toEqual(
     rows.map(([, , file]) => read(`docs/adr/${file}`).split('\n', 1)[0]),
   )
+  const amended = rows.filter(([, , file]) => /^## Amendments? /m.test(read(`docs/adr/${file}`)))
+  expect(rows.filter(([row]) => row.includes(' (amended) '))).toEqual(amended)
   expect(rows.map(([, , file]) => file)).toEqual(readdirSync(join(root, 'docs/adr')).filter((name) => /^\d/.test(name)))
 })
 
