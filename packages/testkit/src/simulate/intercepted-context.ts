@@ -5,6 +5,7 @@ import { argumentsText, signalIn } from './call-text.ts'
 import { attemptScope, type EffectCall, type RunningStep } from './effect.ts'
 import { type EffectLedger, enterCall } from './effect-ledger.ts'
 import type { SimulatedAttempt } from './simulated-attempt.ts'
+import type { AttemptHost } from './simulated-run.ts'
 import { watchResources } from './watched-resources.ts'
 
 /** The names of the context's functions that a handler awaits. */
@@ -27,7 +28,7 @@ type AwaitedFunctions = { [Name in AwaitedName]: TaskContext[Name] }
 export function interceptContext(
   context: TaskContext,
   attempt: SimulatedAttempt,
-  ledger: EffectLedger,
+  { ledger, noteFollowUp }: Pick<AttemptHost, 'ledger' | 'noteFollowUp'>,
 ): (call: EffectCall) => unknown {
   const intercept = ({ name, fn, receiver, args, effect, callee }: EffectCall): unknown =>
     attempt.call({
@@ -45,10 +46,11 @@ export function interceptContext(
     progress: interceptedProgress(context, attempt),
     enqueue: interceptedEnqueue(context, attempt, ledger),
     once: interceptedOnce(context, attempt, intercept),
-    compensate: interceptedRegistration(context, attempt, 'compensate'),
-    onFailure: interceptedRegistration(context, attempt, 'onFailure'),
-    onEnd: interceptedRegistration(context, attempt, 'onEnd'),
-  } satisfies AwaitedFunctions & Pick<TaskContext, 'resources'>
+    compensate: interceptedRegistration(context, attempt, 'compensate', () => {}),
+    onSuccess: interceptedAddition(context, noteFollowUp),
+    onFailure: interceptedRegistration(context, attempt, 'onFailure', noteFollowUp),
+    onEnd: interceptedRegistration(context, attempt, 'onEnd', noteFollowUp),
+  } satisfies AwaitedFunctions & Pick<TaskContext, 'resources' | 'onSuccess'>
   for (const [name, value] of Object.entries(replacements)) {
     Object.defineProperty(context, name, { value, configurable: true })
   }
@@ -68,21 +70,32 @@ function interceptedProgress({ progress }: TaskContext, attempt: SimulatedAttemp
   return intercepted
 }
 
+/** Only the end of the task shows which follow-ups of a success were added. The call takes no time, so it is not interrupted. */
+function interceptedAddition({ onSuccess }: TaskContext, noteFollowUp: () => void): TaskContext['onSuccess'] {
+  return (definition, input, options) => {
+    noteFollowUp()
+    onSuccess(definition, input, options)
+  }
+}
+
 /** A registration is not an effect: it is stored once, however many attempts make it. */
 function interceptedRegistration(
   context: TaskContext,
   attempt: SimulatedAttempt,
   name: 'compensate' | 'onFailure' | 'onEnd',
+  onCall: () => void,
 ): TaskContext['compensate'] {
   // The context's own function, before it is replaced.
   const register = context[name]
-  const intercepted: TaskContext['compensate'] = (definition, input, options) =>
-    attempt.call({
+  const intercepted: TaskContext['compensate'] = (definition, input, options) => {
+    onCall()
+    return attempt.call({
       name: `ctx.${name}(${JSON.stringify(definition.name)})`,
       site: callSite(intercepted),
       isEffect: false,
       make: () => register(definition, input, options),
     }) as Promise<void>
+  }
   return intercepted
 }
 

@@ -40,14 +40,17 @@ const causes = ({ faults: [fault] }: Awaited<ReturnType<typeof simulate>>) =>
 const post: Handle = ({ input, resources }) => resources.api.post(input.to)
 
 describe('simulate', () => {
-  it('interrupts an attempt before and after each registration of a follow-up, which is not an effect', async () => {
+  it('interrupts an attempt before and after each registration of a follow-up, and counts those that follow', async () => {
     const found = await run(async (context) => {
       await context.onFailure(order, {})
       await context.onEnd(order, {})
       return post(context)
     })
     expect(found.points).toBe(4 + 3)
-    expect(found.effects).toEqual([{ effect: 'api.post("ann")', times: 1 }])
+    expect(found.effects).toEqual([
+      { effect: 'api.post("ann")', times: 1 },
+      { effect: 'follow-up "order.confirm"', times: 1 },
+    ])
   })
 
   it('interrupts an attempt before and after each awaited call, and when the handler has returned', async () => {

@@ -73,7 +73,7 @@ export class SimulatedAttempt {
   }
 
   async run(handle: () => Promise<unknown>): Promise<unknown> {
-    const intercept = interceptContext(this.#context, this, this.#host.ledger)
+    const intercept = interceptContext(this.#context, this, this.#host)
     try {
       const output = await attemptScope.run({ intercept, step: undefined }, handle)
       const kind = this.#reach({ phase: 'returned', name: '', occurrence: 1, site: undefined, isAwaited: true })

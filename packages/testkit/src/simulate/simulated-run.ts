@@ -20,6 +20,8 @@ export interface ReachedPoint extends Omit<InterruptionPoint, 'isAwaited'> {
 /** The run as an attempt sees it. */
 export interface AttemptHost {
   readonly ledger: EffectLedger
+  /** Called when the handler adds or registers a follow-up. */
+  readonly noteFollowUp: () => void
   /** Resolves when the task has ended. */
   readonly ended: Promise<void>
   /** The names of calls that are known to be awaited. All runs of a simulation share the set. */
@@ -34,6 +36,11 @@ export interface AttemptHost {
 export class SimulatedRun<R extends Resources> implements RunDirector, AttemptHost {
   readonly ledger = createEffectLedger()
   readonly awaitedCalls: Set<string>
+  /** Whether the handler has added or registered a follow-up. */
+  addsFollowUps = false
+  readonly noteFollowUp = (): void => {
+    this.addsFollowUps = true
+  }
   readonly #plan: Plan
   readonly #ended = Promise.withResolvers<void>()
   readonly #attempts: { readonly attempt: SimulatedAttempt; readonly worker: TestWorker }[] = []

@@ -7,6 +7,7 @@ import { compensationFault, lateCompensation } from './compensation.fixture.ts'
 import { counterFault } from './counter.fixture.ts'
 import { fallbackFault } from './fallback.fixture.ts'
 import { fileFault } from './file.fixture.ts'
+import { followUpFault } from './follow-up.fixture.ts'
 import { mailFault } from './mail.fixture.ts'
 import { parallelFault } from './parallel.fixture.ts'
 import { partialResultFault } from './partial-result.fixture.ts'
@@ -29,6 +30,7 @@ const plantedFaults: readonly PlantedFault[] = [
   parallelFault,
   checkThenActFault,
   childTaskFault,
+  followUpFault,
 ]
 
 describe('simulate finds', () => {
