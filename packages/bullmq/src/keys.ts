@@ -207,7 +207,8 @@ export function queueKeys(namespace: string, queue: string) {
     /**
      * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how often one was recovered from a lost worker (`recovered`), how many bytes the unfinished tasks take
      * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks
-     * (`comparedAt`, in ms since 1970), when the active tasks of concurrency keys were last counted (`countedAt`), and the size of the entries in the outbox (`outboxBytes`).
+     * (`comparedAt`, in ms since 1970), when the active tasks of concurrency keys were last counted (`countedAt`), the size of the entries in the outbox (`outboxBytes`),
+     * and how the records of forwarded follow-ups are divided (`forwardedDigits`: outbox/forwarded-steps.ts).
      */
     totals: `${base}:totals`,
     /**

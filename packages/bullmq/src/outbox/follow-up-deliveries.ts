@@ -3,6 +3,7 @@ import type { TaskId } from '@bullpen/contract'
 import { forwardedTask, releaseDigest } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Deliveries } from './deliveries.ts'
+import { MAX_DIGITS } from './forwarded-steps.ts'
 import type { TaskEntry } from './outbox-entry.ts'
 import type { TargetQueues } from './target-queues.ts'
 
@@ -18,7 +19,6 @@ export interface FollowUpDeliveryOptions {
 /** The part of the digest that the id does not contain, as the record that forwarded-steps.ts describes. */
 const NUMBER_AT = 10
 const BUCKET_AT = 18
-const BUCKET_DIGITS = 3
 
 /**
  * Returns the delivery of follow-up tasks. The tasks of one call are added independently of each other, each in a script of its own,
@@ -48,9 +48,9 @@ export function followUpDeliveries(options: FollowUpDeliveryOptions): Deliveries
   }
 }
 
-/** Returns the record of an entry, which is a number of 64 bits and the digits that select its set. */
+/** Returns the record of an entry, which is a number of 64 bits and the digits whose beginning selects its set. */
 export function recordOf(digest: Uint8Array): string {
   const bytes = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength)
-  const bucket = bytes.subarray(BUCKET_AT).toString('hex').slice(0, BUCKET_DIGITS)
+  const bucket = bytes.subarray(BUCKET_AT).toString('hex').slice(0, MAX_DIGITS)
   return `${bytes.readBigInt64BE(NUMBER_AT)} ${bucket}`
 }
