@@ -228,7 +228,6 @@ function openForwarder(
   const runs = runDeliveries({ redis, namespace, registry, targets, now, onRefused, onChanged })
   const forwarder = createForwarder({
     deliveries: {
-      // A group is cancelled before the rest of its outbox is forwarded.
       ...groupDeliveries({
         ...{ redis, namespace, targets, now, onEnded, onRefused },
         forwardGroup: (id) => forwarder.forwardLeft(groupOutbox({ redis, namespace, onEnded }, id), () => false),

@@ -58,26 +58,23 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
   }
 
   return {
-    // First, so that a member of the same page is not enqueued any more.
-    async groupCancel(claimed) {
-      const delivered = claimed.map(async ({ id, entry }) => {
+    async groupCancel(claimed, onDelivered) {
+      const cancelling = claimed.map(async ({ id, entry }) => {
         try {
           await cancelMembers(redis, namespace, entry)
-          return [id]
+          onDelivered([id])
         } catch (error) {
           onRefused({ queue: entry.queue, error })
-          return []
         }
       })
-      return (await Promise.all(delivered)).flat()
+      await Promise.all(cancelling)
     },
 
-    async member(claimed) {
-      const delivered: string[] = []
+    async member(claimed, onDelivered) {
       const cancelled: Claimed<MemberEntry>[] = []
       const adding = claimed.map(async (each) => {
         try {
-          if (await add(each.entry)) delivered.push(each.id)
+          if (await add(each.entry)) onDelivered([each.id])
           else cancelled.push(each)
         } catch (error) {
           onRefused({ queue: each.entry.template.queue, error })
@@ -92,25 +89,23 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
           const reported = await runScript(redis, endMembersScript, keys, { id: group, channel }, more)
           if (reported?.result !== undefined) onEnded(reported.result)
           if (reported?.isOwed) await forwardGroup(group)
-          delivered.push(...ofGroup.map(({ id }) => id))
+          onDelivered(ofGroup.map(({ id }) => id))
         } catch (error) {
           onRefused({ queue: group, error })
         }
       }
-      return delivered
     },
 
-    async memberEnd(claimed) {
-      const delivered = [...byGroup(claimed)].map(async ([group, ofGroup]) => {
+    async memberEnd(claimed, onDelivered) {
+      const reporting = [...byGroup(claimed)].map(async ([group, ofGroup]) => {
         try {
           const ends = ofGroup.map(({ entry }) => entry)
-          return (await report(group, ends)) ? ofGroup.map(({ id }) => id) : []
+          if (await report(group, ends)) onDelivered(ofGroup.map(({ id }) => id))
         } catch (error) {
           onRefused({ queue: group, error })
-          return []
         }
       })
-      return (await Promise.all(delivered)).flat()
+      await Promise.all(reporting)
     },
   }
 }

@@ -105,7 +105,7 @@ async function openWorld(onError: Group['onError']) {
           forwardGroup: () => forwardLeft(outbox),
         }),
         task: followUpDeliveries({ targets, now: Date.now, onForwarded() {}, onRefused() {} }),
-        runTaskEnd: async () => [],
+        runTaskEnd: async () => {},
       },
       onUnreadable() {},
     })

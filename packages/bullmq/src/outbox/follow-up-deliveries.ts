@@ -34,17 +34,16 @@ export function followUpDeliveries(options: FollowUpDeliveryOptions): Deliveries
     onForwarded({ queue: task.queue, id: task.id, task: task.task })
   }
 
-  return async (claimed) => {
-    const delivered = claimed.map(async ({ id, entry }) => {
+  return async (claimed, onDelivered) => {
+    const adding = claimed.map(async ({ id, entry }) => {
       try {
         await add(entry)
-        return [id]
+        onDelivered([id])
       } catch (error) {
         onRefused({ queue: entry.template.queue, error })
-        return []
       }
     })
-    return (await Promise.all(delivered)).flat()
+    await Promise.all(adding)
   }
 }
 

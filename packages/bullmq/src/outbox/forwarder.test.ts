@@ -8,7 +8,8 @@ import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { claimEntries } from '../scripts/outbox/claim-entries.ts'
 import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
 import { setup, short } from '../setup.fixture.ts'
-import { createForwarder } from './forwarder.ts'
+import type { Deliveries } from './deliveries.ts'
+import { createForwarder, type Outbox, PAGE_SIZE } from './forwarder.ts'
 import { catalogue, openQueues, target } from './outbox.fixture.ts'
 
 const add = FORWARDING.get('addStandardJob')?.lua ?? ''
@@ -127,6 +128,65 @@ it('a commit that is sent twice releases its follow-ups once', async () => {
   expect((await proxied.broker.totals('rig')).outbox.entries).toBe(1)
 })
 
+const none = async () => {}
+const NO_DELIVERIES: Deliveries = { task: none, member: none, memberEnd: none, groupCancel: none, runTaskEnd: none }
+
+it('outboxes that are always busy do not keep others from being forwarded', async () => {
+  const forwarder = createForwarder({ deliveries: NO_DELIVERIES, onUnreadable() {} })
+  const pages = new Map<string, number>()
+  const isOver = (): boolean => [...pages.values()].some((count) => count >= 10)
+  const outboxes = Array.from({ length: 9 }, (_, i): Outbox => {
+    const name = `o${i}`
+    return {
+      name,
+      async claim() {
+        pages.set(name, (pages.get(name) ?? 0) + 1)
+        return { fresh: isOver() ? 0 : PAGE_SIZE, cursor: '0-0', entries: [] }
+      },
+      remove: async () => {},
+    }
+  })
+  for (const outbox of outboxes) forwarder.wake(outbox)
+  await forwarder.settled()
+  expect(Math.min(...pages.values())).toBeGreaterThanOrEqual(9)
+})
+
+it('a target that does not respond does not hold up the others, and its entries are deleted once they are delivered', async () => {
+  const { promise: responding, resolve: respond } = Promise.withResolvers<void>()
+  const forwarder = createForwarder({
+    deliveries: {
+      ...NO_DELIVERIES,
+      async memberEnd(claimed, onDelivered) {
+        const delivering = claimed.map(async ({ id, entry }) => {
+          if (entry.member === 0) await responding
+          onDelivered([id])
+        })
+        await Promise.all(delivering)
+      },
+    },
+    onUnreadable() {},
+  })
+  const group = 'group-01jd3v7n8q0000000000000000'
+  let page = 0
+  const removed: string[] = []
+  const outbox: Outbox = {
+    name: 'o',
+    async claim() {
+      page++
+      // The first member of the group is in a queue that does not respond.
+      const entries = [0, 1].map((member) => [`${page}-${member}`, `g ${group} ${member} c`] as const)
+      return { fresh: page < 20 ? PAGE_SIZE : 2, cursor: '0-0', entries }
+    },
+    remove: async (ids) => void removed.push(...ids),
+  }
+  forwarder.wake(outbox)
+  await eventually(() => removed.length === 20)
+  expect(removed).toEqual(Array.from({ length: 20 }, (_, i) => `${i + 1}-1`))
+  respond()
+  await forwarder.settled()
+  expect(new Set(removed).size).toBe(40)
+})
+
 it.each(Array.from({ length: 12 }, (_, ticks) => ticks))(
   'an outbox that is woken %i ticks after its last look is looked at again',
   async (ticks) => {
@@ -141,9 +201,7 @@ it.each(Array.from({ length: 12 }, (_, ticks) => ticks))(
       },
       remove: async () => {},
     }
-    const none = async () => []
-    const deliveries = { task: none, member: none, memberEnd: none, groupCancel: none, runTaskEnd: none }
-    const forwarder = createForwarder({ deliveries, onUnreadable() {} })
+    const forwarder = createForwarder({ deliveries: NO_DELIVERIES, onUnreadable() {} })
     forwarder.wake(outbox)
     await looked
     for (let i = 0; i < ticks; i++) await undefined

@@ -11,10 +11,12 @@
 // seconds, and an entry that was deleted already is skipped. Nothing is fenced, because two forwarders do no harm.
 //
 // The same five seconds are the backoff of a target that cannot be reached: its entries stay claimed, and those of other targets
-// are delivered meanwhile. An entry that cannot be read, because a newer version of Bullpen has written it, stays as well.
+// are delivered meanwhile. A page is left behind after a short time, so that a target which does not respond holds up no other one. What
+// is delivered later is deleted later. An entry that cannot be read, because a newer version of Bullpen has written it, stays as well.
 //
 // The process that has ended a task calls `wake` at once. Many ends share one page: while a loop is running for an outbox, further
-// calls only make it look once more.
+// calls only make it look once more. If more outboxes are busy than there are loops, they take turns, one page at a time.
+import { settlesWithin } from '@bullpen/engine/node'
 import type { QueueKeys } from '../keys.ts'
 import { type ClaimedPage, claimEntries } from '../scripts/outbox/claim-entries.ts'
 import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
@@ -29,6 +31,10 @@ export const PAGE_SIZE = 100
 const CLAIM_MS = 5_000
 /** The maximum number of outboxes that a process forwards at once, because each page is kept in memory. */
 const MAX_LOOPS = 4
+/** How long the next page waits for the entries of a page, in ms. */
+const PAGE_MS = 20
+/** The maximum number of entries that pages have left behind. The next page waits for them. */
+const MAX_SLOW = 1_000
 
 const BEGINNING = '0-0'
 
@@ -59,11 +65,17 @@ export interface ForwarderOptions {
 export interface Forwarder {
   /** Forwards the fresh entries of an outbox soon. Never throws: what cannot be forwarded is left for the leader. */
   wake(outbox: Outbox): void
-  /** Forwards all entries, also those that another process has left. Stops after a page if `isOver` returns true. */
+  /**
+   * Forwards all entries, also those that another process has left, and resolves when each was tried. Stops after a page if `isOver`
+   * returns true.
+   */
   forwardLeft(outbox: Outbox, isOver: () => boolean): Promise<void>
   /** Resolves when everything that `wake` was called for has been tried. Never rejects. */
   settled(): Promise<void>
 }
+
+/** Pages that were left behind, with the number of their entries. */
+type SlowPages = Map<Promise<void>, number>
 
 interface Loop {
   /** Whether there may be entries that the loop has not seen. */
@@ -76,24 +88,41 @@ export function createForwarder({ deliveries, onUnreadable }: ForwarderOptions):
   const running = new Map<string, Loop>()
   /** The outboxes that wait for a loop. */
   const waiting = new Map<string, Outbox>()
+  /** The pages that the loops have left behind. */
+  const leftByLoops: SlowPages = new Map()
 
-  async function deliverPage(outbox: Outbox, { entries }: ClaimedPage): Promise<void> {
+  async function deliverPage(outbox: Outbox, { entries }: ClaimedPage, slow: SlowPages): Promise<void> {
     const claimed = entries.flatMap(([id, text]): Claimed[] => {
       const entry = parseEntry(text)
       return entry === undefined ? [] : [{ id, entry }]
     })
     if (claimed.length < entries.length) onUnreadable(entries.length - claimed.length)
-    const delivered = await deliverEach(deliveries, claimed)
-    if (delivered.length > 0) await outbox.remove(delivered)
+    let delivered: string[] = []
+    const remove = async (): Promise<void> => {
+      const ids = delivered
+      delivered = []
+      if (ids.length > 0) await outbox.remove(ids)
+    }
+    const trying = deliverEach(deliveries, claimed, (ids) => void delivered.push(...ids))
+    if (!(await settlesWithin(trying, PAGE_MS))) {
+      // What was delivered and not deleted is delivered once more.
+      const page: Promise<void> = trying
+        .then(remove)
+        .catch(() => {})
+        .finally(() => slow.delete(page))
+      slow.set(page, claimed.length - delivered.length)
+    }
+    await remove()
+    while (entriesIn(slow) >= MAX_SLOW) await Promise.race(slow.keys())
   }
 
   async function forwardFresh(outbox: Outbox, loop: Loop): Promise<void> {
     do {
       loop.isWoken = false
       const page = await outbox.claim({ leftForMs: undefined, cursor: BEGINNING })
-      await deliverPage(outbox, page)
+      await deliverPage(outbox, page, leftByLoops)
       if (page.fresh === PAGE_SIZE) loop.isWoken = true
-    } while (loop.isWoken)
+    } while (loop.isWoken && waiting.size === 0)
   }
 
   function start(outbox: Outbox): void {
@@ -103,7 +132,7 @@ export function createForwarder({ deliveries, onUnreadable }: ForwarderOptions):
       .catch(() => {})
       .finally(() => {
         running.delete(outbox.name)
-        // The loop was woken after it had looked for the last time.
+        // Others have waited, or the loop was woken after it had looked for the last time.
         if (loop.isWoken) waiting.set(outbox.name, outbox)
         const [next] = waiting.values()
         if (next === undefined) return
@@ -121,18 +150,27 @@ export function createForwarder({ deliveries, onUnreadable }: ForwarderOptions):
     },
 
     async forwardLeft(outbox, isOver) {
+      // The delivery of another page may have called this function, so it waits for no pages but its own.
+      const slow: SlowPages = new Map()
       for (let cursor = BEGINNING; ; ) {
         const sentAt = performance.now()
         const page = await outbox.claim({ leftForMs: CLAIM_MS, cursor })
-        await deliverPage(outbox, page)
+        await deliverPage(outbox, page, slow)
         cursor = page.cursor
-        if ((page.fresh < PAGE_SIZE && cursor === BEGINNING) || isOver()) return
+        if ((page.fresh < PAGE_SIZE && cursor === BEGINNING) || isOver()) break
         await pauseAfterPage(sentAt)
       }
+      await Promise.all(slow.keys())
     },
 
     async settled() {
-      while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done))
+      while (running.size > 0 || leftByLoops.size > 0) {
+        await Promise.all([...[...running.values()].map(({ done }) => done), ...leftByLoops.keys()])
+      }
     },
   }
+}
+
+function entriesIn(pages: ReadonlyMap<unknown, number>): number {
+  return [...pages.values()].reduce((sum, entries) => sum + entries, 0)
 }

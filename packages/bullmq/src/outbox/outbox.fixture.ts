@@ -86,10 +86,10 @@ export async function openQueues(redisUrl = inject('redisUrl')) {
         deliveries: {
           task: followUpDeliveries({ targets, now: Date.now, onForwarded() {}, onRefused }),
           // The tests have no groups and no pipelines.
-          memberEnd: async () => [],
-          member: async () => [],
-          groupCancel: async () => [],
-          runTaskEnd: async () => [],
+          memberEnd: async () => {},
+          member: async () => {},
+          groupCancel: async () => {},
+          runTaskEnd: async () => {},
         },
         onUnreadable() {},
       })

@@ -186,23 +186,21 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
       await report(run, ends)
     },
 
-    async runTaskEnd(claimed) {
-      const delivered = byRun(claimed, ({ entry }) => entry.run).map(async ([run, ofRun]) => {
-        const ids: string[] = []
+    async runTaskEnd(claimed, onDelivered) {
+      const reporting = byRun(claimed, ({ entry }) => entry.run).map(async ([run, ofRun]) => {
         try {
           for (const page of inPages(ofRun)) {
             await report(
               run,
               page.map(({ entry }) => entry),
             )
-            ids.push(...page.map(({ id }) => id))
+            onDelivered(page.map(({ id }) => id))
           }
         } catch (error) {
           onRefused({ queue: 'run', error })
         }
-        return ids
       })
-      return (await Promise.all(delivered)).flat()
+      await Promise.all(reporting)
     },
   }
 }

@@ -88,7 +88,7 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
     const registry = visitRegistry<RunId>(own, runsKey(namespace))
     const common = { redis: own, namespace, registry, now: Date.now }
     const deliveries = runDeliveries({ ...common, targets, onRefused() {}, onChanged() {} })
-    const none = async () => []
+    const none = async () => {}
     const forwarder = createForwarder({
       deliveries: { groupCancel: none, member: none, memberEnd: none, task: none, runTaskEnd: deliveries.runTaskEnd },
       onUnreadable() {},
