@@ -74,6 +74,7 @@ export {
 export { groupResults, groupView } from './groups/group-view.ts'
 export { groupRuleId, memberId } from './groups/member-id.ts'
 export { memberDigest, memberTask, memberTemplate } from './groups/member-task.ts'
+export { membersPage } from './groups/members-page.ts'
 export { ATTEMPT_TRANSITIONS } from './machines/attempt-machine.ts'
 export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
 export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'

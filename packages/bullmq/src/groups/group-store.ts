@@ -16,6 +16,7 @@ import {
   groupFollowUpLines,
   groupNotFound,
   memberId,
+  membersPage,
   memberTemplate,
 } from '@bullpen/engine/internal'
 import { requestDigest, sha256 } from '@bullpen/engine/node'
@@ -200,7 +201,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       )
       const group = groupOf(id, fields)
       if (group === undefined) throw groupNotFound(id)
-      const members = await Promise.all(ends.map((code, i) => memberAt(group, from + i, code, queues[i])))
+      const members = await membersPage(ends.length, (i) => memberAt(group, from + i, ends[i], queues[i]))
       return { group, members }
     },
 

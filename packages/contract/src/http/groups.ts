@@ -178,7 +178,9 @@ export const groupResultsQuerySchema = z.strictObject({
     .pipe(z.int().min(0).max(MAX_GROUP_MEMBERS, EXPECTED_MEMBER))
     .default(0)
     .describe('The number of the first member to return, starting from 0.'),
-  limit: limitSchema.describe('How many members to return, from 1 to 200.'),
+  limit: limitSchema.describe(
+    'How many members to return at most, from 1 to 200. There are fewer if their outputs together take more than 1 MiB.',
+  ),
 })
 
 export const groupsQuerySchema = z.strictObject({ limit: limitSchema })

@@ -21,6 +21,7 @@ import {
   groupReleases,
   groupRuleId,
   memberId,
+  membersPage,
   type ReleasedFollowUp,
   sealGroup,
   visitGroup,
@@ -220,12 +221,13 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
     async members(id, from, limit) {
       check()
       const { group, members, queues } = modelOf(id)
-      const page = members.slice(from, from + limit).map((how, i) => {
+      const ends = members.slice(from, from + limit)
+      const page = await membersPage(ends.length, async (i) => {
         const member = from + i
         const task = memberId(id, member, group.queues[queues[member] ?? 0] ?? '', sha256)
         const record = find(task)
         const missing = group.state === 'ended' ? 'removed' : 'waiting'
-        return { member, id: task, status: how ?? record?.status ?? missing, record } as const
+        return { member, id: task, status: ends[i] ?? record?.status ?? missing, record }
       })
       return { group, members: page }
     },

@@ -146,7 +146,10 @@ export interface Groups {
    * until the returned function is called. Once the promise has resolved, no later change is missed. Nothing is polled.
    */
   watch(id: GroupId, onChange: () => void): Promise<() => void>
-  /** Returns members in the order of their numbers, beginning with `from`. `limit` is a number from 1 to 200. */
+  /**
+   * Returns members in the order of their numbers, beginning with `from`: at most `limit`, which is a number from 1 to 200, and fewer if
+   * their outputs together take more than about 1 MiB.
+   */
   members(id: GroupId, from: number, limit: number): Promise<GroupMembers>
   /**
    * Returns all members that have not ended, or undefined if the group does not exist. Takes one round trip, in which Redis sends up to
