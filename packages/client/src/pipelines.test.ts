@@ -122,7 +122,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const id = createRunId(Date.now(), new Uint8Array(10))
     const both = [1, 2].map(() => client.startPipelineNamed('squares', { numbers: [2] }, { id }))
     expect((await Promise.all(both)).map((run) => run.id)).toEqual([id, id])
-    const refused = { code: 'run_id_taken', message: expect.stringContaining('another input;') }
+    const refused = { code: 'run_id_taken', message: expect.stringContaining('a different input;') }
     await expect(client.startPipelineNamed('squares', { numbers: [3] }, { id })).rejects.toMatchObject(refused)
     await expect(client.startPipelineNamed('most', { numbers: [2] }, { id })).rejects.toMatchObject({
       message: expect.stringContaining('another pipeline (squares);'),

@@ -161,7 +161,11 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     })
     const summary = await drain()
     const last = online?.group()
-    if (last === undefined) throw new BullpenError('wrong_state', 'the worker was drained before it had read the group')
+    if (last === undefined)
+      throw new BullpenError(
+        'wrong_state',
+        'the worker was drained before it had read the group; start it again with the same group',
+      )
     return { ...summary, group: groupView(last) }
   }
 

@@ -82,12 +82,12 @@ export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmi
 
   const logRefused = throttledLog<ServerMemory>(
     ({ usedBytes, limitBytes }, suppressed) =>
-      log.warn({ redis: address, usedBytes, limitBytes, suppressed }, 'tasks refused: redis is almost out of memory'),
+      log.warn({ redis: address, usedBytes, limitBytes, suppressed }, 'tasks refused: Redis is almost out of memory'),
     Date.now,
     LOG_EVERY_MS,
   )
   const logUnknown = once(() =>
-    log.info({ redis: address }, 'redis does not report its memory: tasks are accepted until redis refuses them'),
+    log.info({ redis: address }, 'redis does not report its memory: tasks are accepted until Redis refuses them'),
   )
 
   const assertKept = (meter: MemoryMeter): void => {

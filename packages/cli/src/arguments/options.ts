@@ -291,7 +291,7 @@ export const OPTIONS = {
   burst: {
     type: 'string',
     value: 'N',
-    help: "how many of a concurrency key's starts per period may follow each other at once (default: 1)",
+    help: 'how many tasks of a concurrency key may start back to back (default: 1)',
   },
   'max-tasks': {
     type: 'string',

@@ -167,7 +167,7 @@ export const COMMANDS = {
       'The column tasks shows how many of the matching tasks were changed. With ID, show only that request.',
       '',
       'stop ID: stop a retry or a delete with --queue. ID is the id of the request. Once the command returns, no further task is',
-      'changed. Tasks that were already retried or deleted stay so. If the request was already done, the exit code is 1.',
+      'changed. Tasks that were already retried or deleted are not reverted. If the request was already done, the exit code is 1.',
     ],
     arguments: { min: 1, max: Number.POSITIVE_INFINITY },
     options: [

@@ -103,7 +103,7 @@ const stopSchema = z
     how: z.enum(STOP_MODES).default('wait'),
     ...commandFields,
   })
-  .describe('Stop one slot. Its pool continues with one slot fewer.')
+  .describe('Stop one slot. Its pool keeps running with one fewer slot.')
 const resizeSchema = z
   .strictObject({ action: z.literal('resize'), queue, worker: worker.optional(), concurrency, ...commandFields })
   .describe(

@@ -6,14 +6,17 @@ import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES } from '@bullpen/contract/internal'
 export type AddRefusal = 'sealed' | 'ended' | 'full' | 'queues' | 'reused' | 'busy'
 
 export function groupNotFound(id: GroupId): BullpenError {
-  return new BullpenError('group_not_found', `there is no group ${id}; a group is deleted some time after it has ended`)
+  return new BullpenError(
+    'group_not_found',
+    `group ${id} not found; a group is kept for its keep (one day by default) after it ends`,
+  )
 }
 
 /** Returns the error for a request to create a group whose id another group has. */
 export function groupExists(id: GroupId): BullpenError {
   return new BullpenError(
     'idempotency_key_reused',
-    `group ${id} exists, and was created with other settings or tasks; send exactly the same request again, or choose another id`,
+    `group ${id} already exists with different settings or tasks; send exactly the same request to get that group, or choose another id`,
   )
 }
 

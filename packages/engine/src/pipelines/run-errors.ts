@@ -2,7 +2,10 @@
 import { BullpenError, type RunId, type RunPhase } from '@bullpen/contract'
 
 export function runNotFound(id: RunId): BullpenError {
-  return new BullpenError('run_not_found', `there is no run ${id}; a run is deleted some time after it has ended`)
+  return new BullpenError(
+    'run_not_found',
+    `run ${id} not found; a run is kept for its keep (one day by default) after it ends`,
+  )
 }
 
 export function runNotEnded(id: RunId, state: RunPhase): BullpenError {

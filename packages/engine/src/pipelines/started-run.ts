@@ -29,7 +29,7 @@ export function startedRun(
   if (differing.length === 0) return { run, isNew: false }
   throw new BullpenError(
     'run_id_taken',
-    `run ${id} exists, and was started with another ${differing.join(', ')}; send exactly the same request again, or choose another id`,
+    `run ${id} already exists with a different ${differing.join(', ')}; send exactly the same request to get that run, or choose another id`,
   )
 }
 

@@ -80,7 +80,7 @@ it('POST /v1/groups with the id of a group that has other settings or tasks is r
   for (const other of [{ tasks: [square(2)], seal: false }, { onError: 'cancel' }, { onEnd: [square(1)] }]) {
     const problem = problemIn(await send('', { id, ...other }))
     expect(problem).toMatchObject({ status: 422, code: 'idempotency_key_reused' })
-    expect(problem.detail).toContain(`group ${id} exists`)
+    expect(problem.detail).toContain(`group ${id} already exists`)
   }
   expect((await get(`/v1/groups/${id}`)).json()).toMatchObject({ count: 1, onError: 'continue', state: 'open' })
 })

@@ -204,7 +204,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'stopDeadTaskRequest',
       summary: 'Stop a retry or a delete by filter',
       description:
-        'Once the API has responded, no further task is retried or deleted. Tasks that were already retried or deleted stay so. The ' +
+        'Once the API has responded, no further task is retried or deleted. Tasks that were already retried or deleted are not reverted. The ' +
         'response contains the final progress. The request is idempotent: a retry or a delete that is done or stopped stays as it is.',
       params: z.object({ id: z.string().describe("The request's id.") }),
       body: stopDeadSchema,

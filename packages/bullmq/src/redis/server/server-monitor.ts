@@ -9,10 +9,10 @@ const CHECK_EVERY_MS = 300_000
 
 /** The log message for each problem. The line's fields contain the values. */
 const MESSAGES: Readonly<Record<ServerCheck, string>> = {
-  version: 'redis is too old for bullpen',
-  persistence: 'redis appendonly is off: a restart of redis loses tasks',
-  eviction: 'redis maxmemory-policy allows eviction: redis may delete tasks',
-  maxmemory: 'redis maxmemory is not set: the machine may run out of memory and end redis',
+  version: 'redis is too old for Bullpen',
+  persistence: 'redis appendonly is off: a restart of Redis loses tasks',
+  eviction: 'redis maxmemory-policy allows eviction: Redis may delete tasks',
+  maxmemory: 'redis maxmemory is not set: the machine may run out of memory and end Redis',
   listpack: 'redis hash-max-listpack-value is small: waiting tasks take about twice the memory',
 }
 

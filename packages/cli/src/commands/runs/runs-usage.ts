@@ -17,7 +17,7 @@ export const RUNS_COMMAND = {
     "  start PIPELINE    start a pipeline of the API's catalogue, and print the run",
     '  wait ID           wait until a run has ended, show its progress, and print it',
     '  errors ID         print the items that have failed, if the pipeline collects errors',
-    '  cancel ID         cancel a run: its waiting tasks do not start any more',
+    '  cancel ID         cancel a run: no further task starts',
     '  delete ID         delete a run that has ended',
     '',
     "INPUT is the pipeline's input as JSON, and defaults to {}. Use - to read it from standard input, or --input-file to read it from a file.",
