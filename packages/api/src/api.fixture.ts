@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { createKeyring } from './auth/keyring.ts'
 import { type FakeBroker, fakeBroker } from './fake-broker.fixture.ts'
 import { fakeFleet } from './fake-fleet.fixture.ts'
+import type { Platform } from './http/context.ts'
 import { createOpenStreams } from './http/open-streams.ts'
 import { buildServer, type ServerOptions } from './http/server.ts'
 
@@ -54,6 +55,15 @@ export const EMPTY_HEAD: QueueHead = {
   ...{ oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, isPaused: false, isDraining: false },
 }
 
+export const PLATFORM: Platform = {
+  isDevelopment: false,
+  memoryWatermark: 80,
+  clockSkewMs: () => 0,
+  servers: async () => [],
+  leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
+  head: async () => EMPTY_HEAD,
+}
+
 export async function testApi(more: Partial<ServerOptions> = {}) {
   const broker: FakeBroker = fakeBroker()
   const fleet = fakeFleet(() => NOW)
@@ -75,14 +85,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     streams,
     rates: { take: () => undefined },
     apiKeyNames: ['shop'],
-    platform: {
-      isDevelopment: false,
-      memoryWatermark: 80,
-      clockSkewMs: () => 0,
-      servers: async () => [],
-      leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
-      head: async () => EMPTY_HEAD,
-    },
+    platform: PLATFORM,
     emit: (event) => events.push(event),
     enqueueTimed: (queue, seconds) => timed.push({ queue, seconds }),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },

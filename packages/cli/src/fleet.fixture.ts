@@ -55,7 +55,11 @@ export const QUEUES: QueuePage = {
         },
       ],
       bytes: 4_096,
-      oldestWaiting: { id: 'cpu-01jd3v7n8q0000000000000000', task: 'math.factorial', enqueuedAt: ago(30) },
+      oldestWaiting: {
+        ...{ id: 'cpu-01jd3v7n8q0000000000000000', task: 'math.factorial' },
+        ...{ enqueuedAt: ago(90), readyAt: ago(30) },
+      },
+      blockedTasks: 0,
       rates: { in: 4.5, out: 3, overMs: 60_000 },
     },
   ],

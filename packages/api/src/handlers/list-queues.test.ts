@@ -2,14 +2,20 @@
 import type { QueuePage } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
-import { NOW, problemIn, testApi } from '../api.fixture.ts'
+import { EMPTY_HEAD, NOW, PLATFORM, problemIn, testApi } from '../api.fixture.ts'
 
 const id = (n: number) => createTaskId('cpu', NOW + n, new Uint8Array(10))
 const at = (ms: number): string => new Date(ms).toISOString()
 
 describe('the queues', () => {
   test('have their tasks by status, the oldest waiting task, their limits, objectives and slots', async () => {
-    const { get, broker, fleet } = await testApi()
+    const oldest = { id: id(1), task: 'math.square', enqueuedAt: NOW - 9_000, readyAt: NOW - 2_000 }
+    const { get, broker, fleet } = await testApi({
+      platform: {
+        ...PLATFORM,
+        head: async (queue) => (queue === 'cpu' ? { ...EMPTY_HEAD, oldest, blockedTasks: 1 } : EMPTY_HEAD),
+      },
+    })
     broker.put({ id: id(1), enqueuedAt: NOW - 9_000 })
     broker.put({ id: id(2), enqueuedAt: NOW - 5_000 })
     broker.put({ id: id(3), status: 'dead' })
@@ -29,7 +35,8 @@ describe('the queues', () => {
       {
         ...{ queue: 'cpu', concurrency: 3, slots: 4, busy: 1, bytes: 1_536 },
         tasks: { waiting: 2, active: 0, scheduled: 0, retrying: 0, completed: 0, dead: 1, cancelled: 0, expired: 0 },
-        oldestWaiting: { id: id(1), task: 'math.square', enqueuedAt: at(NOW - 9_000) },
+        oldestWaiting: { id: id(1), task: 'math.square', enqueuedAt: at(NOW - 9_000), readyAt: at(NOW - 2_000) },
+        blockedTasks: 1,
       },
       {
         ...{ queue: 'mail', maxTasks: 500, tasks: { waiting: 0 } },
@@ -38,19 +45,6 @@ describe('the queues', () => {
     ])
     expect(page.queues[0]).not.toHaveProperty('slos')
     expect(page.queues[1]).not.toHaveProperty('oldestWaiting')
-  })
-
-  test('show the task behind the first waiting one if the first one starts while it is read', async () => {
-    const { get, broker } = await testApi()
-    broker.put({ id: id(1) })
-    broker.put({ id: id(2) })
-    const { list } = broker
-    broker.list = async (query) => {
-      const page = await list(query)
-      return { ...page, tasks: page.tasks.filter((task) => task.id !== id(1)) }
-    }
-    const [queue] = (await get('/v1/queues?queue=cpu')).json<QueuePage>().queues
-    expect(queue?.oldestWaiting?.id).toBe(id(2))
   })
 
   test('have a limit that a command has set in place of the one in the definition', async () => {

@@ -1,6 +1,6 @@
 // GET /v1/queues returns each queue's tasks by status, most frequent kinds of error, oldest waiting task, rates, limits and slots.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Catalogue, QueuePage, QueueStats, TaskRecord } from '@bullpen/contract'
+import type { Catalogue, QueuePage, QueueStats } from '@bullpen/contract'
 import { type queuesQuerySchema, timeText } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
 import { isAlive, type WorkerStatus } from '@bullpen/engine/internal'
@@ -18,9 +18,6 @@ const MEASURED_MS = 1_000
 /** How many kinds of error are returned for each queue. */
 const KINDS_SHOWN = 5
 
-/** How many waiting tasks are read if the first one has started before it could be read. */
-const TASKS_BEHIND = 20
-
 function outboxView({ entries, oldestAt }: QueueTotals['outbox']): Pick<QueueStats, 'outbox'> {
   return oldestAt === undefined ? {} : { outbox: { entries, oldestAt: timeText(oldestAt) } }
 }
@@ -32,7 +29,7 @@ function slosView({ definitions }: Pick<Catalogue, 'definitions'>, queue: string
   return slos.length === 0 ? {} : { slos }
 }
 
-export function listQueues({ catalogue, broker, fleet }: ApiContext) {
+export function listQueues({ catalogue, broker, fleet, platform }: ApiContext) {
   const readings = new Map<string, readonly QueueReading[]>()
 
   const read = async (queue: string) => {
@@ -50,21 +47,12 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
     return (await read(queue)).rates ?? { in: 0, out: 0, overMs: MEASURED_MS }
   }
 
-  /** Resolves with the waiting task that starts next. Its id and its record are read one after the other, and it may start between. */
-  const oldestOf = async (queue: string): Promise<TaskRecord | undefined> => {
-    const waiting = { queue, status: 'waiting' } as const
-    const { tasks, next } = await broker.list({ ...waiting, limit: 1, cursor: undefined })
-    if (tasks.length > 0 || next === undefined) return tasks[0]
-    const behind = await broker.list({ ...waiting, limit: TASKS_BEHIND, cursor: next })
-    return behind.tasks[0]
-  }
-
   const stats = async (queue: string, live: readonly WorkerStatus[]): Promise<QueueStats> => {
-    const [settings, { tasks, totals, rates }, kinds, oldest] = await Promise.all([
+    const [settings, { tasks, totals, rates }, kinds, { oldest, blockedTasks }] = await Promise.all([
       fleet.queueSettings(queue),
       read(queue),
       broker.countDead(queue, KINDS_SHOWN),
-      oldestOf(queue),
+      platform.head(queue),
     ])
     const { maxTasks, maxBytes, maxAgeMs } = catalogue.queue(queue).limits ?? {}
     return {
@@ -79,8 +67,9 @@ export function listQueues({ catalogue, broker, fleet }: ApiContext) {
       bytes: totals.bytes,
       ...outboxView(totals.outbox),
       ...(oldest !== undefined && {
-        oldestWaiting: { id: oldest.id, task: oldest.task, enqueuedAt: timeText(oldest.enqueuedAt) },
+        oldestWaiting: { ...oldest, enqueuedAt: timeText(oldest.enqueuedAt), readyAt: timeText(oldest.readyAt) },
       }),
+      blockedTasks,
       rates: await measured(queue, rates),
     }
   }

@@ -40,10 +40,22 @@ export const queueStatsSchema = queueViewSchema
       .optional()
       .describe('What follows from the ends of tasks and has not been forwarded yet. Absent if there is nothing.'),
     oldestWaiting: z
-      .object({ id: z.string(), task: z.string(), enqueuedAt: time })
+      .object({
+        id: z.string(),
+        task: z.string(),
+        enqueuedAt: time,
+        readyAt: time.describe(
+          'Since when the task has been ready to start: its enqueueing, the end of its delay, or its last start or request for a retry.',
+        ),
+      })
       .optional()
       .describe(
-        'The waiting task that starts next. Of the tasks with its priority, it has been ready for the longest time. Absent if no task is waiting.',
+        'The waiting task that has been ready for the longest time, whether or not it may start. A task that is waiting behind others with a higher priority is not considered. Absent if no task is waiting.',
+      ),
+    blockedTasks: z
+      .int()
+      .describe(
+        'How many waiting tasks could not start, however many slots are free, because of a limit, a throttle, permits or an open circuit breaker. May be too low if more than 100 lanes take turns.',
       ),
     rates: z
       .object({

@@ -2,15 +2,9 @@
 import { type Diagnosis, VERSION } from '@bullpen/contract'
 import { createTaskId, DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
-import { EMPTY_HEAD, NOW, problemIn, testApi } from '../../api.fixture.ts'
+import { EMPTY_HEAD, NOW, PLATFORM, problemIn, testApi } from '../../api.fixture.ts'
 import { P1 } from '../../fake-fleet.fixture.ts'
 
-const PLATFORM = {
-  ...{ isDevelopment: false, memoryWatermark: 80, clockSkewMs: () => 0 },
-  servers: async () => [],
-  leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
-  head: async () => EMPTY_HEAD,
-}
 const SERVER = {
   ...{ node: '', settings: new Map(), memory: undefined, failedWrites: ['a snapshot'], connections: undefined },
   ...{ latencyMs: 0.1, refused: ['CONFIG GET'] },

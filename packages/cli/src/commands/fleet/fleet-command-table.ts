@@ -30,7 +30,7 @@ export const FLEET_COMMANDS = {
     usage: '',
     summary: 'Show how many tasks each queue has, and how fast they enter and leave',
     description: [
-      'Show each queue with its tasks by status, how long ago the waiting task that starts next was enqueued (oldest), how many tasks',
+      'Show each queue with its tasks by status, how long its oldest waiting task has been ready to start (oldest), how many tasks',
       'are enqueued and end per second (in/s and out/s, measured over 1s to 1m), its busy slots, and its state and limits. A second',
       "table shows the three most frequent kinds of error among each queue's dead tasks; 'bullpen dead counts' shows all kinds.",
       'Completed, cancelled and expired tasks are counted only with --json.',

@@ -30,7 +30,7 @@ function queueRow(stats: QueueStats, now: number): Cell[] {
       const count = String(tasks[status])
       return status === 'dead' && tasks.dead > 0 ? ['red', count] : count
     }),
-    oldestWaiting === undefined ? '-' : formatLength(Math.max(0, now - Date.parse(oldestWaiting.enqueuedAt))),
+    oldestWaiting === undefined ? '-' : formatLength(Math.max(0, now - Date.parse(oldestWaiting.readyAt))),
     String(rates.in),
     String(rates.out),
     `${busy}/${slots}`,

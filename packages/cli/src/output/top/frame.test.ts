@@ -66,6 +66,11 @@ test('a queue that is full, or whose tasks wait although it has no workers, says
   ])
 })
 
+test('a queue shows how many of its tasks are blocked', () => {
+  const blocked = { ...unlimited, paused: false, blockedTasks: 5 }
+  expect(linesOf({ queues: [blocked], workers: [], running: [] })[4]).toMatch(/5 blocked$/)
+})
+
 test('a queue with a limit of starts is limited if tasks wait beside free slots', () => {
   const waiting = { ...unlimited, tasks: { ...unlimited.tasks, waiting: 5 } }
   const rate = { max: 1, perMs: 3_600_000 }

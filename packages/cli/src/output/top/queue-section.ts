@@ -47,7 +47,7 @@ function depthText(queue: QueueStats): string {
 }
 
 function oldestText({ oldestWaiting }: QueueStats, now: number): string {
-  return oldestWaiting === undefined ? '-' : formatLength(Math.max(0, now - Date.parse(oldestWaiting.enqueuedAt)))
+  return oldestWaiting === undefined ? '-' : formatLength(Math.max(0, now - Date.parse(oldestWaiting.readyAt)))
 }
 
 /** Formats a number per second with one decimal place if it is below 10. */
@@ -63,6 +63,7 @@ function obstaclesOf(queue: QueueStats): readonly string[] {
     ...(isFull ? ['full'] : []),
     ...(pools === 0 && tasks.waiting > 0 ? ['no workers'] : []),
     ...(isLimited(queue) ? ['limited'] : []),
+    ...(queue.blockedTasks > 0 ? [`${queue.blockedTasks} blocked`] : []),
   ]
 }
 
