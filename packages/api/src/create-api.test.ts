@@ -407,12 +407,12 @@ describe('closing', () => {
     const ended = once(socket, 'close')
     socket.write('POST /v1/tasks HTTP/1.1\r\nHost: x\r\n')
     await (await fetch(`${url}/livez`)).text()
-    await Promise.all([api.close(), ended])
+    expect(await Promise.all([api.close(), ended])).toHaveLength(2)
   })
 
   test('works without listening', async () => {
     const api = await createApi({ catalogue, log: silent, config: { redisUrl: inject('redisUrl'), keys: [KEY] } })
-    await api.close()
+    expect(await api.close()).toBeUndefined()
   })
 })
 

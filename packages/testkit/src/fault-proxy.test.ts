@@ -104,5 +104,7 @@ it('closes the connection of a client whose server is gone', async () => {
   const proxy = await faultProxy('redis://127.0.0.1:1')
   onTestFinished(() => proxy.close())
   const client = connect(Number(new URL(proxy.url).port), '127.0.0.1')
-  await new Promise((resolve) => client.on('error', () => {}).once('close', resolve))
+  await expect(
+    new Promise<unknown>((resolve) => client.on('error', () => {}).once('close', resolve)),
+  ).resolves.toBeTypeOf('boolean')
 })
