@@ -306,6 +306,22 @@ describe('while Redis is down', () => {
   })
 })
 
+test('the gauges of a queue that cannot be read are missing, and those of other queues are not', async () => {
+  const redis = blockingConnection(inject('redisUrl'), silent)
+  onTestFinished(() => redis.disconnect())
+  const namespace = `t-${randomUUID().slice(0, 8)}`
+  const { metricsUrl } = await startApi(inject('redisUrl'), { namespace })
+  await redis.set(`{${namespace}.cpu}:cpu:wait`, 'no list')
+  const text = await (await fetch(metricsUrl)).text()
+  for (const gauge of ['bullpen_queue_tasks', 'bullpen_queue_bytes', 'bullpen_queue_oldest_seconds']) {
+    expect(text).toContain(`${gauge}{queue="mail"`)
+    expect(text).not.toContain(`${gauge}{queue="cpu"`)
+  }
+  expect(text).toContain('bullpen_queue_paused{queue="mail"} 0')
+  // The reads of the counts, of the totals and of the head of the queue.
+  expect(text).toContain('bullpen_scrape_failures_total 3')
+})
+
 describe('the memory of Redis', () => {
   async function limitedRedis(...settings: readonly (readonly [string, string])[]) {
     const server = await privateRedis()

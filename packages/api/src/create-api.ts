@@ -246,7 +246,7 @@ function reportQueues(telemetry: Telemetry, { broker, fleet, catalogue, now }: R
     telemetry.redisUp(up)
     if (!up) return
     for (const queue of queues) telemetry.queueLimits(queue, broker.limitsOf(queue, catalogue.queue(queue).limits))
-    await Promise.all([
+    await waitForAll([
       ...queues.flatMap((queue) =>
         catalogue.queue(queue).breakers === undefined
           ? []
@@ -264,6 +264,17 @@ function reportQueues(telemetry: Telemetry, { broker, fleet, catalogue, now }: R
       ]),
     ])
   })
+}
+
+/**
+ * Waits until every read has ended, because the values that one sets after the scrape would be missing from it.
+ *
+ * @throws AggregateError with the error of each read that failed
+ */
+async function waitForAll(reads: readonly Promise<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(reads)
+  const errors = ended.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+  if (errors.length > 0) throw new AggregateError(errors, `${errors.length} of ${reads.length} reads failed`)
 }
 
 /** Reports how many retries the budget of each definition of a queue holds. */

@@ -369,6 +369,14 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_scrape_failures_total 1')
   })
 
+  it('counts each of the reads that failed together', async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1' })
+    telemetry.onScrape(() => {
+      throw new AggregateError([new Error('connection refused'), new Error('timed out')])
+    })
+    expect(await textOf(telemetry)).toContain('bullpen_scrape_failures_total 2')
+  })
+
   it("publishes the fleet's total of ended tasks, which never falls while the process lives", async () => {
     const telemetry = createTelemetry({ role: 'api', version: '1' })
     const totals = { bytes: 0, recovered: 0, unaccounted: 0, drift: 0, outbox: { entries: 0, oldestAt: undefined } }

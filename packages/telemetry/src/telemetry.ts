@@ -40,7 +40,10 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   watchObjectives(definitions: readonly Pick<TaskDefinition, 'name' | 'queue' | 'slo'>[]): void
   /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
-  /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
+  /**
+   * Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. If it throws
+   * an AggregateError, each of its errors is counted.
+   */
   onScrape(read: () => Promise<void> | void): void
   /** Sets how long attempts of these definitions take, as far as the definitions say. */
   expectedDurations(
@@ -141,7 +144,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
-    scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
+    for (const each of read) if (each.status === 'rejected') scrapeFailures.inc(failuresIn(each.reason))
     const counted = [tasks, slos, enqueues, commands, runs, http].map((each) => each.exposition())
     const texts = [await registry.metrics(), ...counted]
     return { contentType: registry.contentType, text: texts.join('\n') }
@@ -246,6 +249,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
   }
 }
+
+/** Returns how many reads have failed with this error. */
+const failuresIn = (error: unknown): number => (error instanceof AggregateError ? error.errors.length : 1)
 
 function poolGauges(registry: Registry) {
   const size = gauge(registry, 'bullpen_pool_slots')
