@@ -81,6 +81,33 @@ const WORKER_STARTED = 'process_start_time_seconds{job="bullpen", instance="w1"}
 const DEAD_ON_WORKER = 'bullpen_tasks_dead_total{job="bullpen", instance="w1", queue="mail", task="receipt.send"}'
 const UP = 'up{job="bullpen", instance="w1"}'
 
+/** An API of an installation whose queues are not paused. */
+const IDLE_API: Series = {
+  'bullpen_build_info{role="api"}': '1x10',
+  'bullpen_queue_paused{queue="mail"}': '0x10',
+  'bullpen_queue_paused{queue="files"}': '0x10',
+}
+/**
+ * Ten attempts a minute, or as many as given, which take between `from` and `to` seconds in the first day, and between `later` and `latest`
+ * seconds after it. These are bounds of the histogram's buckets, from the lowest to the highest.
+ */
+const attemptSeconds = (
+  [from, to, later, latest]: readonly [from: string, to: string, later: string, latest: string],
+  eachMinute = 10,
+): Series => {
+  const bucket = (le: string): string => `bullpen_attempt_duration_seconds_bucket{${OF_RECEIPTS}, le="${le}"}`
+  const all = `0+${eachMinute}x1600`
+  const ofFirstDay = `0+${eachMinute}x1440 ${1_440 * eachMinute}x160`
+  return {
+    [bucket(from)]: '0x1600',
+    [bucket(to)]: ofFirstDay,
+    [bucket(later)]: ofFirstDay,
+    [bucket(latest)]: all,
+    [bucket('+Inf')]: all,
+    [`bullpen_attempt_duration_seconds_count{${OF_RECEIPTS}}`]: all,
+  }
+}
+
 export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   BullpenQueueStuck: {
     fires: { series: { ...waiting('5x30'), ...slots('0x30', '4x30') }, at: '12m', labels: MAIL, figure: '5 waiting' },
@@ -405,6 +432,28 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
     },
   },
+  BullpenAttemptsSlower: {
+    evaluatedEvery: '5m',
+    fires: { series: attemptSeconds(['0.5', '1', '2.5', '5']), at: '1530m', labels: RECEIPTS, figure: '4.975s' },
+    quiet: {
+      'attempts have been slower for half an hour': {
+        series: attemptSeconds(['0.5', '1', '2.5', '5']),
+        at: '1445m',
+      },
+      'they take little longer': { series: attemptSeconds(['0.5', '1', '1', '2']), at: '1530m' },
+      'they take milliseconds': { series: attemptSeconds(['0.005', '0.01', '0.025', '0.05']), at: '1530m' },
+      'there are few of them': { series: attemptSeconds(['0.5', '1', '2.5', '5'], 1), at: '1530m' },
+      'there were none the day before': {
+        series: Object.fromEntries(
+          Object.entries(attemptSeconds(['0.5', '1', '2.5', '5'])).map(([name, values]) => [
+            name,
+            values.includes('0+') && !values.includes(' ') ? '_x1440 0+10x160' : '_x1440 0x160',
+          ]),
+        ),
+        at: '1530m',
+      },
+    },
+  },
   BullpenDeadTasksGrow: {
     // The series appears with the first dead task.
     fires: {
@@ -523,6 +572,43 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       'the drain ends after two minutes': {
         series: { 'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0 1 1 stale' },
         at: '6m',
+      },
+    },
+  },
+  BullpenDrainAbandonsTasks: {
+    // The worker is killed after a minute, with 20 tasks. It drained all of its pools.
+    fires: {
+      series: {
+        'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0x4 1 stale',
+        'bullpen_pool_state{instance="w2", queue="mail", state="SHUTTING_DOWN"}': '0x20',
+        'bullpen_queue_tasks_recovered_total{instance="a1", queue="mail"}': '7x5 27x20',
+        'bullpen_queue_tasks_recovered_total{instance="a2", queue="mail"}': '7x5 27x20',
+      },
+      at: '12m',
+      labels: MAIL,
+      figure: '20 tasks',
+    },
+    quiet: {
+      'the drain requeues all tasks': {
+        series: {
+          'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0x4 1 stale',
+          'bullpen_queue_tasks_recovered_total{queue="mail"}': '7x25',
+        },
+        at: '12m',
+      },
+      'a worker dies, and none drains': {
+        series: {
+          'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0x20',
+          'bullpen_queue_tasks_recovered_total{queue="mail"}': '7x5 27x20',
+        },
+        at: '12m',
+      },
+      'the drain ended long before': {
+        series: {
+          'bullpen_pool_state{instance="w1", queue="mail", state="SHUTTING_DOWN"}': '0x4 1 stale',
+          'bullpen_queue_tasks_recovered_total{queue="mail"}': '7x25 27x20',
+        },
+        at: '30m',
       },
     },
   },
@@ -845,7 +931,24 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   },
   BullpenWorkersMissing: {
     fires: { series: { 'bullpen_build_info{role="api"}': '1x10' }, at: '6m', labels: {} },
-    quiet: { 'a worker is scraped': { series: { [BUILD]: '1x10' }, at: '6m' } },
+    alsoFires: {
+      'a task is waiting in one of the queues': {
+        series: { ...IDLE_API, ...waiting('1x10'), 'bullpen_queue_tasks{queue="files", status="waiting"}': '0x10' },
+        at: '6m',
+        labels: {},
+      },
+    },
+    quiet: {
+      'a worker is scraped': { series: { [BUILD]: '1x10' }, at: '6m' },
+      'the workers are scaled to zero, and no task is waiting': {
+        series: { ...IDLE_API, ...waiting('0x10'), ...active('0x10') },
+        at: '6m',
+      },
+      'the workers are scaled to zero, and the queue is paused': {
+        series: { ...IDLE_API, ...waiting('5x10'), 'bullpen_queue_paused{queue="mail"}': '1x10' },
+        at: '6m',
+      },
+    },
   },
   BullpenScrapeFails: {
     fires: {

@@ -14,6 +14,8 @@ unless ${on()} ${largest(present)}
 or absent(${present}) unless on () ${known}`
 }
 
+const RUNNABLE = largest('bullpen_queue_tasks{status=~"waiting|active"}', 'queue')
+
 export const FLEET_ALERTS: readonly AlertRule[] = [
   alert({
     name: 'BullpenNoLeader',
@@ -54,10 +56,15 @@ and ${growth('bullpen_http_requests_total{status=~"5.."}', '5m')} >= 5`,
   }),
   alert({
     name: 'BullpenWorkersMissing',
-    expr: missing('worker'),
+    // Workers may be scaled to zero while there is nothing to do.
+    expr: `(
+${missing('worker')}
+)
+unless ${on()} ${sum(`${RUNNABLE} * ${on('queue')} (${largest('bullpen_queue_paused', 'queue')} == bool 0)`)} == 0`,
     for: '5m',
     severity: 'critical',
-    summary: 'Prometheus has not scraped any worker of the installation for 5 minutes',
+    summary:
+      'Prometheus has not scraped any worker of the installation for 5 minutes, and it is not known that there is nothing to do',
     runbook: 'metrics-missing.md',
   }),
   alert({

@@ -1,6 +1,13 @@
-// Defines the alerts about tasks and attempts: failures, dead tasks and dropped results.
+// Defines the alerts about tasks and attempts: failures, slow attempts, dead tasks and dropped results.
 import { type AlertRule, alert } from '../alert-rule.ts'
-import { growth, rate } from '../expressions.ts'
+import { growth, on, rate } from '../expressions.ts'
+
+const OF_TASK = ['queue', 'task'] as const
+
+/** The p99 of an hour that ended this long ago, if enough attempts have ended in it: that of a few is the slowest one. */
+const slowest = (offset: '' | ' offset 1d'): string =>
+  `(histogram_quantile(0.99, sum by (namespace, queue, task, le) (rate(bullpen_attempt_duration_seconds_bucket[1h]${offset})))
+and ${on(...OF_TASK)} sum by (namespace, queue, task) (increase(bullpen_attempt_duration_seconds_count[1h]${offset})) >= 100)`
 
 export const TASK_ALERTS: readonly AlertRule[] = [
   alert({
@@ -14,6 +21,19 @@ and ${growth('bullpen_attempt_failures_total', '10m', 'queue', 'task')} >= 5`,
       'For 10 minutes, more than 20% of the attempts of the task {{ $labels.task }} in the queue {{ $labels.queue }} have failed, and at least 5 of them',
     figure: '{{ $value | humanizePercentage }}',
     runbook: 'attempts-fail.md',
+  }),
+  alert({
+    name: 'BullpenAttemptsSlower',
+    // The same hour of the day before, because load comes in daily waves. The quantile of attempts that take milliseconds depends on the
+    // bounds of the buckets.
+    expr: `${slowest('')} > 0.1
+and ${on(...OF_TASK)} ${slowest('')} > 2 * ${slowest(' offset 1d')}`,
+    for: '15m',
+    severity: 'warning',
+    summary:
+      'The slowest 1% of the attempts of the task {{ $labels.task }} in the queue {{ $labels.queue }} have taken more than twice as long within an hour as at the same time the day before',
+    figure: '{{ $value | humanizeDuration }}',
+    runbook: 'attempts-slower.md',
   }),
   alert({
     name: 'BullpenDeadTasksGrow',

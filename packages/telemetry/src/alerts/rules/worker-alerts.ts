@@ -31,13 +31,25 @@ and ${on('queue')} ${sum('bullpen_attempts_started_total', 'queue')} > 0`,
   }),
   alert({
     name: 'BullpenDrainOverrun',
-    // A drain that still has time is not late, however long its time limit is.
+    // A drain that still has time is not late, however long its time limit is. A worker that drains on SIGTERM ends soon after its limit, or
+    // is killed; what it leaves behind is recovered, and BullpenDrainAbandonsTasks fires.
     expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0
 unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_seconds', 'instance', 'queue')} > time()`,
     for: '5m',
     severity: 'warning',
     summary:
       'The worker {{ $labels.instance }} has been draining its pool of the queue {{ $labels.queue }} for 5 minutes without a time limit or past it',
+    runbook: 'drain-stuck.md',
+  }),
+  alert({
+    name: 'BullpenDrainAbandonsTasks',
+    // A drain that abandons tasks lasts for all of its time limit, so that scrapes see it.
+    expr: `${largest('increase(bullpen_queue_tasks_recovered_total[10m])', 'queue')} > 0
+and ${on('queue')} ${largest('max_over_time(bullpen_pool_state{state="SHUTTING_DOWN"}[10m])', 'queue')} == 1`,
+    severity: 'warning',
+    summary:
+      'While workers drained, running tasks of the queue {{ $labels.queue }} had to be recovered: the workers were killed, or ended without them',
+    figure: '{{ printf `%.0f` $value }} tasks',
     runbook: 'drain-stuck.md',
   }),
   alert({

@@ -63,7 +63,7 @@ export const attemptSection: Section = {
       title: 'Attempt duration',
       description: "Time from a handler's start to the end of its attempt.",
       bad: "Longer than before: the handler, or a service that it calls, has become slower, so fewer tasks end per slot. Near the definition's timeout, attempts begin to time out.",
-      runbook: 'backlog-grows.md',
+      runbook: 'attempts-slower.md',
       unit: 's',
       queries: [0.5, 0.95, 0.99].map((quantile) =>
         query(
