@@ -125,7 +125,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const refused = { code: 'run_id_taken', message: expect.stringContaining('a different input;') }
     await expect(client.startPipelineNamed('squares', { numbers: [3] }, { id })).rejects.toMatchObject(refused)
     await expect(client.startPipelineNamed('most', { numbers: [2] }, { id })).rejects.toMatchObject({
-      message: expect.stringContaining('another pipeline (squares);'),
+      message: expect.stringContaining('a different pipeline (squares);'),
     })
     expect(await client.run(id).output({ timeout: '30s' })).toEqual([16])
   })

@@ -60,7 +60,7 @@ it('POST /v1/runs with an id is idempotent, and the run is listed until it has e
   broker.trouble = 'queue full'
   const other = problemIn(await send('', { ...body, input: { count: 4 }, keep: '1h' }))
   expect(other).toMatchObject({ status: 409, code: 'run_id_taken' })
-  expect(other.detail).toContain('another input, keep;')
+  expect(other.detail).toContain('a different input, keep;')
   broker.trouble = 'none'
   expect((await get('/v1/runs')).json()).toMatchObject({ runs: [{ id }] })
   await expect.poll(() => broker.enqueued).toHaveLength(1)
