@@ -3,5 +3,6 @@
 export const UNSEEN_METRICS: Readonly<Record<string, string>> = {
   bullpen_commits_refused_total: 'no attempt loses its task',
   bullpen_housekeeping_failures_total: 'no housekeeping fails',
+  bullpen_pool_paused: 'no pool is paused: the queue as a whole is',
   bullpen_troubled_schedules: 'no schedule is in trouble',
 }

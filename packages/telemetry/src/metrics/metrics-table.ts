@@ -260,7 +260,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'flag',
     labels: ['queue'],
-    help: '1 if the pool of this worker is paused, because a command has paused the queue, the worker or the pool, otherwise 0.',
+    help: '1 if a command has paused this pool of the worker, otherwise 0. A pause of the whole queue pauses no pool.',
   },
   bullpen_pool_state: {
     type: 'gauge',
