@@ -63,6 +63,21 @@ it('a light drain waits until the outbox is empty', async () => {
   expect(await countRemaining(redis, keys.source)).toBe(0)
 })
 
+it('the leader opens a queue whose full outbox somebody has deleted', async () => {
+  const { release, enqueue, redis, keys, namespace, redisUrl } = await openQueues()
+  const { meta, marker, outbox, totals } = keys.source
+  await redis.hset(totals, 'outboxBytes', MAX_OUTBOX_BYTES)
+  await release(1)
+  await enqueue()
+  expect(await redis.hget(meta, 'paused')).toBe(CLOSED_BY_OUTBOX)
+  await redis.del(outbox)
+  const leaderTimes = { ...LEADER_TIMES, roundMs: 100 }
+  const leader = openBroker({ redisUrl, namespace, queues: ['source'], sizeLimit: 10_000, leaderTimes, log: silent })
+  await eventually(async () => (await redis.hget(meta, 'paused')) === null)
+  expect([await redis.exists(marker), await redis.hget(totals, 'outboxBytes')]).toEqual([1, null])
+  await leader.close()
+})
+
 it('the leader forwards entries that no worker has forwarded', async () => {
   const { release, added, entries, namespace, redisUrl } = await openQueues()
   await release(3)

@@ -1,6 +1,7 @@
 // Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due.
 import { inLanes } from '../../internals/turns/lanes.ts'
 import { FORGET_TURNS } from '../../internals/turns/turn-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
 import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
@@ -103,6 +104,12 @@ if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader))
 local found = { tonumber(fencing) }
 
 local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'concurrency', 'max'))
+-- A full outbox opens the queue when its entries are deleted. This one was deleted as a whole, by somebody else.
+if paused == '${CLOSED_BY_OUTBOX}' and redis.call('EXISTS', outbox) == 0 then
+  redis.call('HDEL', meta, 'paused')
+  redis.call('HDEL', totals, 'outboxBytes')
+  paused = nil
+end
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
 local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + ${inLanes('turnState')}
