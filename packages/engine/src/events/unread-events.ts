@@ -6,7 +6,7 @@ import { compareEventIds } from './event-ids.ts'
 /** How many events one call to the store returns. */
 const PAGE_SIZE = 1_000
 
-export interface UnreadPage {
+interface UnreadPage {
   readonly events: readonly StoredEvent[]
   /** Whether events before this page may no longer be kept. */
   readonly hasGap: boolean
