@@ -13,7 +13,7 @@ import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { originOf } from '../enqueueing/planned-task.ts'
-import { memberAdder } from './group-members.ts'
+import { memberPlanner } from './group-members.ts'
 import type { GroupParams } from './show-groups.ts'
 
 /** The key of the members that are added together with their group, of which there is one request at most. */
@@ -25,7 +25,7 @@ const EXPECTED_ID =
 export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
   const { catalogue, broker, log, now, randomBytes } = context
   const passesOnApiKey = countsApiKeys(catalogue)
-  const addMembers = memberAdder(context, taskSchema)
+  const planMembers = memberPlanner(context, taskSchema)
   return async ({ body, request, reply }: Call): Promise<GroupView> => {
     const { id: given, tasks, seal = tasks !== undefined, by: name, ...settings } = body as CreateGroupRequest
     const id = given === undefined ? createGroupId(now(), randomBytes(ID_RANDOM_BYTES)) : groupId(given)
@@ -33,9 +33,11 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     const { correlationId, traceContext, apiKeyName, idempotencyKey } = originOf(request)
     if (idempotencyKey !== undefined) throw headerRefused('Idempotency-Key', EXPECTED_ID)
     const followUps = planFollowUps(settings, { catalogue, correlationId, traceContext, apiKeyName, passesOnApiKey })
+    // The tasks are checked first, so that a request with an invalid one creates no group.
+    const add = tasks && planMembers(request, tasks)
     let group = await broker.groups.create(newGroup(id, settings, by, followUps))
-    if (tasks !== undefined) {
-      await addMembers(request, { id, tasks, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
+    if (add !== undefined) {
+      await add({ id, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
         // The response has no id, so the caller could not use the group.
         if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})
         throw error instanceof BullpenError && error.code === 'idempotency_key_reused' ? groupExists(id) : error
@@ -50,10 +52,10 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
 }
 
 export function addToGroup(context: ApiContext, taskSchema: z.ZodType) {
-  const addMembers = memberAdder(context, taskSchema)
+  const planMembers = memberPlanner(context, taskSchema)
   return async ({ params, body, request, reply }: Call<GroupParams>): Promise<MembersAdded> => {
     const { tasks, seal = false } = body as AddToGroupRequest
-    const { start, ids } = await addMembers(request, { id: groupId(params.id), tasks, seal })
+    const { start, ids } = await planMembers(request, tasks)({ id: groupId(params.id), seal })
     reply.code(202)
     return { start, count: ids.length, ids: [...ids] }
   }

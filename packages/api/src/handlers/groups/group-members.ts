@@ -18,16 +18,21 @@ import { countRefused, keepToRate } from '../enqueueing/enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from '../enqueueing/planned-task.ts'
 import { reportStored } from '../enqueueing/store-task.ts'
 
-export interface MembersOfRequest {
+interface GroupOfMembers {
   readonly id: GroupId
-  readonly tasks: readonly MemberRequest[]
   readonly seal: boolean
   /** Identifies the request. By default, the request's idempotency key does. Without either, a repeat adds the members again. */
   readonly key?: string
 }
 
-/** Returns the function that adds members. `taskSchema` is the schema of one task. */
-export function memberAdder(context: ApiContext, taskSchema: z.ZodType) {
+/** Adds the tasks of a request to a group. */
+type AddMembers = (group: GroupOfMembers) => Promise<AddedMembers>
+
+/**
+ * Returns the function that checks the tasks of a request, and returns a function that adds them to a group. `taskSchema` is the schema of
+ * one task.
+ */
+export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
   const { catalogue, broker, emit, randomBytes } = context
   const plan = taskPlanner(context)
 
@@ -45,12 +50,22 @@ export function memberAdder(context: ApiContext, taskSchema: z.ZodType) {
     }
   }
 
-  return async (request: FastifyRequest, { id, tasks, seal, key: given }: MembersOfRequest): Promise<AddedMembers> => {
+  return (request: FastifyRequest, tasks: readonly MemberRequest[]): AddMembers => {
     const origin = originOf(request)
     const checked = tasks.map((task, index) => check(task, index, origin))
     const invalid = checked.filter((each) => each instanceof BullpenError)
     if (invalid.length > 0) throw errorOfAll(invalid)
     const planned = checked as readonly PlannedTask[]
+    return (target) => add(request, tasks, planned, target)
+  }
+
+  async function add(
+    request: FastifyRequest,
+    tasks: readonly MemberRequest[],
+    planned: readonly PlannedTask[],
+    { id, seal, key: given }: GroupOfMembers,
+  ): Promise<AddedMembers> {
+    const origin = originOf(request)
     await keepToRate(context, request, planned)
     const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
     const digests = idempotencyOf({ key, caller: origin.caller, request: JSON.stringify({ tasks, seal }), life: 0 })

@@ -102,6 +102,12 @@ it('the pointer of a member that is too large names the member', async () => {
   expect(problem.detail).toBe('/tasks/1: the task would take 300000 bytes')
 })
 
+it('a request that creates a group with an invalid member creates no group', async () => {
+  const { send, get } = await setup()
+  expect(problemIn(await send('', { id, tasks: [square(1), square('x')] }))).toMatchObject({ code: 'invalid_input' })
+  expect(problemIn(await get(`/v1/groups/${id}`))).toMatchObject({ code: 'group_not_found' })
+})
+
 it('a request whose members are not all valid adds none, and names each of them', async () => {
   const { send, get } = await setup()
   await send('', { id })
