@@ -5,8 +5,8 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { backendFactory } from './backend.ts'
-import { withCandidates } from './candidate-steps.ts'
 import { bullmqScripts, FETCHES } from './composed-scripts.ts'
+import { withFetch } from './fetch-steps.ts'
 
 async function openQueue() {
   const namespace = `t-${randomUUID().slice(0, 12)}`
@@ -45,8 +45,8 @@ it("the texts of BullMQ's scripts that fetch a job contain each of the two comma
   const texts = bullmqScripts().filter(({ name }) => FETCHES.includes(name))
   expect(texts).toHaveLength(3)
   for (const { content } of texts) {
-    expect(withCandidates(content).match(/if candidates ==/g)).toHaveLength(1)
-    expect(withCandidates(content).match(/if candidates ~=/g)).toHaveLength(1)
+    expect(withFetch(content).match(/if candidates ==/g)).toHaveLength(1)
+    expect(withFetch(content).match(/if candidates ~=/g)).toHaveLength(1)
   }
 })
 

@@ -1,4 +1,4 @@
-// Lets the scripts that fetch a task take one of some given tasks instead of the first one. A consumer that runs only one group sends
+// Takes one of some given tasks instead of the first one, in the scripts that fetch a task (./fetch-steps.ts). A consumer that runs only one group sends
 // the ids of these tasks (engine, pool/group-candidates.ts). All other steps of the fetch stay as they are: delayed tasks that are due
 // start to wait, and nothing is fetched from a queue that is paused, throttled or at its limits.
 //
@@ -7,13 +7,13 @@
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
-import { ACTIVE_OF_KEY, countOther, leaveTurns, READ_LIMITS } from '../turns/key-concurrency.ts'
+import { ACTIVE_OF_KEY, leaveTurns, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
-import { READ_FEATURES, READ_OBSTACLES } from '../turns/key-throttle.ts'
 import { LEAVE_LANE, nameIn } from '../turns/lanes.ts'
 import { DECLARE_LIMITERS, LIMITERS } from '../turns/limiters/limiter-steps.ts'
 import { splitName } from '../turns/limiters/needs.ts'
-import { COUNT_START, FORGET_TURNS, MAX_LANES, RETURN_STRAY, TAKE_TURN } from '../turns/turn-steps.ts'
+import { READ_FEATURES, READ_OBSTACLES } from '../turns/queue-features.ts'
+import { COUNT_START, FORGET_TURNS, MAX_LANES } from '../turns/turn-steps.ts'
 
 /**
  * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
@@ -32,7 +32,7 @@ export function candidatesArgument(ids: readonly string[]): string {
  * not start a task yet. It is not the lane's turn, so its pass says nothing about that of the other lanes. The worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the
  * lanes that wait for the same limiters: they may have tasks that no worker runs at the moment.
  */
-const TAKE_CANDIDATE = `${LEAVE_LANE}
+export const TAKE_CANDIDATE = `${LEAVE_LANE}
   local features
   ${READ_FEATURES}
   ${READ_OBSTACLES}
@@ -99,35 +99,3 @@ const TAKE_CANDIDATE = `${LEAVE_LANE}
     jobId = first
   end
   if jobId then call('LPUSH', active, jobId) end`
-
-const TAKE_FIRST = 'local jobId = rcall("RPOPLPUSH", waitKey, activeKey)'
-const TAKE_PRIORITIZED = 'local prioritizedJob = rcall("ZPOPMIN", priorityKey)'
-
-/** How BullMQ adds the marker whenever a task starts, so that another worker looks for the next one. */
-const WAKE_NEXT = 'addBaseMarkerIfNeeded(markerKey, false)'
-
-const PRIORITIZED_TAKEN = 'rcall("LPUSH", activeKey, prioritizedJob[1])'
-
-/** Returns the text of a script that fetches a task, so that it takes one of the candidates, if there are any. */
-export function withCandidates(text: string): string {
-  return text
-    .replace(
-      TAKE_FIRST,
-      () => `local jobId
-if candidates == '' then
-  local lane
-  for _ = 1, ${MAX_LANES} do${TAKE_TURN}
-    if jobId then break end
-    jobId = rcall("RPOPLPUSH", waitKey, activeKey)
-    lane = may_be_uncounted and jobId and call('HGET', base .. jobId, 'lane')
-    if jobId then may_be_uncounted = false end
-    if not lane then break end${RETURN_STRAY}
-  end
-  if lane and not jobId then call('ZADD', base .. 'marker', 0, '0') end
-else${TAKE_CANDIDATE}
-end${countOther('jobId')}`,
-    )
-    .replace(WAKE_NEXT, () => `if is_last_start then rcall("ZREM", markerKey, "0") else ${WAKE_NEXT} end`)
-    .replace(PRIORITIZED_TAKEN, (line) => `${line}${countOther('prioritizedJob[1]')}`)
-    .replace(TAKE_PRIORITIZED, `if candidates ~= '' then return end\n  ${TAKE_PRIORITIZED}`)
-}

@@ -28,8 +28,8 @@ import { LEAVE_LANE, listOf, nameIn, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
 import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
 import { ADD_ONE } from './add-steps.ts'
-import { withCandidates } from './candidate-steps.ts'
 import { withEndedCalls } from './ended-calls.ts'
+import { withFetch } from './fetch-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { withLiteralStrings } from './literal-arguments.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
@@ -124,7 +124,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
   moveToActive: {
     /** `candidates`: see ./candidate-steps.ts. */
     extra: ['candidates'],
-    adapt: withCandidates,
+    adapt: withFetch,
   },
 
   moveToFinished: {
@@ -144,7 +144,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
       ...['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint', 'events', 'followUps'],
       'candidates',
     ],
-    adapt: (text) => withoutPassedOn(withCandidates(text)),
+    adapt: (text) => withoutPassedOn(withFetch(text)),
     before: `if part ~= '' then index.into.failed = part end
 if fingerprint ~= '' then index.fingerprint = fingerprint end
 index.ending = ARGV
@@ -173,7 +173,7 @@ end`,
      * ./candidate-steps.ts.
      */
     extra: ['budget', 'survival', 'returns', 'events', 'candidates'],
-    adapt: withCandidates,
+    adapt: withFetch,
     // BullMQ's argument is "0" if the move counts an attempt. A task that has no place in quarantine keeps its kind of status.
     before: `
 local is_retry = ARGV[6] == '0' or returns == '1' and (tonumber(call('HGET', KEYS[5], 'atm')) or 0) > 0

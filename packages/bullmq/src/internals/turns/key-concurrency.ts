@@ -25,7 +25,6 @@
 // already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
 // attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
 
-import { READ_FEATURES } from './key-throttle.ts'
 import { nameIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -40,6 +39,7 @@ import {
   WAKE_KEY,
 } from './limiters/limiter-steps.ts'
 import { eachNeed, splitName } from './limiters/needs.ts'
+import { HAS_LIMITS, READ_FEATURES } from './queue-features.ts'
 
 /** Lua: the names of the sorted sets. The variable `base` is the prefix of the queue's keys. */
 const ACTIVE_BY_KEY = `base .. 'active-by-key'`
@@ -125,7 +125,7 @@ const giveBack = (condition = 'true', before = ''): string => `
  * needs, they leave nothing: counting its calls may open or close a breaker, which changes the capacities.
  */
 const GIVE_BACK_AT_END = giveBack(
-  'features % 4 >= 2',
+  HAS_LIMITS,
   `
     local features
     ${READ_FEATURES}

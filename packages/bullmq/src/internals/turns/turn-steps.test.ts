@@ -1,7 +1,7 @@
 // What the lanes rely on in the texts of BullMQ's scripts: the forms of the commands by which a job starts or stops waiting.
 import { expect, it } from 'vitest'
-import { withCandidates } from '../composition/candidate-steps.ts'
 import { bullmqScripts, COMPOSED, FETCHES } from '../composition/composed-scripts.ts'
+import { withFetch } from '../composition/fetch-steps.ts'
 import { withReturns } from '../quarantine-steps.ts'
 import { withLeaves } from './key-concurrency.ts'
 import { withLaneTimes } from './key-rate.ts'
@@ -90,7 +90,7 @@ it('BullMQ adds the marker when a job starts, in one place of each script that f
   for (const name of FETCHES) {
     const { content = '' } = scripts.find((each) => each.name === name) ?? {}
     expect(content.match(/addBaseMarkerIfNeeded\(markerKey, false\)/g)).toHaveLength(1)
-    expect(withCandidates(content)).toContain('if is_last_start then rcall("ZREM", markerKey, "0")')
+    expect(withFetch(content)).toContain('if is_last_start then rcall("ZREM", markerKey, "0")')
   }
 })
 

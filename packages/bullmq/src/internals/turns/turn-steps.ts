@@ -26,7 +26,6 @@ import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 import { blockLane, COUNT_ONE, READ_LIMITS, UNCOUNT_ONE } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
-import { READ_FEATURES, READ_OBSTACLES } from './key-throttle.ts'
 import { enterLane, listOf, nameIn, noteLeft, prioritiesOf, weightIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -38,6 +37,7 @@ import {
   waitForKey,
 } from './limiters/limiter-steps.ts'
 import { splitName } from './limiters/needs.ts'
+import { READ_FEATURES, READ_OBSTACLES } from './queue-features.ts'
 
 /** How many lanes one script looks at. */
 export const MAX_LANES = 32
@@ -75,7 +75,7 @@ const CATCH_UP = `
  * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
  * without a lane, `is_turn_of_others` is true. Then, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
  * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
- * `features_at_end` is what the end of the last task has found (READ_FEATURES in ./key-throttle.ts), or nil. The lines need these five variables,
+ * `features_at_end` is what the end of the last task has found (./queue-features.ts), or nil. The lines need these five variables,
  * `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
