@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { GroupId, RunId } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
-import { createSchedules, type EnqueueRates } from '@bullpen/engine/internal'
+import { createSchedules, type EnqueueRates, type ScheduleStore } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { createFleetFeatures } from '../admission/fleet-features.ts'
@@ -29,7 +29,7 @@ import { type VisitRegistry, visitDue, visitRegistry } from '../leader/visit-reg
 import { createOrphanSearch } from '../orphans/orphan-search.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
-import { openTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
+import { createTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readKeys } from '../queries/concurrency-keys.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
@@ -43,7 +43,7 @@ import { type RunDeliveries, runDeliveries } from '../runs/run-deliveries.ts'
 import { createRunStore } from '../runs/run-store.ts'
 import { runVisit } from '../runs/run-visits.ts'
 import { scheduleRunner } from '../schedules/schedule-runner.ts'
-import { openScheduleStore, type RedisScheduleStore } from '../schedules/schedule-store.ts'
+import { createScheduleStore } from '../schedules/schedule-store.ts'
 import { createTroubleWatch } from '../schedules/trouble-watch.ts'
 import { createSchemaGuard, type SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
@@ -71,8 +71,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
   const withCommandTimeout = commandTimeout(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
-  const store = openScheduleStore({ redis, namespace, queues: options.queues, now, codec, call })
-  const targets = openTargetQueues({ redis, namespace, now })
+  const store = createScheduleStore({ redis, namespace, queues: options.queues, codec, call })
+  const targets = createTargetQueues(redis, namespace)
   const registries = registriesOf(redis, namespace)
   const { forwarder, runs: runDelivery } = openForwarder(options, redis, targets, registries.runs)
   const waiters = openGroupWaiters({ redisUrl, namespace, log })
@@ -151,8 +151,6 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       starts?.close()
       server?.close()
       waiters.close()
-      await store.close()
-      await targets.close()
       await queues.close()
       redis.disconnect()
     },
@@ -258,7 +256,7 @@ interface LeaderParts extends Delivering {
   readonly redis: Commander
   readonly schema: SchemaGuard
   readonly processName: string
-  readonly store: RedisScheduleStore
+  readonly store: ScheduleStore
   readonly registries: Registries
 }
 

@@ -92,8 +92,8 @@ function openQueueHandles(name: string, options: QueueTableOptions, follower: St
   return {
     name,
     queue,
-    addJob: jobAdder(redis, queue.getBackend()),
-    addAllJobs: allJobsAdder(redis, queue.getBackend()),
+    addJob: jobAdder(redis, keys.base),
+    addAllJobs: allJobsAdder(redis, keys.base),
     keys,
     completions: openCompletionListener({ redis, events: keys.events, follower }),
   }

@@ -14,7 +14,7 @@ import { groupEndedChannel, groupKeys, groupsKey, queueKeys } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, type Outbox, queueOutbox } from '../outbox/forwarder.ts'
-import { openTargetQueues } from '../outbox/target-queues.ts'
+import { createTargetQueues } from '../outbox/target-queues.ts'
 import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { claimGroupEntriesScript } from '../scripts/groups/claim-group-entries.ts'
 import { deleteGroupEntriesScript } from '../scripts/groups/delete-group-entries.ts'
@@ -91,10 +91,9 @@ async function openWorld(onError: Group['onError']) {
   function openProcess(through = redisUrl) {
     const own = new Redis(through, { maxRetriesPerRequest: null })
     own.on('error', () => {})
-    const targets = openTargetQueues({ redis: own, namespace, now: Date.now })
+    const targets = createTargetQueues(own, namespace)
     onTestFinished(async () => {
       own.disconnect()
-      await targets.close()
     })
     const outbox = groupOutbox({ redis: own, namespace, onEnded() {} }, id)
     const forwardLeft = (from: Outbox) => forwarder.forwardLeft(from, () => false)

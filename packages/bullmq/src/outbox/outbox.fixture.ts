@@ -12,7 +12,7 @@ import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { followUpDeliveries } from './follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from './forwarder.ts'
-import { openTargetQueues } from './target-queues.ts'
+import { createTargetQueues } from './target-queues.ts'
 
 export const input = z.object({ n: z.int().default(0) })
 export const source = defineTask({ name: 'source.task', queue: 'source', input })
@@ -75,10 +75,9 @@ export async function openQueues(redisUrl = inject('redisUrl')) {
     forwarder(through = redisUrl) {
       const own = new Redis(through, { maxRetriesPerRequest: null })
       own.on('error', () => {})
-      const targets = openTargetQueues({ redis: own, namespace, now: Date.now })
+      const targets = createTargetQueues(own, namespace)
       onTestFinished(async () => {
         own.disconnect()
-        await targets.close()
       })
       const refused: unknown[] = []
       const onRefused = ({ error }: { readonly error: unknown }) => refused.push(error)

@@ -11,7 +11,7 @@ import { violations } from '../internals/index-model/full-scan.fixture.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { QUEUE, task } from '../internals/index-model/worker.fixture.ts'
 import { openWorld } from '../internals/index-model/world.fixture.ts'
-import { openTargetQueues } from '../outbox/target-queues.ts'
+import { createTargetQueues } from '../outbox/target-queues.ts'
 
 const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
 
@@ -25,9 +25,8 @@ async function withRunningTask() {
   const proxy = await scriptProxy(redisUrl)
   const world = await openWorld(redisUrl, namespace, NOT_LEADING)
   const faulty = await openWorld(proxy.url, namespace, NOT_LEADING)
-  const targets = openTargetQueues({ redis: world.redis, namespace, now: Date.now })
+  const targets = createTargetQueues(world.redis, namespace)
   onTestFinished(async () => {
-    await targets.close()
     await faulty.close()
     await world.queue.obliterate({ force: true })
     await world.close()

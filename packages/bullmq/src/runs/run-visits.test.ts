@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
 import { queueKeys, runChannels, runKeys, runsKey } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
-import { openTargetQueues } from '../outbox/target-queues.ts'
+import { createTargetQueues } from '../outbox/target-queues.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { startRunScript } from '../scripts/runs/start-run.ts'
 import { runScript } from '../scripts/script.ts'
@@ -28,11 +28,10 @@ async function openRun() {
   const redisUrl = inject('redisUrl')
   const redis = new Redis(redisUrl)
   const broker = openBroker({ redisUrl, namespace, queues: ['work'], sizeLimit: 10_000, log: silent, leads: false })
-  const targets = openTargetQueues({ redis, namespace, now: Date.now })
+  const targets = createTargetQueues(redis, namespace)
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()
-    await targets.close()
     redis.disconnect()
   })
   await eventually(() => broker.ping().then(() => true))

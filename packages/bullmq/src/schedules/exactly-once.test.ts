@@ -1,7 +1,7 @@
 // Several leaders at once, lost replies, and a store that forgets: each tick still enqueues one task.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { defineSchedule, defineTask, type Log } from '@bullpen/contract'
-import { runDueSchedules, settingsOf } from '@bullpen/engine/internal'
+import { runDueSchedules, type ScheduleStore, settingsOf } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -9,7 +9,7 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from '../broker/broker.ts'
 import { queueKeys } from '../keys.ts'
-import { openScheduleStore, type RedisScheduleStore } from './schedule-store.ts'
+import { createScheduleStore } from './schedule-store.ts'
 
 const QUEUE = 'ticks'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -24,18 +24,9 @@ async function setup(processes = 1) {
   await eventually(() => broker.ping().then(() => true))
   const connections = Array.from({ length: processes }, () => new Redis(redisUrl))
   const stores = connections.map((redis) =>
-    openScheduleStore({
-      redis,
-      namespace,
-      queues: [QUEUE],
-      // A clock that is 10 minutes ahead changes nothing.
-      now: () => Date.now() + 600_000,
-      codec: undefined,
-      call: (run) => run(),
-    }),
+    createScheduleStore({ redis, namespace, queues: [QUEUE], codec: undefined, call: (run) => run() }),
   )
-  onTestFinished(async () => {
-    await Promise.all(stores.map((store) => store.close()))
+  onTestFinished(() => {
     for (const redis of connections) redis.disconnect()
   })
   const definition = defineSchedule({
@@ -47,7 +38,7 @@ async function setup(processes = 1) {
     catchUp: { max: 100 },
   })
   await broker.schedules.put(definition, { source: 'api', by: 'test' })
-  const [first] = stores as [RedisScheduleStore]
+  const [first] = stores as [ScheduleStore]
   const [found] = await first.all()
   if (found === undefined) throw new Error('the schedule is not stored')
   const { record, token, now } = found
@@ -58,7 +49,7 @@ async function setup(processes = 1) {
     const { tasks } = await broker.list({ queue: QUEUE, status: 'waiting', limit: 200, cursor: undefined })
     return tasks.map(({ meta }) => meta['bullpen.tick'] ?? '').toSorted()
   }
-  const lead = async (store: RedisScheduleStore, onEnqueued = () => {}): Promise<void> => {
+  const lead = async (store: ScheduleStore, onEnqueued = () => {}): Promise<void> => {
     for (;;) {
       const options = { store, sha256, randomBytes, cancel: async () => {}, onEnqueued }
       const waitMs = await runDueSchedules(options, QUEUE, 0)
@@ -81,8 +72,8 @@ test('each tick enqueues one task, however many leaders run the schedule at the 
 
 test('a script whose reply was lost does nothing when it is sent again', async () => {
   const { stores, ticks, lead } = await setup()
-  const [store] = stores as [RedisScheduleStore]
-  const twice: RedisScheduleStore = {
+  const [store] = stores as [ScheduleStore]
+  const twice: ScheduleStore = {
     ...store,
     async write(write) {
       await store.write(write)
@@ -97,7 +88,7 @@ test('a script whose reply was lost does nothing when it is sent again', async (
 
 test('a schedule that has lost its newest state finds the tasks that it has enqueued', async () => {
   const { stores, redis, keys, past, cursor, broker, ticks, lead } = await setup()
-  const [store] = stores as [RedisScheduleStore]
+  const [store] = stores as [ScheduleStore]
   await lead(store)
   const before = await ticks()
   await redis.hset(keys.schedules, 'tick', `past ${JSON.stringify(past)}`)
@@ -111,7 +102,7 @@ test('a schedule that has lost its newest state finds the tasks that it has enqu
 
 test('a tick is not enqueued before its time on the clock of Redis', async () => {
   const { stores, past } = await setup()
-  const [store] = stores as [RedisScheduleStore]
+  const [store] = stores as [ScheduleStore]
   const write = { queue: QUEUE, name: 'tick', expected: 'past', token: 'next', record: past, wakeAt: undefined }
   expect(await store.write({ ...write, notBefore: (await store.now(QUEUE)) + 60_000 })).toBe('early')
   expect(await store.write({ ...write, notBefore: await store.now(QUEUE) })).toBe('written')
@@ -120,7 +111,7 @@ test('a tick is not enqueued before its time on the clock of Redis', async () =>
 
 test('while the queue is draining, its ticks stay due', async () => {
   const { stores, redis, keys, ticks, lead } = await setup()
-  const [store] = stores as [RedisScheduleStore]
+  const [store] = stores as [ScheduleStore]
   await redis.hset(keys.settings, 'drain', '{}')
   await lead(store)
   expect(await ticks()).toEqual([])
@@ -131,7 +122,7 @@ test('while the queue is draining, its ticks stay due', async () => {
 
 test('a schedule whose input the leader cannot decode does not stop the others', async () => {
   const { redis, keys, stores, lead, ticks, cursor } = await setup()
-  const [store] = stores as [RedisScheduleStore]
+  const [store] = stores as [ScheduleStore]
   const [found] = await store.all()
   if (found === undefined) throw new Error('the schedule is not stored')
   const encoded = { ...found.record, name: 'encoded', encodedInput: '~abc' }
@@ -148,8 +139,7 @@ test('with a codec, the inputs of a schedule and of its follow-ups are not reada
     decode: (text: string) => Buffer.from(text, 'base64').toString(),
   }
   const namespace = keys.base.slice(1, keys.base.indexOf('.'))
-  const store = openScheduleStore({ redis, namespace, queues: [QUEUE], now: Date.now, codec, call: (run) => run() })
-  onTestFinished(() => store.close())
+  const store = createScheduleStore({ redis, namespace, queues: [QUEUE], codec, call: (run) => run() })
   const [found] = await store.all()
   if (found === undefined) throw new Error('the schedule is not stored')
   const after = defineTask({ name: 'test.after', queue: QUEUE, input: z.object({ secret: z.string() }) })

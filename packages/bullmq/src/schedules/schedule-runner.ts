@@ -1,16 +1,15 @@
 // Runs the schedules of any queue for the leader.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type DueSchedulesOptions, runDueSchedules } from '@bullpen/engine/internal'
+import { type DueSchedulesOptions, runDueSchedules, type ScheduleStore } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { cancelById } from '../cancel/by-id.ts'
 import { queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
-import type { RedisScheduleStore } from './schedule-store.ts'
 
 export interface ScheduleRunnerOptions {
   readonly redis: Commander
   readonly namespace: string
-  readonly store: RedisScheduleStore
+  readonly store: ScheduleStore
   readonly now: () => number
   /** This process's name, for the records of the runs that it cancels. */
   readonly process: string

@@ -8,9 +8,7 @@ import {
   type ScheduleWrite,
   type StoredSchedule,
 } from '@bullpen/engine/internal'
-import type { Queue, RedisQueueBackend } from 'bullmq'
-import { openQueue } from '../broker/queue-handles.ts'
-import { collectAdds } from '../internals/composition/add-all-jobs.ts'
+import { type Add, addKeys, addOf } from '../internals/composition/add-arguments.ts'
 import { queueKeys } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
 import { readSchedulesScript } from '../scripts/schedules/read-schedules.ts'
@@ -26,27 +24,13 @@ export interface ScheduleStoreOptions {
   readonly namespace: string
   /** The queues of this process's catalogue, in case Redis has lost the registry of the namespace's queues. */
   readonly queues: readonly string[]
-  readonly now: () => number
   readonly codec: PayloadCodec | undefined
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
 }
 
-export interface RedisScheduleStore extends ScheduleStore {
-  close(): Promise<void>
-}
-
-export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleStore {
+export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStore {
   const { redis, namespace, queues, codec, call } = options
-  /** BullMQ's objects for the queues to which this process has added tasks. */
-  const opened = new Map<string, Queue>()
-
-  const backendOf = (name: string): RedisQueueBackend => {
-    const queue = opened.get(name) ?? openQueue(name, options)
-    opened.set(name, queue)
-    return queue.getBackend()
-  }
-
   const read = async (queue: string, within: number | '') => {
     const keys = queueKeys(namespace, queue)
     const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
@@ -72,9 +56,10 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     const keys = queueKeys(namespace, queue)
     const args = { name, expected, token, record: encodeRecord(record, codec), wakeAt, notBefore }
     if (add === undefined) return call(() => runScript(redis, writeScheduleScript, keys, args))
-    const { base, script, keys: bullmqKeys, args: more } = addOf(backendOf(queue), add, codec)
-    const adding = { ...args, base, script, keys: JSON.stringify(bullmqKeys) }
-    return call(() => runScript(redis, runScheduleScript, keys, adding, more))
+    const { base } = keys
+    const { script, own, extra } = addOfTick(add, codec)
+    const adding = { ...args, base, script, keys: JSON.stringify(addKeys(base)[script]) }
+    return call(() => runScript(redis, runScheduleScript, keys, adding, [...own, ...extra]))
   }
 
   return {
@@ -101,17 +86,11 @@ export function openScheduleStore(options: ScheduleStoreOptions): RedisScheduleS
     },
     write,
     troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
-    async close() {
-      await Promise.allSettled([...opened.values()].map((queue) => queue.close()))
-    },
   }
 }
 
-/** Returns what BullMQ would send to add this task. A schedule's task is not subject to the queue's limits. */
-function addOf(backend: RedisQueueBackend, task: NewTask, codec: PayloadCodec | undefined) {
+/** Returns the add of a tick's task, which is not subject to the queue's limits. */
+function addOfTick(task: NewTask, codec: PayloadCodec | undefined): Add {
   const stored = { data: envelopeText(task, codec), followUps: followUpLines(task.followUps, codec) }
-  const admitted = { limits: undefined, expectedStartAt: undefined, onNotStored: undefined, noRoom: undefined }
-  const [add] = collectAdds(backend, { task, stored, admitted })
-  if (add === undefined) throw new Error('BullMQ has sent no script to add the task')
-  return add
+  return addOf(task, stored, { limits: undefined, expectedStartAt: undefined, hasRoom: true })
 }

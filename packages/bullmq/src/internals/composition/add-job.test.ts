@@ -92,6 +92,30 @@ describe('an enqueue', () => {
     expect(await redis.exists(`${keys.base}id`)).toBe(0)
   })
 
+  it.each([{}, { delay: '1h' }, { priority: 2 }] as const)(
+    'with %j stores the fields that a Queue stores',
+    async (call) => {
+      const { broker, queue, redis, keys } = await openQueue()
+      const own = newTask(short, { n: 3 }, call, { ...identity(), caller: 'only' })
+      await broker.enqueue(own)
+      const { data = '', ...fields } = await redis.hgetall(keys.job(own.id))
+      const { id } = task({})
+      const { delayMs, priority, maxAttempts: attempts, enqueuedAt: timestamp } = own
+      const options = {
+        attempts,
+        backoff: { type: 'bullpen' },
+        ...(delayMs && { delay: delayMs }),
+        ...(priority && { priority }),
+      }
+      await queue.add(short.name, JSON.parse(data), { ...options, timestamp, jobId: id })
+      const { data: data2, ...others } = await redis.hgetall(keys.job(id))
+      expect(data2).toBe(data)
+      expect({ ...fields, opts: JSON.parse(fields['opts'] ?? '') }).toEqual({ ...others, opts: options })
+      // BullMQ's Queue also stores the time and the id among the options.
+      expect(JSON.parse(others['opts'] ?? '')).toEqual({ ...options, timestamp, jobId: id })
+    },
+  )
+
   it.each([{}, { delay: '1h' } as const])('with %j writes nothing when the id is known', async (call) => {
     const { broker, stored } = await openQueue()
     const first = task({ ...call, queueTimeout: '1m', tags: ['a'] })

@@ -1,18 +1,16 @@
 // Adds a task as a BullMQ job, in one composed script, without BullMQ's Job class, which would serialise the task a second time.
 import type { BullpenError, Enqueued, QueueLimits } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { enqueuedEvent, keyReused } from '@bullpen/engine/internal'
-import type { JobJson, RedisClient, RedisQueueBackend } from 'bullmq'
-import { type ApiKeyFullReply, decodeApiKeyReply, encodeApiKey, type RateReply } from '../../admission/api-key-steps.ts'
-import { decodeReplay, encodeIdempotency, type NoRoomReply } from '../../admission/idempotency-steps.ts'
-import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
-import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
+import { keyReused } from '@bullpen/engine/internal'
+import { type ApiKeyFullReply, decodeApiKeyReply, type RateReply } from '../../admission/api-key-steps.ts'
+import { decodeReplay, type NoRoomReply } from '../../admission/idempotency-steps.ts'
+import { decodeFull, type FullReply } from '../../admission/limit-steps.ts'
+import { type ConflictReply, decodeConflict } from '../../admission/unique-steps.ts'
 import { markedAt } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
-import { encodeLane } from '../turns/lanes.ts'
-import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
+import { type Add, type AddConditions, addKeys, addOf, type StoredStrings } from './add-arguments.ts'
 import { ADDED } from './add-steps.ts'
-import { commandsOf, withExtras } from './backend.ts'
+import { commandsOf } from './backend.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
 /** What the admission has decided about a task that is sent to Redis. */
@@ -30,31 +28,25 @@ export interface Admitted {
   readonly noRoom: BullpenError | undefined
 }
 
-/** The strings to store for a task: its envelope, and the lines of its follow-ups, or '' if it has none. */
-export interface StoredStrings {
-  readonly data: string
-  readonly followUps: string
-  /** The record of a task that is forwarded from an outbox (../../outbox/forwarded-steps.ts). */
-  readonly forwarded?: string
-  /** The id of a group and the number of its member that the task is, separated by a blank. */
-  readonly group?: string
-}
-
 export type AddJob = (task: NewTask, stored: StoredStrings, admitted: Admitted) => Promise<Enqueued>
 
 /**
- * Returns a function that adds a task to one queue. `redis` is the backend's connection. The function stores the job, its tags
- * and its queue timeout atomically. If the job already exists, the function changes nothing, and the returned action depends on
- * which call stored the job. A call takes one round trip.
+ * Returns a function that adds a task to the queue whose keys have the prefix `base`. The function stores the job, its tags and its
+ * queue timeout atomically. If the job already exists, the function changes nothing, and the returned action depends on which call
+ * stored the job. A call takes one round trip.
  */
-export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
-  const commands = commandsOf(redis)
-  const repeats = markingRepeats(commands)
+export function jobAdder(redis: Commander, base: string): AddJob {
+  const run = runAdds(redis, base, '')
   return (task, stored, admitted) =>
-    sendAdd(mayExist(task) ? repeats : commands, backend, task, stored, admitted).then((reply) => {
+    run(addOf(task, stored, conditionsOf(admitted)), mayExist(task)).then((reply) => {
       if (!isStored(task, reply)) admitted.onNotStored?.()
       return enqueuedBy(task, reply, admitted)
     })
+}
+
+/** Returns the part of the admission's decision that the script has to know. */
+export function conditionsOf({ limits, expectedStartAt, noRoom }: Admitted): AddConditions {
+  return { limits, expectedStartAt, hasRoom: noRoom === undefined }
 }
 
 /** Returns whether an earlier call may have stored the task. The script itself looks for the task of a caller with a token. */
@@ -62,39 +54,23 @@ function mayExist({ caller, isRepeat = false, onlyExisting = false }: NewTask): 
   return isRepeat || onlyExisting || caller === undefined
 }
 
-/** Returns a client that marks each call as a possible repeat. */
-function markingRepeats(commands: RedisClient): RedisClient {
-  const runCommand: RedisClient['runCommand'] = (name, args) =>
-    commands.runCommand(name, [...markedAt(COMPOSED.get(name.replace('bullpen:', ''))?.markAt, args)])
-  return { runCommand } as RedisClient
+/** Sends an add before awaiting anything. A call that may be a repeat is marked. Resolves with Redis's reply. */
+type RunAdd = (add: Add, mayBeRepeat: boolean) => Promise<AddReply>
+
+/** `prefix` is that of the scripts' names: '' for those of BullMQ's name, or 'forward:' for those that run even if Redis is full. */
+function runAdds(redis: Commander, base: string, prefix: '' | 'forward:'): RunAdd {
+  const commands = commandsOf(redis)
+  const keys = addKeys(base)
+  return ({ script, own, extra }, mayBeRepeat) => {
+    const args = [...keys[script], ...own, base, ...withoutEmptyEnd(extra)]
+    const markAt = mayBeRepeat ? COMPOSED.get(script)?.markAt : undefined
+    return commands.runCommand(`bullpen:${prefix}${script}`, markedAt(markAt, args) as string[]) as Promise<AddReply>
+  }
 }
 
-/** Sends a task's add through `commands` before awaiting anything. Resolves with Redis's reply. */
-export function sendAdd(
-  commands: RedisClient,
-  backend: RedisQueueBackend,
-  task: NewTask,
-  { data, followUps, forwarded = '', group = '' }: StoredStrings,
-  admitted: Admitted,
-): Promise<AddReply> {
-  const extras = {
-    id: task.id,
-    expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
-    caller: typeof task.caller === 'object' ? task.caller.token : '',
-    tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-    idempotency: encodeIdempotency(task, admitted.expectedStartAt, admitted.noRoom === undefined),
-    limits: admitted.limits === undefined ? '' : encodeLimits(admitted.limits),
-    apiKey: encodeApiKey(task, admitted.limits),
-    unique: encodeUnique(task),
-    events: task.events === undefined ? '' : `${task.events}\n${JSON.stringify(enqueuedEvent(task))}`,
-    followUps,
-    forwarded,
-    group,
-    lane: encodeLane(task),
-  }
-  const job = newJob(task, data)
-  // The type is the one that BullMQ uses for its own script.
-  return withExtras(backend, extras, () => backend.addJobToTransaction(commands, job, task.id)) as Promise<AddReply>
+/** The script reads an argument that was not sent as ''. */
+function withoutEmptyEnd(values: readonly string[]): readonly string[] {
+  return values.slice(0, values.findLastIndex((value) => value !== '') + 1)
 }
 
 /**
@@ -150,31 +126,6 @@ function replayed({ id, queue }: NewTask, reply: string): Enqueued {
   return first.id === id ? { id, action: first.action, expectedStartAt: first.expectedStartAt } : first
 }
 
-function newJob(task: NewTask, data: string): JobJson {
-  const { delayMs: delay, priority, maxAttempts: attempts } = task
-  return {
-    id: task.id,
-    name: task.task,
-    data,
-    opts: {
-      attempts,
-      backoff: { type: BACKOFF_TYPE },
-      ...(delay !== undefined && { delay }),
-      ...(priority > 0 && { priority }),
-    },
-    // A string, because Redis takes 0.3 µs longer to store such a large number.
-    timestamp: `${task.enqueuedAt}` as unknown as number,
-    // Fields that BullMQ's script does not read.
-    progress: 0,
-    attemptsMade: 0,
-    attemptsStarted: 0,
-    stalledCounter: 0,
-    stacktrace: '',
-    returnvalue: '',
-    failedReason: '',
-  }
-}
-
 /**
  * Stores a task from an outbox. Resolves once it is stored, or if an earlier call has stored it, and with 'group cancelled' if the task
  * is a member of a cancelled group and was not stored.
@@ -188,18 +139,11 @@ type GroupCancelledReply = readonly ['group cancelled']
  * Returns a function that adds tasks from outboxes to one queue. Such a task is never refused: it has no limits, and the script runs
  * even if Redis is full, because the task replaces an entry that takes as much memory. A call takes one round trip.
  */
-export function forwardedJobAdder(redis: Commander, backend: RedisQueueBackend): AddForwarded {
-  const commands = commandsOf(redis)
-  const runCommand: RedisClient['runCommand'] = (name, args) =>
-    commands.runCommand(name.replace('bullpen:', 'bullpen:forward:'), args)
-  const forwarding = { runCommand } as RedisClient
+export function forwardedJobAdder(redis: Commander, base: string): AddForwarded {
+  const run = runAdds(redis, base, 'forward:')
   return async (task, stored) => {
-    const { limits } = task
-    const reply = (await sendAdd(forwarding, backend, task, stored, { ...UNCHECKED, limits })) as
-      | AddReply
-      | GroupCancelledReply
+    const conditions = { limits: task.limits, expectedStartAt: undefined, hasRoom: true }
+    const reply = (await run(addOf(task, stored, conditions), false)) as AddReply | GroupCancelledReply
     return typeof reply === 'object' && reply[0] === 'group cancelled' ? 'group cancelled' : 'stored'
   }
 }
-
-const UNCHECKED = { expectedStartAt: undefined, onNotStored: undefined, noRoom: undefined } as const

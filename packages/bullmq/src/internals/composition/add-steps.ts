@@ -70,6 +70,30 @@ function withFewerCommands(text: string): string {
   return `local settings, settings_key\n${once}`
 }
 
+/** How BullMQ's adds read their arguments and write a job's options, and how they look for a job to deduplicate. */
+export const UNPACK_ARGUMENTS = 'local args = cmsgpack.unpack(ARGV[1])'
+export const UNPACK_OPTIONS = 'local opts = cmsgpack.unpack(ARGV[3])'
+export const ENCODE_OPTIONS = 'local jsonOpts = cjson.encode(opts)'
+export const DEDUPLICATE = 'local deduplicationJobId = '
+
+/**
+ * Returns an add's text, to which a broker gives the name of the task `id` and the JSON of its options, as they are stored, in place of
+ * BullMQ's two packed arguments (./add-arguments.ts).
+ */
+function withOwnArguments(text: string): string {
+  return text
+    .replace(
+      UNPACK_ARGUMENTS,
+      `local args = id ~= '' and { base, id, ARGV[1], enqueuedAt } or cmsgpack.unpack(ARGV[1])`,
+    )
+    .replace(
+      UNPACK_OPTIONS,
+      `local opts = id ~= '' and { delay = tonumber(taskDelay), priority = tonumber(taskPriority) } or cmsgpack.unpack(ARGV[3])`,
+    )
+    .replace(ENCODE_OPTIONS, `local jsonOpts = id ~= '' and ARGV[3] or cjson.encode(opts)`)
+    .replace(DEDUPLICATE, `${DEDUPLICATE}opts['de'] and `)
+}
+
 /** How BullMQ's adds look for a job with the same id. */
 export const LOOK_UP = 'rcall("EXISTS", jobIdKey)'
 
@@ -95,7 +119,8 @@ function withoutLookUp(text: string): string {
  */
 export const ADD = {
   /**
-   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
+   * `id`: the id of a task that a broker enqueues. `enqueuedAt`: when (ms since 1970). `taskDelay`: its delay in ms, if it has one.
+   * `taskPriority`: its priority, unless it is 0. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
    * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
    * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts. `events`: how many events the queue's stream
@@ -104,11 +129,14 @@ export const ADD = {
    */
   extra: [
     'id',
+    'enqueuedAt',
     'limits',
     'caller',
     'events',
     'idempotency',
     'apiKey',
+    'taskDelay',
+    'taskPriority',
     'expiresAt',
     'tags',
     'unique',
@@ -118,7 +146,7 @@ export const ADD = {
     'lane',
   ],
   own: 3,
-  adapt: withFewerCommands,
+  adapt: (text) => withOwnArguments(withFewerCommands(text)),
   // Every call of a script that adds several tasks may be a repeat. The task of an earlier call with an idempotency key has a record.
   before: stepsBeforeAdd(`idempotency == '' or may_be_resent or caller ~= ''`, CHECK_BYTES),
   after: `
@@ -148,7 +176,7 @@ end`,
  */
 export const ADD_ONE: Steps = {
   ...ADD,
-  adapt: (text) => withoutLookUp(withFewerCommands(text)),
+  adapt: (text) => withoutLookUp(ADD.adapt(text)),
   before: `local pending_tasks, may_be_resent = 0, ARGV[${ADD.own + ADD.extra.length + 2}]${stepsBeforeAdd(`may_be_resent or caller ~= '' or unique ~= ''`, CHARGE_BYTES)}`,
   after: `${REFUND_BYTES}${ADD.after}`,
 }

@@ -51,8 +51,6 @@ export const ID_AT: ReadonlyMap<string, number> = new Map([
 interface Composed {
   /** The values for the next run of a script on a job. */
   readonly forJob: Map<string, ExtraValues>
-  /** The values for the script that is sent in this turn of the event loop. */
-  inThisTurn: ExtraValues | undefined
   readonly commits: PendingCommits
   /** See {@link prepareFetches}. */
   prepare: Prepare | undefined
@@ -99,7 +97,7 @@ export function composeBackend(
   { now, retention = NO_LIMITS, commands, candidates, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
-  const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map(), prepare: undefined }
+  const state: Composed = { forJob: new Map(), commits: new Map(), prepare: undefined }
   composed.set(backend, state)
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
@@ -126,11 +124,12 @@ export function composeBackend(
     args: unknown[],
     commit: Commit | undefined,
   ): void => {
-    const values = state.inThisTurn ?? valuesForJob(name, args)
+    // A team's own add sends none of the arguments that it may leave out. A broker's add takes another path (./add-arguments.ts).
     if (trims) {
-      pushTrimmed(args, base ?? baseOf(String(args[0])), extra, values)
+      args.push(base ?? baseOf(String(args[0])))
       return
     }
+    const values = valuesForJob(name, args)
     const kept = name === 'moveToFinished' && removesOld() ? retention[endedStatus(args, commit)] : undefined
     for (const each of extra) {
       if (each === 'keptSince') args.push(kept?.ageMs === undefined ? '' : now() - kept.ageMs)
@@ -183,18 +182,6 @@ export function composeBackend(
   return backend
 }
 
-/** Adds the base and the extra arguments of a script that needs no '' at its end. */
-function pushTrimmed(args: unknown[], base: string, extra: readonly string[], values: ExtraValues): void {
-  args.push(base)
-  let length = args.length
-  for (const each of extra) {
-    const value = values[each] ?? ''
-    args.push(value)
-    if (value !== '') length = args.length
-  }
-  args.length = length
-}
-
 /** Returns a queue's base. The first key of each script that a FlowProducer runs is that base followed by a name without colons. */
 function baseOf(key: string): string {
   return key.slice(0, key.lastIndexOf(':') + 1)
@@ -237,18 +224,6 @@ export function expectCommit(backend: object, commit: Commit): boolean {
   const state = composed.get(backend)
   state?.commits.set(commit.id, commit)
   return state !== undefined
-}
-
-/** Runs `send` with these extra arguments. `send` must send its script before it awaits anything. */
-export function withExtras<T>(backend: object, values: ExtraValues, send: () => T): T {
-  const state = composed.get(backend)
-  if (state === undefined) throw new Error('the backend is not composed')
-  state.inThisTurn = values
-  try {
-    return send()
-  } finally {
-    state.inThisTurn = undefined
-  }
 }
 
 function keyOf(script: string, id: string): string {

@@ -12,7 +12,7 @@
  * The functions that nearly every run of each script calls. If a name is missing from these lists, the scripts take longer, but
  * nothing else changes.
  */
-const ADDS = ['deduplicateJob', 'getOrSetMaxEvents', 'storeJob']
+const ADDS = ['getOrSetMaxEvents', 'storeJob']
 const COMMON_IN_ADDS: Readonly<Record<string, readonly string[]>> = {
   addStandardJob: [...ADDS, 'addBaseMarkerIfNeeded', 'addJobInTargetList', 'isQueuePausedOrMaxed'],
   addPrioritizedJob: [

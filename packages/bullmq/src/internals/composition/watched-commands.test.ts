@@ -2,7 +2,17 @@
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
 import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { COUNT_JOB, LOOK_UP, NEEDS_PAUSED, READ_MAX_EVENTS, READ_PAUSED } from './add-steps.ts'
+import {
+  COUNT_JOB,
+  DEDUPLICATE,
+  ENCODE_OPTIONS,
+  LOOK_UP,
+  NEEDS_PAUSED,
+  READ_MAX_EVENTS,
+  READ_PAUSED,
+  UNPACK_ARGUMENTS,
+  UNPACK_OPTIONS,
+} from './add-steps.ts'
 import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
@@ -134,6 +144,25 @@ it('the adds read three arguments, each by its position', () => {
   for (const { content } of adds) {
     const code = content.replaceAll(/--\[\[[\s\S]*?\]\]/g, '')
     expect(unique(code.match(/ARGV(\[\d+\])?/g) ?? [])).toEqual(['ARGV[1]', 'ARGV[2]', 'ARGV[3]'])
+  }
+})
+
+it('each add unpacks two arguments, encodes the options once, and deduplicates only by an option', () => {
+  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
+  for (const { name, content } of adds) {
+    for (const line of [UNPACK_ARGUMENTS, UNPACK_OPTIONS, ENCODE_OPTIONS, DEDUPLICATE]) {
+      expect(content.split(line)).toHaveLength(2)
+    }
+    expect(content.match(/cmsgpack\.unpack/g)).toHaveLength(2)
+    expect(content).toMatch(new RegExp(`${DEDUPLICATE}deduplicateJob(WithoutReplace)?\\([^)]*opts\\['de'\\]`))
+    expect(content).toMatch(/(deduplicationOpts|opts\['de'\])\['id'\]\s+if deduplicationId then/)
+    // What an add reads of its packed arguments and of its options, apart from those of a parent, a repeated job or a deduplicated one.
+    const read = [...content.matchAll(/\b(args\[[1-4]\]|opts\['(?!de')\w+'\])/g)].map(([text]) => text)
+    expect(unique(read)).toEqual([
+      ...['args[1]', 'args[2]', 'args[3]', 'args[4]', "opts['delay']"],
+      ...(name === 'addStandardJob' ? ["opts['lifo']"] : []),
+      "opts['priority']",
+    ])
   }
 })
 

@@ -93,28 +93,6 @@ describe('a backend', () => {
     expect(withoutTimes.slice(5)).toEqual(withoutTimes.slice(0, 5))
   })
 
-  it('sends the script of an added job before it awaits anything, and uses only runCommand of the connection', async () => {
-    const { queue } = await plainBullmq()
-    const backend = backendOf(queue)
-    const runCommand = vi.fn(async () => 'id')
-    const added = backend.addJobToTransaction(clientWith(runCommand), storedJob({ id: 'id' }), 'id')
-    expect(runCommand).toHaveBeenCalledTimes(1)
-    expect(await added).toBe('id')
-  })
-
-  it('rejects an add whose answer is a negative number, and returns any other answer as it is', async () => {
-    const { queue } = await plainBullmq()
-    const add = (answer: unknown) =>
-      backendOf(queue).addJobToTransaction(
-        clientWith(async () => answer),
-        storedJob({ id: 'id' }),
-        'id',
-      )
-    await expect(add(-5)).rejects.toThrow('Missing key for parent job')
-    expect(await add(1)).toBe(1)
-    expect(await add('id')).toBe('id')
-  })
-
   it('has a connection whose client defines commands, also for the transactions that it begins', async () => {
     const { queue } = await plainBullmq()
     const client = await backendOf(queue).connection.client
@@ -188,41 +166,4 @@ describe('a backend', () => {
     expect(first.map((key) => key.slice(0, key.lastIndexOf(':') + 1))).toEqual([keys.base, keys.base, keys.base])
     await queue.obliterate({ force: true })
   })
-
-  it('adds a job from its own stored form, as a Queue does', async () => {
-    const { queue, redis, keys } = await plainBullmq()
-    const backend = backendOf(queue)
-    const opts = { attempts: 3, backoff: { type: 'bullpen' }, delay: 5 }
-    const { id: added = '' } = await queue.add('x', { a: 1 }, { ...opts, timestamp: 1_000, jobId: 'added' })
-    const job = storedJob({ id: 'given', data: '{"a":1}', opts, timestamp: 1_000 })
-    await backend.addJobToTransaction(await backend.connection.client, job, 'given')
-    const [ours, theirs] = [await redis.hgetall(keys.job('given')), await redis.hgetall(keys.job(added))]
-    // BullMQ's Queue also stores the time among the options.
-    expect({ ...ours, opts: JSON.parse(ours['opts'] ?? '') }).toEqual({
-      ...theirs,
-      opts: { ...opts, ...pick(JSON.parse(theirs['opts'] ?? ''), Object.keys(opts)) },
-    })
-  })
 })
-
-type StoredJob = Parameters<RedisQueueBackend['addJobToTransaction']>[1]
-
-/** A job as an add gets it. BullMQ's type has all fields that a job can have, of which an add reads only these. */
-function storedJob(fields: Partial<StoredJob>): StoredJob {
-  return { name: 'x', data: '{}', opts: {}, timestamp: 1, ...fields } as StoredJob
-}
-
-/** A client that fails when anything but `runCommand` is used. BullMQ's type is that of a whole client. */
-function clientWith(runCommand: () => Promise<unknown>): RedisClient {
-  const only = {
-    get(target: { readonly runCommand: unknown }, name: string | symbol): unknown {
-      if (name === 'runCommand') return target.runCommand
-      throw new Error(`${String(name)} was used`)
-    },
-  }
-  return new Proxy({ runCommand }, only) as unknown as RedisClient
-}
-
-function pick(from: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, from[name]]))
-}

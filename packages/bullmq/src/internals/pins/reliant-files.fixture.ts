@@ -17,10 +17,10 @@ const TURNS = 'internals/turns/turn-steps.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
-  addDelayedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-job.ts', 'internals/status/places.ts'],
-  addPrioritizedJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
-  addParentJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-job.ts'],
+  addStandardJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
+  addDelayedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-arguments.ts', 'internals/status/places.ts'],
+  addPrioritizedJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
+  addParentJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
   moveToActive: [
     QUARANTINE,
     TURNS,
@@ -89,7 +89,6 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
 const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.execCommand': [BACKEND, CLOCK],
   'RedisQueueBackend.waitForJob': [BACKEND, CLOCK],
-  'RedisQueueBackend.addJobToTransaction': ['internals/composition/add-job.ts', BACKEND],
   'RedisQueueBackend.moveToDelayed': ['processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': ['processor.ts'],
   'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { queueKeys, runChannels, runKeys, runsKey } from '../../keys.ts'
 import { visitRegistry } from '../../leader/visit-registry.ts'
 import { createForwarder, queueOutbox } from '../../outbox/forwarder.ts'
-import { openTargetQueues } from '../../outbox/target-queues.ts'
+import { createTargetQueues } from '../../outbox/target-queues.ts'
 import { GROUP } from '../../scripts/outbox/claim-entries.ts'
 import { runDeliveries } from '../run-deliveries.ts'
 import { createRunStore } from '../run-store.ts'
@@ -80,10 +80,9 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
   function open(through = redisUrl): RunProcess {
     const own = new Redis(through, { maxRetriesPerRequest: null })
     own.on('error', () => {})
-    const targets = openTargetQueues({ redis: own, namespace, now: Date.now })
+    const targets = createTargetQueues(own, namespace)
     onTestFinished(async () => {
       own.disconnect()
-      await targets.close()
     })
     const registry = visitRegistry<RunId>(own, runsKey(namespace))
     const common = { redis: own, namespace, registry, now: Date.now }

@@ -4,6 +4,7 @@
 // adds the first one: the step before the add decides whether the task may be added, and writes nothing if the task has no unique
 // key. BullMQ's three adds, together with Bullpen's steps, are functions whose parameters hide Redis's KEYS and ARGV.
 
+import type { Add } from '../../internals/composition/add-arguments.ts'
 import type { AddReply } from '../../internals/composition/add-job.ts'
 import { ADD } from '../../internals/composition/add-steps.ts'
 import { type BullmqScript, bullmqScripts, textWith } from '../../internals/composition/composed-scripts.ts'
@@ -62,9 +63,14 @@ local may_be_resent = call('EXISTS', base .. '${RECENTLY_REMOVED}') == 1
 ${ADDS.map(preparation).join('\n')}
 `
 
+/** Returns the arguments of `add-all` for one task. */
+export function listedAdd({ script, own, extra }: Add): readonly string[] {
+  return [script, ...own, ...extra]
+}
+
 /**
  * - KEYS: any key of the queue.
- * - ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script that is used, by its name, and for each
+ * - ARGV: the base of the queue's keys, a JSON object with the keys of each BullMQ script, by its name, and for each
  *   task, the name of its BullMQ script and the script's arguments.
  *
  * Returns the reply of each add, in the order of the tasks. If a task is refused, nothing is added, and the reply of each task
