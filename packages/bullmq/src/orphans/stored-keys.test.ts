@@ -168,7 +168,7 @@ it('tasks in every status', async () => {
   await enqueue(short, { expiresAt: Date.now() - 1 })
   const cancelled = await enqueue(short)
   await broker.cancel(cancelled, { stoppable: true })
-  await has('<task>', 'wait', 'prioritized', 'pc', 'id', 'delayed', 'scheduled', 'expiries', 'expired', 'failed')
+  await has('<task>', 'wait', 'prioritized', 'pc', 'delayed', 'scheduled', 'expiries', 'expired', 'failed')
   await has(
     'cancelled',
     'cancel-reply:<request>',
@@ -417,7 +417,9 @@ it("what a team's own BullMQ code uses", async () => {
     ],
   })
   await flows.add({ name: 'parent', queueName: 'rig', children: [child(4, { failParentOnFailure: true })] })
+  await own.add('without an id', {}, { delay: 60_000 })
   await has(
+    'id',
     '<task>:logs',
     'repeat',
     'repeat:<scheduler>',
