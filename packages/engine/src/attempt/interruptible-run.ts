@@ -10,12 +10,12 @@
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Timer } from '../ports/clock.ts'
 import { describeOutcome } from '../verdict/outcome.ts'
-import { finish, type VerdictHost } from '../verdict/verdict.ts'
 import type { Attempt } from './attempt.ts'
+import { type FinishHost, finish } from './finish.ts'
 import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
 import type { AsyncContext } from './uncaught.ts'
 
-export interface InterruptibleRunHost extends VerdictHost {
+export interface InterruptibleRunHost extends FinishHost {
   readonly context: AsyncContext
   /** Provides the timer for one run. The run closes the timer when the run ends. By default, the clock creates a new timer. */
   readonly timer?: (onFire: () => void) => Timer

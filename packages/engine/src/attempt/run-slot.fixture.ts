@@ -3,7 +3,7 @@
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import { ReusableTimer } from '../time/reusable-timer.ts'
-import { emitSettled } from '../verdict/verdict.ts'
+import { emitSettled } from './finish.ts'
 import { InterruptibleRun } from './interruptible-run.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
 

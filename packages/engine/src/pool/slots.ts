@@ -1,10 +1,10 @@
 // Manages a pool's slots: which ones are idle, which are running a task, and which are stopping.
 import type { CommitRefusal, SlotState, TaskId } from '@bullpen/contract'
+import { emitSettled } from '../attempt/finish.ts'
 import type { AttemptResult, CancelCause, CloseReason } from '../ports/attempt-result.ts'
 import type { ConsumerHost, FetchedTask, LocalCancel, NamedTask, TaskDeath } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
 import { retriedAtOf } from '../task/cancel-filter.ts'
-import { emitSettled } from '../verdict/verdict.ts'
 import { Slot, type SlotHost } from './slot.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
