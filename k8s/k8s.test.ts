@@ -265,11 +265,17 @@ describe('with the Prometheus operator', () => {
 })
 
 describe('the workers for CPU-bound tasks', () => {
+  const manifests = committed('base').objects as Manifest[]
+  const deployment = ofKind(manifests, 'Deployment').find((each) => each.metadata.name === 'bullpen-worker-cpu')
+  const [container] = deployment?.spec.template.spec.containers ?? []
+
   it('run as many tasks at once as their pods have cores', () => {
-    const manifests = committed('base').objects as Manifest[]
-    const deployment = ofKind(manifests, 'Deployment').find((each) => each.metadata.name === 'bullpen-worker-cpu')
-    const [container] = deployment?.spec.template.spec.containers ?? []
     expect(container && poolsOf(container, manifests)).toEqual({ cpu: Number(container?.resources?.requests?.['cpu']) })
+  })
+
+  it('run long tasks in threads', () => {
+    const settings = container && settingsOf(container.name, environmentOf(container, manifests))
+    expect(settings).toMatchObject({ poolSettings: { cpu: { isolation: 'thread' } } })
   })
 })
 

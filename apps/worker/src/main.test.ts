@@ -1,8 +1,14 @@
 // Tests the example worker as a process: its probes, its start without Redis, and its errors for invalid settings.
 import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { redis } from '@bullpen/bullmq'
+import { createClient } from '@bullpen/client'
+import { catalogue, filesDigest, mathPrimes } from '@bullpen/tasks'
 import { freePort, privateRedis, spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, inject, it } from 'vitest'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
 
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
@@ -47,6 +53,31 @@ describe('the example worker', () => {
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('bullpen_pool_state{queue="cpu",state="BG_RUNNING"} 1')
     expect(metrics).toMatch(/^bullpen_clock_skew_seconds -?0/m)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+  })
+
+  it('runs CPU-bound tasks in threads of their own, which know the name of its process', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'bullpen-threads-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    const path = join(directory, 'a')
+    await writeFile(path, 'a')
+    const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+    const worker = run([], {
+      REDIS_URL: redisUrl,
+      BULLPEN_NAMESPACE: namespace,
+      BULLPEN_WORKER_PORT: '0',
+      BULLPEN_WORKER_FILES_ROOTS: directory,
+      BULLPEN_WORKER_POOL_SETTINGS: '{"files":{"isolation":"thread"}}',
+    })
+    const client = createClient({ transport: redis(redisUrl, { catalogue, namespace }) })
+    onTestFinished(() => client.close())
+    const count = await client.enqueue(mathPrimes, { below: 1_000 })
+    const { primes, thread } = await count.result({ timeout: '20s' })
+    expect(primes).toBe(168)
+    expect(thread).toBeGreaterThan(0)
+    const digest = await client.enqueue(filesDigest, { path })
+    expect((await digest.result({ timeout: '20s' })).worker).toBe(`${hostname()}:${worker.child.pid}`)
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
   })

@@ -5,6 +5,7 @@ import { catalogue, md5AllBounded, md5AllParallel, md5AllSerial } from './index.
 const accepted: [string, unknown][] = [
   ['math.factorial', { n: 0 }],
   ['math.factorial', { n: 1000 }],
+  ['math.primes', { below: 1_000_000_000 }],
   ['files.digest', { path: '/a b\n\\/é😀' }],
   ['files.walk', { directory: '/' }],
   ['files.walk', { directory: '/a/', exclude: ['.git', 'dist'] }],
@@ -17,6 +18,8 @@ const refused: [string, unknown][] = [
   ['math.factorial', { n: 1.5 }],
   ['math.factorial', { n: '5' }],
   ['math.factorial', { n: 5, m: 1 }],
+  ['math.primes', { below: 1_000_000_001 }],
+  ['math.primes', { below: -1 }],
   ['files.digest', { path: '' }],
   ['files.digest', { path: 'relative' }],
   ['files.digest', { path: '/nul\0' }],

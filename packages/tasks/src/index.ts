@@ -4,6 +4,7 @@ import { filesDigest } from './files-digest.ts'
 import { filesSortByPath } from './files-sort-by-path.ts'
 import { filesWalk } from './files-walk.ts'
 import { mathFactorial } from './math-factorial.ts'
+import { mathPrimes } from './math-primes.ts'
 import { md5AllBounded, md5AllParallel, md5AllSerial } from './md5-all.ts'
 import { receiptSend } from './receipt-send.ts'
 
@@ -12,6 +13,7 @@ export {
   filesSortByPath,
   filesWalk,
   mathFactorial,
+  mathPrimes,
   md5AllBounded,
   md5AllParallel,
   md5AllSerial,
@@ -20,6 +22,7 @@ export {
 
 export const catalogue = defineCatalogue(
   mathFactorial,
+  mathPrimes,
   filesWalk,
   filesDigest,
   filesSortByPath,

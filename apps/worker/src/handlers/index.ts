@@ -6,10 +6,12 @@ import filesDigest from './files-digest.ts'
 import filesSortByPath from './files-sort-by-path.ts'
 import filesWalk from './files-walk.ts'
 import mathFactorial from './math-factorial.ts'
+import mathPrimes from './math-primes.ts'
 import receiptSend from './receipt-send.ts'
 
 export const handlers = {
   'math.factorial': mathFactorial,
+  'math.primes': mathPrimes,
   'receipt.send': receiptSend,
   'files.walk': filesWalk,
   'files.digest': filesDigest,

@@ -55,6 +55,7 @@ type Simulated = Exclude<keyof typeof handlers, 'files.walk' | 'files.sort-by-pa
 
 const simulations: { readonly [Name in Simulated]: () => Promise<Simulation> } = {
   'math.factorial': () => simulate(handlers['math.factorial'], { n: 5 }, { withoutEffects: true }),
+  'math.primes': () => simulate(handlers['math.primes'], { below: 100 }, { withoutEffects: true }),
   'files.digest': () => simulate(handlers['files.digest'], { path: join(directory, 'a') }, reading),
   'receipt.send': () => simulate(handlers['receipt.send'], receipt, real),
 }
