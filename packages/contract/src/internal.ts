@@ -8,8 +8,6 @@ export type {
   GroupTransport,
   RunTransport,
   TaskTransport,
-  TransportBulk,
-  TransportCancel,
   TransportEnqueue,
   TransportEvent,
   Try,
@@ -17,7 +15,6 @@ export type {
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
 export { weightOf } from './definition/fairness.ts'
-export { handlerIn } from './definition/handler.ts'
 export { DEFAULT_KEPT_EVENTS, MIN_KEPT_EVENTS } from './definition/kept-events.ts'
 export { DEFAULT_BREAKER } from './definition/limits/breakers.ts'
 export {
@@ -30,7 +27,6 @@ export { whenFullSchema } from './definition/limits/when-full.ts'
 export { handlerLog, LOG_LEVELS } from './definition/log.ts'
 export { nearest, suggestion } from './definition/nearest.ts'
 export { MAX_PRIORITY } from './definition/priority.ts'
-export { ON_SHUTDOWN } from './definition/queue.ts'
 export {
   BACKOFF_SETTINGS,
   BACKOFF_TYPES,
@@ -38,21 +34,17 @@ export {
   MAX_ATTEMPTS,
   MAX_FACTOR,
 } from './definition/retry/retry-policy.ts'
-export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
+export { contradictionIn } from './definition/timeouts.ts'
 export { errorAt } from './errors/error-at.ts'
-export { ERROR_CODES } from './errors/errors.ts'
-export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
+export type { DeclaredFailure } from './errors/failure.ts'
 export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './errors/field-error.ts'
 export { describeIssue } from './errors/issue-messages.ts'
 export { QUEUE_FULL_RETRY_AFTER_MS } from './errors/queue-full.ts'
-export { RateLimited } from './errors/rate-limited.ts'
 export { withoutEffect } from './errors/without-effect.ts'
 export {
   COMMAND_ID,
-  COMMAND_OUTCOMES,
   COMMAND_WAIT_S,
   COMMANDED_LEVELS,
-  type CommandAction,
   type CommandedLevel,
   type CommandSpec,
   commandPageSchema,
@@ -64,9 +56,7 @@ export {
   DRAIN_MODES,
   MAX_CONCURRENCY,
   MAX_RATE,
-  RESPONSE_OUTCOMES,
   type ResponseOutcome,
-  STOP_MODES,
 } from './fleet/commands.ts'
 export {
   ENDED_POOL_STATES,
@@ -138,7 +128,6 @@ export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema, REFUS
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export {
   MAX_NEXT_RUNS,
-  SCHEDULE_NAME,
   SCHEDULE_TROUBLES,
   type ScheduleList,
   scheduleChangeSchema,
@@ -147,7 +136,6 @@ export {
   schedulePath,
   schedulePutSchema,
   scheduleQuerySchema,
-  scheduleRequestSchema,
   scheduleStoredSchema,
   scheduleSyncSchema,
   schedulesQuerySchema,
@@ -196,14 +184,14 @@ export {
   streamedEvent,
   taskStreamSchema,
 } from './http/tasks/streamed-events.ts'
-export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/tasks/task-view.ts'
+export { attemptViewSchema, taskPageSchema, taskViewSchema } from './http/tasks/task-view.ts'
 export { KEY_RELEASES, ON_CONFLICT } from './http/tasks/unique.ts'
 export { optionalTime, timeText } from './http/times.ts'
 export { unmarked } from './pipeline/cursor.ts'
 export { tasksOf } from './pipeline/fleet-pipeline.ts'
 export { described, EXPECTED_ITERABLE, isIterable } from './pipeline/iterable.ts'
 export type { FoldStage, MapStage, ReduceStage, SourceStage, Stage } from './pipeline/pipeline-definition.ts'
-export { batchSize, type PipelineSection, sectionsOf, sourceWindow, stageRoom } from './pipeline/pipeline-sections.ts'
+export { batchSize, type PipelineSection, sectionsOf, stageRoom } from './pipeline/pipeline-sections.ts'
 export type { PipelineHandler } from './pipeline/stage-definitions.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { scheduleFrom } from './schedule/schedule-definition.ts'
@@ -211,12 +199,11 @@ export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-po
 export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
 export { BREAKER_MODES, BREAKER_STATES } from './task/breaker-states.ts'
-export { ENQUEUE_ACTIONS, isStored } from './task/enqueued.ts'
+export { isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
 export {
   EVENT_LOG_LEVELS,
   type EventBody,
-  eventBodySchema,
   MAX_EVENT_TEXT,
   MAX_LOG_EVENT_BYTES,
   MAX_LOG_EVENTS,
@@ -227,7 +214,6 @@ export {
   decodeNext,
   encodeLines,
   encodeNext,
-  FOLLOW_UP_KINDS,
   FOLLOW_UP_LETTERS,
   type FollowUpKind,
   MAX_FOLLOW_UP_BYTES,
@@ -256,7 +242,6 @@ export {
   END_REASONS,
   FINAL_STATUSES,
   ISOLATIONS,
-  OPEN_ATTEMPT_STATES,
   POOL_STATES,
   SLOT_STATES,
   TASK_STATUSES,

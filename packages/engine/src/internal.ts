@@ -8,16 +8,25 @@ export { afterStart, nextStart } from './admission/start-rate.ts'
 export { TASK_OVERHEAD_BYTES, taskBytes, tooLargeForQueue } from './admission/task-bytes.ts'
 export { msUntilTokens, type TokenBucket, tokensIn } from './admission/token-bucket.ts'
 export type { Attempt } from './attempt/attempt.ts'
-export { type DecodedTask, decodeTask, type RunnableTask } from './attempt/decode.ts'
+export { decodeTask } from './attempt/decode.ts'
 export { emitSettled } from './attempt/finish.ts'
 export { inlined } from './attempt/inlined.ts'
 export { InterruptibleRun } from './attempt/interruptible-run.ts'
-export { createRegistry, type QuarantineProcesses, type Registry, type RegistryOptions } from './attempt/registry.ts'
+export { createRegistry, type QuarantineProcesses, type Registry } from './attempt/registry.ts'
 export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './attempt/runner.ts'
-export { Steps } from './attempt/steps.ts'
 export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
 export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/uncaught.ts'
-export * from './breaker/breaker.ts'
+export {
+  admit,
+  type Breaker,
+  BUCKETS,
+  type Bucket,
+  newBreaker,
+  OPEN_JITTER,
+  record,
+  setMode,
+  startsAt,
+} from './breaker/breaker.ts'
 export { type Admission, breakerStatus, QueueBreakers, type StoredBreaker } from './breaker/queue-breakers.ts'
 export { lowerAscii, matchesDead } from './dead-tasks/dead-filter.ts'
 export { type ErrorKind, errorKind, MAX_FINGERPRINTS, OTHER_FINGERPRINT } from './dead-tasks/fingerprint.ts'
@@ -25,31 +34,18 @@ export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
 export { catalogueDigests } from './diagnosis/catalogue-digest.ts'
 export { diagnose, diagnoseWithoutStore } from './diagnosis/diagnose.ts'
 export type { DiagnosisFacts, LeadershipFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
-export {
-  type AboutAttempt,
-  aboutStored,
-  endOf,
-  enqueuedEvent,
-  verdictEvent,
-} from './events/event-bodies.ts'
+export { aboutStored, endOf, enqueuedEvent, verdictEvent } from './events/event-bodies.ts'
 export { createEventFeeds, type EventFeeds } from './events/event-feeds.ts'
 export { compareEventIds } from './events/event-ids.ts'
 export { openQueueStream, type QueueItem } from './events/event-streams.ts'
 export { type GroupItem, openGroupStream } from './events/group-stream.ts'
 export { queuesWithEvents } from './events/queues-with-events.ts'
 export { openTaskStream, type TaskItem } from './events/task-stream.ts'
-export {
-  FORGOTTEN_AFTER_MS,
-  HEARTBEAT_INTERVAL_MS,
-  isAlive,
-  outcomeOf,
-  SILENT_AFTER_MS,
-} from './fleet/fleet.ts'
+export { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet/fleet.ts'
 export { planFollowUps } from './follow-ups/plan.ts'
 export { parseIdentity } from './follow-ups/registered-task.ts'
 export { COMPENSATION_SLOTS, HANDLER_SLOT, releasedBy, releasedCompensation } from './follow-ups/released.ts'
 export {
-  FORWARDER,
   type ForwardedTask,
   followUpLines,
   forwardedTask,
@@ -57,14 +53,13 @@ export {
   type ReleasedFollowUp,
   releaseDigest,
 } from './follow-ups/template.ts'
-export { type AddRefusal, addRefused, groupExists, groupNotFound } from './groups/group-errors.ts'
+export { addRefused, groupExists, groupNotFound } from './groups/group-errors.ts'
 export { groupReleases } from './groups/group-follow-ups.ts'
 export { checkMember, NOT_FOR_MEMBERS, newGroup } from './groups/group-settings.ts'
 export {
   addMembers,
   cancelGroup,
   createGroup,
-  endedMembers,
   endMember,
   FORCED_END_MS,
   type GroupModel,
@@ -81,16 +76,9 @@ export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
 export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'
 export { assertTransition, type Transitions } from './machines/state-machine.ts'
 export { keeperOf, MAX_PASSED_BYTES, REFERENCE_MARK } from './pipelines/kept-input.ts'
-export { type PlanRunOptions, planRun } from './pipelines/plan-run.ts'
+export { planRun } from './pipelines/plan-run.ts'
 export { runNotEnded, runNotFound } from './pipelines/run-errors.ts'
-export {
-  type EndedRunTask,
-  type RunEffect,
-  type RunItem,
-  type RunModel,
-  type RunStep,
-  runTaskName,
-} from './pipelines/run-model.ts'
+export { type EndedRunTask, type RunEffect, type RunModel, type RunStep, runTaskName } from './pipelines/run-model.ts'
 export {
   emitItems,
   endRunTasks,
@@ -108,7 +96,6 @@ export {
   runTaskId,
   runTemplates,
   runToken,
-  type StoredRunDefinition,
   storedRunDefinition,
   withKeptInput,
 } from './pipelines/run-task.ts'
@@ -118,15 +105,7 @@ export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createOnlineGroup, type OnlineGroup } from './pool/online-group.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
-export type {
-  AttemptResult,
-  CancelCause,
-  CloseReason,
-  Outcome,
-  ServiceCall,
-  StopCause,
-  Verdict,
-} from './ports/attempt-result.ts'
+export type { AttemptResult, CancelCause, Outcome, ServiceCall, Verdict } from './ports/attempt-result.ts'
 export type { BreakerStatus, Breakers, SetBreaker } from './ports/broker/breakers.ts'
 export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker/cancelling.ts'
 export type {
@@ -138,7 +117,6 @@ export type {
   LimitInForce,
 } from './ports/broker/concurrency-keys.ts'
 export type {
-  DeadChange,
   DeadFilter,
   DeadMatches,
   DeadProgress,
@@ -149,21 +127,10 @@ export type {
   InputEdit,
   RetryOptions,
 } from './ports/broker/dead-tasks.ts'
-export type {
-  AddedMembers,
-  Group,
-  GroupCancel,
-  GroupEnd,
-  GroupMember,
-  GroupMembers,
-  Groups,
-  NewGroup,
-  NewMembers,
-  UnfinishedMembers,
-} from './ports/broker/groups.ts'
-export type { FoundOrphans, Orphans } from './ports/broker/orphans.ts'
+export type { AddedMembers, Group, GroupMember, Groups, NewGroup } from './ports/broker/groups.ts'
+export type { Orphans } from './ports/broker/orphans.ts'
 export type { QueueHead } from './ports/broker/queue-head.ts'
-export type { KeptTasks, Retention } from './ports/broker/retention.ts'
+export type { Retention } from './ports/broker/retention.ts'
 export type {
   Emission,
   NewRun,
@@ -172,42 +139,30 @@ export type {
   RunError,
   RunRef,
   RunSettings,
-  RunStop,
   Runs,
   SourcePosition,
-  StageCounts,
 } from './ports/broker/runs.ts'
-export {
-  newToken,
-  type PutOptions,
-  type ScheduleState,
-  type ScheduleStore,
-  type Schedules,
-  type ScheduleWrite,
-  type StoredSchedule,
-  type WriteResult,
+export type {
+  ScheduleState,
+  ScheduleStore,
+  Schedules,
+  ScheduleWrite,
+  StoredSchedule,
+  WriteResult,
 } from './ports/broker/schedules.ts'
-export type { Clock, Random, Timer } from './ports/clock.ts'
+export type { Clock, Random } from './ports/clock.ts'
 export type {
   Candidates,
   Consumer,
   ConsumerHost,
   FetchedTask,
   LocalCancel,
-  NamedTask,
   RunTask,
   TaskDeath,
   TaskQuarantine,
 } from './ports/consumer.ts'
 export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
-export {
-  type AttemptEvents,
-  type EventBounds,
-  type EventListener,
-  type EventStream,
-  STREAM_START,
-  type StoredEvent,
-} from './ports/events.ts'
+export { type AttemptEvents, type EventStream, STREAM_START, type StoredEvent } from './ports/events.ts'
 export type {
   Command,
   CommandRecord,
@@ -223,28 +178,17 @@ export type {
 } from './ports/fleet.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
 export type { LimitSettings } from './ports/limit-settings.ts'
-export type { RegisteredKind, Registration, StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
+export type { RegisteredKind, Registration, StoredSteps } from './ports/steps.ts'
 export type { Survival } from './quarantine/decision.ts'
-export {
-  createQuarantine,
-  DEFAULT_MAX_DEATHS,
-  type Quarantine,
-  type QuarantineProcessPool,
-} from './quarantine/quarantine.ts'
+export { createQuarantine, type Quarantine, type QuarantineProcessPool } from './quarantine/quarantine.ts'
 export { redactedInput } from './redaction/redacted-input.ts'
-export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
+export { openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { type DueSchedulesOptions, runDueSchedules } from './schedule/due-schedules.ts'
-export { nextStep } from './schedule/next-step.ts'
 export type { ScheduleChange } from './schedule/schedule-diff.ts'
-export { SCHEDULE_LABELS, type ScheduleRecord, scheduleTag, settingsOf } from './schedule/schedule-record.ts'
+export { SCHEDULE_LABELS, type ScheduleRecord, settingsOf } from './schedule/schedule-record.ts'
 export { createSchedules } from './schedule/schedules.ts'
 export { type Trouble, troublesOf } from './schedule/trouble.ts'
-export {
-  countTroubles,
-  type ReportedTrouble,
-  type TroubleCounts,
-  troubleChanges,
-} from './schedule/trouble-changes.ts'
+export { countTroubles, type ReportedTrouble, type TroubleCounts, troubleChanges } from './schedule/trouble-changes.ts'
 export { checkAtomic, errorOfAll, mapTasks, queueOfAll } from './task/atomic-tasks.ts'
 export {
   type CancelCandidate,
@@ -293,12 +237,22 @@ export {
   uniqueKeyTaken,
 } from './task/unique-key.ts'
 export { clockFrom } from './time/clock.ts'
-export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
+export { createRestartBackoff } from './time/restart-backoff.ts'
 export { ReusableTimer } from './time/reusable-timer.ts'
-export { settlesWithin } from './time/with-timeout.ts'
 export { tracedBroker } from './traces/traced-broker.ts'
 export { backoffMs } from './verdict/backoff.ts'
-export { declaredFailure, outcomeOfThrow, Snooze } from './verdict/outcome.ts'
-export * from './verdict/retry-budget.ts'
+export {
+  admitRetry,
+  BUDGET_WINDOW_S,
+  type BudgetDecision,
+  type BudgetUse,
+  countAttempt,
+  endRetry,
+  GAP,
+  intervalMs,
+  MAX_RELEASED,
+  MOVED_UP,
+  unusedBudget,
+} from './verdict/retry-budget.ts'
 export { RetryBudgets } from './verdict/retry-budgets.ts'
 export { countsAsAttempt } from './verdict/verdict.ts'

@@ -2,9 +2,6 @@
 // task and closed when the isolate ends.
 import { type OpenResources, openResources, type ResourceOpener } from '@bullpen/engine/isolate'
 
-/** How one resource is opened and closed. The default export of a resources module is a record of these. */
-export type IsolateResourceOpener<T = unknown> = ResourceOpener<T>
-
 /** Opens the resources. If one of them fails to open, those opened before it are closed and its error is thrown. */
 export async function openModuleResources(
   module: string | undefined,
