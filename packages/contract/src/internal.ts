@@ -14,6 +14,7 @@ export type {
 } from './client/task-transport.ts'
 export { bytes, formatBytes } from './definition/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
+export { handlersByName, toHandlers } from './definition/erased-handlers.ts'
 export { weightOf } from './definition/fairness.ts'
 export { DEFAULT_KEPT_EVENTS, MIN_KEPT_EVENTS } from './definition/kept-events.ts'
 export { DEFAULT_BREAKER } from './definition/limits/breakers.ts'

@@ -8,7 +8,7 @@ import {
   type Resources,
   type TaskDefinition,
 } from '@bullpen/contract'
-import type { PipelineHandler } from '@bullpen/contract/internal'
+import { handlersByName, type PipelineHandler } from '@bullpen/contract/internal'
 import { pipelineHandle } from '../pipelines/pipeline-handle.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Apart } from '../quarantine/decision.ts'
@@ -74,8 +74,7 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
   { middleware = [], timeouts = DEFAULT_TIMEOUTS, isolator, quarantine }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
-  // Handlers<C, R> has checked the type of each handler's context. From here on, all handlers are called in the same way.
-  const erased = handlers as unknown as Readonly<Record<string, Handler | undefined>>
+  const erased = handlersByName(handlers)
   if (typeof erased !== 'object' || erased === null) {
     throw new BullpenError(
       'invalid_handler',

@@ -3,12 +3,11 @@ import {
   BullpenError,
   defineCatalogue,
   type FleetPipelineDefinition,
-  type Handlers,
   type Log,
   type PipelineDefinition,
   type StageContext,
 } from '@bullpen/contract'
-import { type SourceStage, type Stage, tasksOf } from '@bullpen/contract/internal'
+import { type SourceStage, type Stage, tasksOf, toHandlers } from '@bullpen/contract/internal'
 import {
   batchText,
   checkInput,
@@ -108,8 +107,7 @@ function registryOf(pipeline: FleetPipelineDefinition, handlers: StageHandlers):
     const handler = handlers[name]
     return handler === undefined ? [] : [[name, { ...handler, task: inlined(handler.task) }] as const]
   })
-  // The types of the handlers' contexts were checked where the handlers were defined.
-  const prepared = createRegistry(catalogue, Object.fromEntries(own) as unknown as Handlers<typeof catalogue>)
+  const prepared = createRegistry(catalogue, toHandlers(catalogue, Object.fromEntries(own)))
   const limited = new Map<string, Runnable>()
   for (const { name } of catalogue.definitions) {
     const runnable = prepared.get(name)

@@ -10,11 +10,10 @@ import {
   defineSourceHandler,
   defineTask,
   type FleetPipelineDefinition,
-  type Handlers,
   type TaskContext,
   TaskError,
 } from '@bullpen/contract'
-import { createRunId, ID_RANDOM_BYTES, tasksOf } from '@bullpen/contract/internal'
+import { createRunId, ID_RANDOM_BYTES, tasksOf, toHandlers } from '@bullpen/contract/internal'
 import { planRun } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { memoryBroker, memoryPool } from '@bullpen/testkit'
@@ -123,7 +122,7 @@ export async function runOnBroker(
   const own = Object.fromEntries(catalogue.definitions.map(({ name }) => [name, given[name]]))
   const pool = memoryPool(broker, {
     ...{ clock: systemClock, queue: 'q', concurrency: 4, catalogue },
-    handlers: own as unknown as Handlers<typeof catalogue>,
+    handlers: toHandlers(catalogue, own),
   })
   const now = Date.now()
   const random = crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))

@@ -5,11 +5,11 @@ import {
   defineCatalogue,
   defineHandler,
   type Handler,
-  type Handlers,
   type Resources,
   type TaskContext,
   type TaskDefinition,
 } from '@bullpen/contract'
+import { toHandlers } from '@bullpen/contract/internal'
 import type { Middleware } from '@bullpen/engine'
 import { createRegistry, DEFAULT_TIMEOUTS, inlined, type Registry, type Timeouts } from '@bullpen/engine/internal'
 
@@ -44,8 +44,7 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   const handler = defineHandler<D, R>(inlined(task), module, recording)
   // The catalogue does not contain the follow-ups of the definition, which are not run.
   const alone = defineCatalogue({ ...inlined(definition), followUps: undefined })
-  // The record has one task under its own name, which the type of a computed key cannot express.
-  const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
+  const handlers = toHandlers<typeof alone, R>(alone, { [definition.name]: handler })
   const registry = createRegistry(alone, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   const { followUps } = definition
   return {

@@ -1,5 +1,6 @@
 // Applies the isolation that a pool's settings ask for to the long tasks whose definitions do not set one.
 import { BullpenError, type Catalogue, type Handlers, type Isolation, type Resources } from '@bullpen/contract'
+import { handlersByName, toHandlers } from '@bullpen/contract/internal'
 
 interface InlineHandler {
   readonly module: string
@@ -18,7 +19,7 @@ export function isolateByPool<C extends Catalogue, R extends Resources>(
   handlers: Handlers<C, R>,
   isolationOf: (queue: string) => Isolation | undefined,
 ): IsolatedByPool<C, R> {
-  const given = handlers as unknown as Readonly<Record<string, (InlineHandler & { readonly task: object }) | undefined>>
+  const given = handlersByName(handlers)
   const isolated = new Map<string, InlineHandler>()
   const replaced: Record<string, unknown> = { ...given }
   const definitions = catalogue.definitions.map((definition) => {
@@ -34,7 +35,7 @@ export function isolateByPool<C extends Catalogue, R extends Resources>(
   })
   if (isolated.size === 0) return { catalogue, handlers, isolated }
   // Only the isolation of definitions and handlers has changed, so their types are the same.
-  return { catalogue: { ...catalogue, definitions }, handlers: replaced as unknown as Handlers<C, R>, isolated }
+  return { catalogue: { ...catalogue, definitions }, handlers: toHandlers<C, R>(catalogue, replaced), isolated }
 }
 
 /** @throws BullpenError `invalid_configuration` if a handler cannot run outside the worker's own thread. */

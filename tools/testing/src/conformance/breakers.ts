@@ -10,14 +10,13 @@ import {
   defineTask,
   type FollowUps,
   followUp,
-  type Handlers,
   type TaskContext,
   type TaskDefinition,
   TaskError,
   type TaskId,
   type TaskStatus,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, toHandlers } from '@bullpen/contract/internal'
 import {
   createRegistry,
   DEFAULT_TIMEOUTS,
@@ -91,10 +90,12 @@ async function openService(open: OpenBackend) {
     await Promise.race([service.hangs?.promise, aborted(signal)])
     if (service.isDown) throw new TaskError('smtp_421', 'the service is not available')
   }
-  // `fromEntries` forgets the names, and every definition has the same handler.
-  const handlers = Object.fromEntries(
-    catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
-  ) as unknown as Handlers<typeof catalogue>
+  const handlers = toHandlers(
+    catalogue,
+    Object.fromEntries(
+      catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
+    ),
+  )
   const registry = createRegistry(catalogue, handlers, { timeouts: DEFAULT_TIMEOUTS })
   const pools: ReturnType<typeof testPool>[] = []
   onTestFinished(async () => {

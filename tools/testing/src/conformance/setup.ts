@@ -11,7 +11,6 @@ import {
   defineSourceHandler,
   defineTask,
   type FollowUps,
-  type Handlers,
   type InputOf,
   type PerConcurrencyKey,
   type SourceFunction,
@@ -22,7 +21,7 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, toHandlers } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type Candidates,
@@ -255,13 +254,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   })
 
   // One function handles every task, although their inputs and outputs differ.
-  const handlers = {
+  const handlers = toHandlers(catalogue, {
     ...Object.fromEntries(
       catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
     ),
     [numbers.name]: defineSourceHandler(numbers, import.meta.url, source),
     [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => ({ ns: items.flat().map(({ n }) => n) })),
-  } as unknown as Handlers<typeof catalogue>
+  })
   const registry = createRegistry(catalogue, handlers, {
     timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
     quarantine: processes && { isolator: processes.isolator, fits: async () => true, memoryLimitBytes: 2 ** 30 },

@@ -1,5 +1,6 @@
 // Simulates one program with a broker, workers that have one pool each, and the history of their events.
-import { defineHandler, type Handlers, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { defineHandler, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { toHandlers } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, createRegistry, DEFAULT_TIMEOUTS, type Pool } from '@bullpen/engine/internal'
 import { attemptContext } from '@bullpen/engine/node'
@@ -43,13 +44,15 @@ export async function openSimulation({ concurrency, keyLimits }: Program, open: 
     [rendezvous.name]: meeting.attend,
     [endless.name]: untilSignalled,
   }
-  const handlers = Object.fromEntries(
-    catalogue.definitions.map((task) => [
-      task.name,
-      defineHandler(task, import.meta.url, (special[task.name] ?? handler) as never),
-    ]),
-    // Every task in the catalogue has a handler, which the type of a computed record cannot express.
-  ) as unknown as Handlers<typeof catalogue>
+  const handlers = toHandlers(
+    catalogue,
+    Object.fromEntries(
+      catalogue.definitions.map((task) => [
+        task.name,
+        defineHandler(task, import.meta.url, (special[task.name] ?? handler) as never),
+      ]),
+    ),
+  )
   const registry = createRegistry(catalogue, handlers, { timeouts: { ...DEFAULT_TIMEOUTS, graceMs: GRACE_MS } })
 
   const drain = ({ pool }: SimulatedWorker, drainMs: number): void => {
