@@ -30,6 +30,7 @@ export const DIAGNOSIS_CHECKS = [
   'stalled_queues',
   'limited_queues',
   'limited_tasks',
+  'missing_limits',
   'full_queues',
   'paused_queues',
   'open_breakers',

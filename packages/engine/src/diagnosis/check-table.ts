@@ -8,6 +8,7 @@ import {
   limitedQueues,
   limitedTasks,
   lostTasks,
+  missingLimits,
   openBreakers,
   outboxes,
   pausedQueues,
@@ -192,6 +193,14 @@ export const CHECKS = {
     reason: 'its tasks wait until the number is raised',
     advice: "raise the limit with 'bullpen limit'",
     runbook: 'Nothing is running',
+  },
+  missing_limits: {
+    finds:
+      "tasks of a queue have started, but Redis does not have a limit of concurrency keys, permits, a definition's concurrency or a circuit breaker that the API's catalogue has",
+    examine: missingLimits,
+    reason: 'only limits that a worker has stored in Redis apply, so the tasks start without this one',
+    advice:
+      'deploy the workers with the catalogue of the API, and pass it to `attach` if your own BullMQ Workers serve the queue; a worker stores the limits when it starts, and within a minute after Redis has lost them',
   },
   full_queues: {
     finds: 'a queue has reached its limit of tasks or bytes',

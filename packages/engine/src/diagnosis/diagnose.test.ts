@@ -44,6 +44,7 @@ const queue: QueueFacts = {
     { task: 'math.cube', needs: [{ limiter: 'permits:db', amount: 3 }] },
     { task: 'math.root', needs: [{ limiter: 'task:math.root', amount: 1 }] },
   ],
+  catalogueLimits: { perConcurrencyKey: undefined, limiters: [], services: [] },
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
   ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldest: { id: 'cpu-2', readyAt: NOW - 59_000 } },
@@ -100,6 +101,12 @@ const breaker = {
   ...{ calls: 0, failures: 0, slow: 0, setBy: undefined },
 }
 const drain = { mode: 'soft', timeoutMs: undefined, since: NOW, command: 'c' } as const
+
+const limits: QueueFacts['catalogueLimits'] = {
+  perConcurrencyKey: { concurrency: 2, rate: { max: 1, perMs: 1_000, burst: 1 }, keys: { acme: { concurrency: 1 } } },
+  limiters: ['permits:db', 'task:math.root'],
+  services: ['smtp'],
+}
 
 type Case = readonly [facts: DiagnosisFacts, severity: 'error' | 'warning', problem: string]
 
@@ -230,6 +237,26 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
       'no task of math.root starts: its concurrency is 0',
     ],
   ],
+  missing_limits: [
+    [
+      onQueue({ catalogueLimits: limits }),
+      'warning',
+      "tasks of cpu start without limits of the API's catalogue that Redis does not have: the concurrency of each concurrency key, the rate of each concurrency key, the limits of single concurrency keys, the permits db, the concurrency of math.root, the circuit breaker smtp",
+    ],
+    [
+      onQueue({
+        catalogueLimits: limits,
+        settings: {
+          ...settings,
+          perConcurrencyKey: { concurrency: 5, ofSingleKeys: 1 },
+          limiters: [{ kind: 'permits', name: 'db', capacity: 3, inUse: 0 }],
+          breakers: [{ ...breaker, state: 'closed' }],
+        },
+      }),
+      'warning',
+      'Redis does not have: the rate of each concurrency key, the concurrency of math.root',
+    ],
+  ],
   open_breakers: [
     [withSettings({ breakers: [breaker] }), 'warning', 'the circuit breaker smtp of cpu has been half-open for 30 s'],
     [
@@ -349,6 +376,12 @@ describe('nothing is found', () => {
     ['lost_tasks', 'if the task has just started', HEALTHY, { active: [{ id: 'cpu-2', startedAt: NOW - 59_999 }] }],
     ['limited_tasks', 'if no task waits', withPermits(0), { tasks: { ...queue.tasks, waiting: 0 } }],
     ['limited_tasks', 'if there are as many permits as one task needs', withPermits(3), {}],
+    [
+      'missing_limits',
+      'if no task has started',
+      HEALTHY,
+      { catalogueLimits: limits, tasks: { ...queue.tasks, active: 0, retrying: 0, completed: 0, dead: 0 } },
+    ],
     ['full_queues', 'without limits', HEALTHY, { maxTasks: undefined, maxBytes: undefined }],
   ] as const)('by %s %s', (check, _when, facts, more) => {
     const [only = queue] = facts.queues

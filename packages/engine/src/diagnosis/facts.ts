@@ -1,5 +1,5 @@
 // Defines what a diagnosis is made from, and what one check returns.
-import type { Finding, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { Finding, PerConcurrencyKey, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { OutboxState } from '../ports/broker/broker.ts'
 import type { Need } from '../ports/broker/new-task.ts'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
@@ -58,6 +58,14 @@ export interface QueueFacts {
   readonly settings: QueueSettings
   /** What each task of a definition needs. Definitions whose tasks need nothing are left out. */
   readonly needs: readonly { readonly task: string; readonly needs: readonly Need[] }[]
+  /** What the API's catalogue limits in the queue. The scripts that start tasks apply only what a worker has stored, which is in `settings`. */
+  readonly catalogueLimits: {
+    readonly perConcurrencyKey: PerConcurrencyKey | undefined
+    /** The names of the limiters with their kinds, such as `permits:db`. */
+    readonly limiters: readonly string[]
+    /** The services that have a circuit breaker. */
+    readonly services: readonly string[]
+  }
   /** The limits of the definition and of commands. Undefined if there is none. */
   readonly maxTasks: number | undefined
   readonly maxBytes: number | undefined

@@ -1,9 +1,9 @@
 // Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and outboxes that no process
 // empties.
 import { formatDuration } from '@bullpen/contract'
-import type { LimiterStatus } from '../ports/fleet.ts'
+import type { LimiterStatus, QueueSettings } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
-import { limiterOf } from '../task/needs.ts'
+import { limiterOf, parseLimiter } from '../task/needs.ts'
 import type { DiagnosisFacts, Examine, FailureFact, Found, QueueFacts } from './facts.ts'
 import { liveWorkers } from './fleet-checks.ts'
 import { recentPoison } from './recent-poison.ts'
@@ -161,6 +161,41 @@ export const limitedTasks = ofEach(({ queue, tasks: { waiting }, needs, settings
     ]
   })
 })
+
+export const missingLimits = ofEach(({ queue, tasks: counts, settings, catalogueLimits }) => {
+  // A worker stores the limits before its first fetch.
+  if (counts.active + counts.retrying + counts.completed + counts.dead === 0) return []
+  const stored = new Set((settings.limiters ?? []).map(limiterOf))
+  const services = new Set((settings.breakers ?? []).map(({ service }) => service))
+  const missing = [
+    ...missingKeyLimits(catalogueLimits.perConcurrencyKey, settings.perConcurrencyKey),
+    ...catalogueLimits.limiters.filter((limiter) => !stored.has(limiter)).map(limiterText),
+    ...catalogueLimits.services
+      .filter((service) => !services.has(service))
+      .map((name) => `the circuit breaker ${name}`),
+  ]
+  if (missing.length === 0) return []
+  const problem = `tasks of ${queue} start without limits of the API's catalogue that Redis does not have: ${missing.join(', ')}`
+  return [{ severity: 'warning', problem }]
+})
+
+function missingKeyLimits(
+  defined: QueueFacts['catalogueLimits']['perConcurrencyKey'],
+  stored: QueueSettings['perConcurrencyKey'],
+): readonly string[] {
+  const lacks = (name: 'concurrency' | 'rate'): boolean => defined?.[name] !== undefined && stored?.[name] === undefined
+  const lacksSingle = Object.keys(defined?.keys ?? {}).length > 0 && (stored?.ofSingleKeys ?? 0) === 0
+  return [
+    ...(lacks('concurrency') ? ['the concurrency of each concurrency key'] : []),
+    ...(lacks('rate') ? ['the rate of each concurrency key'] : []),
+    ...(lacksSingle ? ['the limits of single concurrency keys'] : []),
+  ]
+}
+
+function limiterText(limiter: string): string {
+  const { kind, name } = parseLimiter(limiter) ?? { name: limiter }
+  return kind === 'definition' ? `the concurrency of ${name}` : `the permits ${name}`
+}
 
 function shortage({ kind, name, capacity }: LimiterStatus, amount: number, queue: string): string {
   if (kind === 'definition') return `its concurrency is ${capacity}`

@@ -1,7 +1,8 @@
 // Tests the diagnosis over HTTP: the facts that it is made from.
-import { type Diagnosis, VERSION } from '@bullpen/contract'
+import { type Diagnosis, defineCatalogue, defineQueue, defineTask, VERSION } from '@bullpen/contract'
 import { createTaskId, DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
+import { z } from 'zod'
 import { EMPTY_HEAD, NOW, PLATFORM, problemIn, testApi } from '../../api.fixture.ts'
 import { P1 } from '../../fake-fleet.fixture.ts'
 
@@ -51,6 +52,27 @@ it('the findings come from Redis, the fleet, the queues and the schedules', asyn
     ].sort(),
   )
   expect(skipped).toContain('redis_eviction')
+})
+
+it('limits of the catalogue that Redis does not have are named', async () => {
+  const limited = defineQueue({
+    ...{ name: 'cpu', breakers: { smtp: {} } },
+    limits: { permits: { db: 2 }, perConcurrencyKey: { concurrency: 1 } },
+  })
+  const catalogue = defineCatalogue(
+    defineTask({ name: 'cpu.a', queue: limited, input: z.object({}), output: z.object({}) }),
+  )
+  const { get, fleet, broker } = await testApi({ platform: PLATFORM, catalogue })
+  const missing = async () => {
+    const { findings } = (await get('/v1/diagnosis')).json<Diagnosis>()
+    return findings.filter(({ check }) => check === 'missing_limits').map(({ problem }) => problem)
+  }
+  expect(await missing()).toEqual([])
+  broker.put({ id: id(1), status: 'completed' })
+  fleet.set('cpu', { limiters: [{ kind: 'permits', name: 'db', capacity: 1, inUse: 0 }] })
+  expect(await missing()).toEqual([
+    expect.stringMatching(/does not have: the concurrency of each concurrency key, the circuit breaker smtp$/),
+  ])
 })
 
 it('what the oldest task waits for is named if tasks are blocked', async () => {

@@ -1,6 +1,7 @@
 // GET /v1/diagnosis checks the installation, and returns what is wrong with it.
 import { BullpenError, type Diagnosis, type TaskId, type TaskRecord, VERSION } from '@bullpen/contract'
 import {
+  capacitiesOf,
   catalogueDigests,
   type DiagnosisFacts,
   diagnose,
@@ -90,7 +91,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
       ])
     const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
     const [newest] = poison.toSorted((a, b) => b.newestAt - a.newestAt)
-    const limits = catalogue.queue(queue).limits
+    const { limits, perConcurrencyKey, breakers = {} } = catalogue.queue(queue)
     return {
       queue,
       tasks,
@@ -99,6 +100,11 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
         const needs = definition.queue === queue ? needsOf(definition, catalogue.queue(queue)) : undefined
         return needs === undefined ? [] : [{ task: definition.name, needs }]
       }),
+      catalogueLimits: {
+        perConcurrencyKey,
+        limiters: Object.keys(capacitiesOf(catalogue, queue)),
+        services: Object.keys(breakers),
+      },
       // A limit that a command has set replaces the definition's.
       maxTasks: settings.maxTasks ?? limits?.maxTasks,
       maxBytes: settings.maxBytes ?? limits?.maxBytes,
