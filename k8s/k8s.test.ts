@@ -5,7 +5,7 @@ import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { dashboardFiles } from '@bullpen/grafana'
 import { catalogue } from '@bullpen/tasks'
 import { RECORDED_METRICS } from '@bullpen/telemetry'
-import { ALERTS, BACKLOG_SECONDS_PER_WORKER, BUSY_SHARE } from '@bullpen/telemetry/alerts'
+import { ALERTS, BACKLOG_SHARE, BUSY_SHARE } from '@bullpen/telemetry/alerts'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
@@ -281,7 +281,7 @@ describe('the workers for CPU-bound tasks', () => {
 
 /** The series of each queue by which its workers are scaled, and the target for one worker. */
 const SIGNALS = {
-  'bullpen:queue_backlog_seconds': BACKLOG_SECONDS_PER_WORKER,
+  'bullpen:queue_backlog_workers': BACKLOG_SHARE,
   'bullpen:queue_busy_workers': BUSY_SHARE,
 }
 

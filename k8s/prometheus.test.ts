@@ -232,6 +232,8 @@ test('every panel and every alert reads metrics that exist, and the counters agr
     'bullpen:queue_backlog_seconds{queue="small"}': 0, // it is paused
     'bullpen:queue_run_seconds{queue="closed"}': 90,
     'bullpen:queue_slots_per_worker{queue="mail"}': 4,
+    'bullpen:queue_backlog_target_seconds{queue="mail"}': 1_800,
+    'bullpen:queue_backlog_target_seconds{queue="small"}': 30,
     'sum(bullpen_pool_state{queue="busy", state="SHUTTING_DOWN"})': 1,
     'max(bullpen_drain_deadline_timestamp_seconds{queue="busy"} - time() > bool 3000)': 1,
     'max(bullpen_redis_write_failed)': 0,

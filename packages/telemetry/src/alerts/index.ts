@@ -10,7 +10,7 @@ import { TASK_ALERTS } from './rules/task-alerts.ts'
 import { WORKER_ALERTS } from './rules/worker-alerts.ts'
 
 export {
-  BACKLOG_SECONDS_PER_WORKER,
+  BACKLOG_SHARE,
   BUSY_SHARE,
   type RecordingRule,
   SCALING_RULES,

@@ -19,6 +19,14 @@ export const RECORDED_METRICS = {
     labels: ['queue'],
     help: 'How long a single worker would need to run the waiting tasks that could start: their number, times the mean run time, divided by the slots of a worker. Tasks that a limit, a throttle, permits or an open circuit breaker blocks do not count. It is 0 if the queue is paused or drained.',
   },
+  'bullpen:queue_backlog_target_seconds': {
+    labels: ['queue'],
+    help: "How many seconds of backlog each worker may have: half of the shortest startWithin of the queue's tasks, but at least 5 s, or 30 s if none of them has an SLO.",
+  },
+  'bullpen:queue_backlog_workers': {
+    labels: ['queue'],
+    help: 'How many workers the backlog needs: bullpen:queue_backlog_seconds divided by bullpen:queue_backlog_target_seconds.',
+  },
   'bullpen:queue_busy_workers': {
     labels: ['queue'],
     help: 'How many workers the busy slots would fill, on average over the last minute.',

@@ -34,6 +34,9 @@ const ran = (name: string, attempts: string, seconds: string, task = 'receipt.se
 const expected = (task: string, seconds: number): Series => ({
   [`bullpen_task_expected_seconds{queue="mail", task="${task}", instance="a1"}`]: `${seconds}x400`,
 })
+const slo = (task: string, startWithin: number): Series => ({
+  [`bullpen_slo_start_within_seconds{queue="mail", task="${task}", instance="a1"}`]: `${startWithin}x400`,
+})
 const state = (name: string, at: string, values: string): Series => ({
   [`bullpen_pool_state{queue="mail", state="${at}", instance="${name}"}`]: values,
 })
@@ -156,6 +159,26 @@ const CASES: Readonly<Record<string, Case>> = {
     at: '5m',
     recorded: { 'bullpen:queue_slots_per_worker': 10 },
   },
+  'without an SLO, each worker may have 30 s of backlog': {
+    series: { ...waiting('200x400'), ...fleet },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_target_seconds': 30, 'bullpen:queue_backlog_workers': 2 },
+  },
+  'with an SLO, each worker may have half of the shortest startWithin': {
+    series: { ...waiting('200x400'), ...fleet, ...slo('receipt.send', 20), ...slo('receipt.print', 600) },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_target_seconds': 10, 'bullpen:queue_backlog_workers': 6 },
+  },
+  'tasks that may start late need fewer workers': {
+    series: { ...waiting('200x400'), ...fleet, ...slo('receipt.send', 600) },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_target_seconds': 300, 'bullpen:queue_backlog_workers': 0.2 },
+  },
+  'each worker may have 5 s of backlog, however soon tasks should start': {
+    series: { ...waiting('200x400'), ...fleet, ...slo('receipt.send', 1) },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_target_seconds': 5, 'bullpen:queue_backlog_workers': 12 },
+  },
   'the busy workers are those that the busy slots would fill, averaged over a minute': {
     series: { ...waiting('0x400'), ...worker('w1', '10x400', '5x16 3 5 7 5x400'), ...worker('w2', '10x400', '6x400') },
     at: '5m',
@@ -165,6 +188,7 @@ const CASES: Readonly<Record<string, Case>> = {
     series: {
       'bullpen_queue_tasks{queue="mail", status="waiting", namespace="live"}': '200x400',
       'bullpen_queue_paused{queue="mail", namespace="live"}': '0x400',
+      'bullpen_slo_start_within_seconds{queue="mail", task="receipt.send", namespace="live"}': '120x400',
       'bullpen_queue_tasks{queue="mail", status="waiting", namespace="test"}': '10x400',
       'bullpen_queue_paused{queue="mail", namespace="test"}': '1x400',
     },
@@ -173,6 +197,10 @@ const CASES: Readonly<Record<string, Case>> = {
       'bullpen:queue_backlog_seconds': {
         '{namespace="live", queue="mail"}': 200,
         '{namespace="test", queue="mail"}': 0,
+      },
+      'bullpen:queue_backlog_target_seconds': {
+        '{namespace="live", queue="mail"}': 60,
+        '{namespace="test", queue="mail"}': 30,
       },
     },
   },

@@ -1,11 +1,11 @@
 // Defines the series by which autoscalers decide how many workers a queue needs. Prometheus records them.
 //
-// None of them depends on the present number of workers: an autoscaler divides their sum by its target per worker, and the result is the
-// number of workers that it wants. If the number of workers were part of the signal, each change of it would change the signal as well.
+// None of them depends on the present number of workers: an autoscaler divides each of its signals by the target per worker, and the result
+// is the number of workers that it wants. If the number of workers were part of the signal, each change of it would change the signal as well.
 //
 // Both signals are needed. The backlog says how many workers are missing, but it is 0 as soon as there are enough workers. If it were the
 // only signal, the autoscaler would then remove workers that are busy, until there is a backlog again.
-import { growth, largest, on, sum } from '../alerts/expressions.ts'
+import { growth, largest, on, smallest, sum } from '../alerts/expressions.ts'
 import { metricsIn } from '../dashboards/promql.ts'
 import type { RecordedName } from '../metrics/recorded-metrics.ts'
 
@@ -15,8 +15,20 @@ export interface RecordingRule {
   readonly expr: string
 }
 
-/** How many seconds of backlog an autoscaler leaves to each worker. A new pod takes about as long until it runs its first task. */
-export const BACKLOG_SECONDS_PER_WORKER = 30
+/** How many seconds of backlog each worker may have if no task has an SLO. A new pod takes about as long until it runs its first task. */
+export const DEFAULT_BACKLOG_SECONDS = 30
+
+/** How much of `startWithin` a worker may spend on the backlog. The rest is for noticing a burst and for starting pods. */
+const BACKLOG_SHARE_OF_SLO = 0.5
+
+/** The least of these seconds. With less, a handful of tasks that happen to be waiting during a scrape would add workers. */
+const LEAST_BACKLOG_SECONDS = 5
+
+/**
+ * The target of an autoscaler for `bullpen:queue_backlog_workers`. It is the same for all queues, because the series already contains what
+ * differs between them.
+ */
+export const BACKLOG_SHARE = 1
 
 /** The share of its slots that an autoscaler wants each worker to use. The rest absorbs what the autoscaler has not seen yet. */
 export const BUSY_SHARE = 0.8
@@ -28,7 +40,7 @@ const QUEUE = 'queue'
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', QUEUE)
 const BLOCKED = largest('bullpen_queue_blocked_tasks', QUEUE)
 /** A value for every queue, for what is not known of a queue yet. */
-const always = (value: 0 | 1): string => (value === 0 ? `${WAITING} * 0` : `${WAITING} * 0 + 1`)
+const always = (value: number): string => (value === 0 ? `${WAITING} * 0` : `${WAITING} * 0 + ${value}`)
 
 /** The waiting tasks that a new worker could start. The two numbers of a scrape are not from the same moment. */
 const STARTABLE = `clamp_min(${WAITING} - ${on(QUEUE)} (${BLOCKED} or ${always(0)}), 0)`
@@ -63,6 +75,16 @@ or ${always(1)}`,
 * ${on(QUEUE)} ${IS_NOT_DRAINED}
 * ${on(QUEUE)} bullpen:queue_run_seconds
 / ${on(QUEUE)} bullpen:queue_slots_per_worker`,
+  ),
+  rule(
+    'bullpen:queue_backlog_target_seconds',
+    `clamp_min(${smallest('bullpen_slo_start_within_seconds', QUEUE)} * ${BACKLOG_SHARE_OF_SLO}, ${LEAST_BACKLOG_SECONDS})
+or ${always(DEFAULT_BACKLOG_SECONDS)}`,
+  ),
+  rule(
+    'bullpen:queue_backlog_workers',
+    `bullpen:queue_backlog_seconds
+/ ${on(QUEUE)} bullpen:queue_backlog_target_seconds`,
   ),
   rule(
     'bullpen:queue_busy_workers',

@@ -8,7 +8,7 @@ const manifest = readAutoscaler('bullpen-worker-io')
 it("the metrics become what prometheus-adapter asks Prometheus, with the autoscaler's targets", () => {
   expect(manifest.metrics).toEqual(
     ['files', 'mail'].flatMap((queue) => [
-      { expression: `max(bullpen:queue_backlog_seconds{namespace="bullpen",queue="${queue}"}) by (queue)`, target: 30 },
+      { expression: `max(bullpen:queue_backlog_workers{namespace="bullpen",queue="${queue}"}) by (queue)`, target: 1 },
       { expression: `max(bullpen:queue_busy_workers{namespace="bullpen",queue="${queue}"}) by (queue)`, target: 0.8 },
     ]),
   )

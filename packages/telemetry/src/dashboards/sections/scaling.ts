@@ -1,5 +1,5 @@
 // The panels of autoscaling: how many workers a queue has, and how many it needs.
-import { BACKLOG_SECONDS_PER_WORKER, BUSY_SHARE } from '../../scaling/scaling-rules.ts'
+import { BUSY_SHARE } from '../../scaling/scaling-rules.ts'
 import { query, type Section } from '../panel.ts'
 import { OF_QUEUE } from './selectors.ts'
 
@@ -9,24 +9,24 @@ export const scalingSection: Section = {
     {
       title: 'Backlog in worker-seconds',
       description:
-        'How long a single worker would need to run the waiting tasks. Autoscalers divide this time by their target, which gives the number of workers that they want.',
+        'How long a single worker would need to run the waiting tasks, and how much of this time each worker may have, which follows from the SLOs of the queue. The first divided by the second is the number of workers that an autoscaler wants.',
       bad: 'Growth although workers are added: the tasks wait for something else.',
       runbook: 'backlog-grows.md',
       unit: 's',
-      queries: [query(`max by (queue) (bullpen:queue_backlog_seconds{${OF_QUEUE}})`, '{{queue}}')],
+      queries: [
+        query(`max by (queue) (bullpen:queue_backlog_seconds{${OF_QUEUE}})`, '{{queue}}'),
+        query(`max by (queue) (bullpen:queue_backlog_target_seconds{${OF_QUEUE}})`, '{{queue}} for each worker'),
+      ],
     },
     {
       title: 'Workers',
-      description: `The workers that serve the queue, and those that an autoscaler wants: for each ${BACKLOG_SECONDS_PER_WORKER} s of backlog, and so that at most ${100 * BUSY_SHARE}% of the slots are busy. The larger number applies.`,
+      description: `The workers that serve the queue, and those that an autoscaler wants: as many as the backlog needs, and so many that at most ${100 * BUSY_SHARE}% of the slots are busy. The larger number applies.`,
       bad: 'Fewer workers than wanted for minutes: the autoscaler has reached its maximum or cannot read the series.',
       runbook: 'backlog-grows.md',
       unit: 'short',
       queries: [
         query(`count by (queue) (bullpen_pool_slots{${OF_QUEUE}} > 0)`, '{{queue}} present'),
-        query(
-          `ceil(max by (queue) (bullpen:queue_backlog_seconds{${OF_QUEUE}}) / ${BACKLOG_SECONDS_PER_WORKER})`,
-          '{{queue}} for the backlog',
-        ),
+        query(`ceil(max by (queue) (bullpen:queue_backlog_workers{${OF_QUEUE}}))`, '{{queue}} for the backlog'),
         query(
           `ceil(max by (queue) (bullpen:queue_busy_workers{${OF_QUEUE}}) / ${BUSY_SHARE})`,
           '{{queue}} for the busy slots',
