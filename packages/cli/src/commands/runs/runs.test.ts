@@ -16,8 +16,8 @@ import {
 import { createRunId, taskViewSchema } from '@bullpen/contract/internal'
 import { createWorker } from '@bullpen/worker'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { Capture, run, terminal } from './capture.fixture.ts'
-import { FAKE_KEY } from './fake-api.fixture.ts'
+import { Capture, run, terminal } from '../../capture.fixture.ts'
+import { FAKE_KEY } from '../../fake-api.fixture.ts'
 
 /** Built from schemas of the contract, because the CLI does not depend on zod. */
 const item = taskViewSchema.pick({ fencingToken: true })

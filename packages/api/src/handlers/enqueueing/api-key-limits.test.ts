@@ -4,7 +4,7 @@ import { defineCatalogue, defineQueue, defineTask } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createApi } from './create-api.ts'
+import { createApi } from '../../create-api.ts'
 
 const OLD = 'integration-key-0123456789'
 const NEW = 'integration-key-9876543210'

@@ -11,7 +11,7 @@ import {
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createApi } from './create-api.ts'
+import { createApi } from '../../create-api.ts'
 
 const KEY = 'integration-key-0123456789'
 const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }

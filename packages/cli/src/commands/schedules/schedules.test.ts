@@ -4,8 +4,8 @@ import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineSchedule, defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { run } from './capture.fixture.ts'
-import { FAKE_KEY } from './fake-api.fixture.ts'
+import { run } from '../../capture.fixture.ts'
+import { FAKE_KEY } from '../../fake-api.fixture.ts'
 
 /** Built from schemas of the contract, because the CLI does not depend on zod. */
 const count = defineTask({ name: 'task.count', queue: 'cpu', input: taskViewSchema.pick({ fencingToken: true }) })

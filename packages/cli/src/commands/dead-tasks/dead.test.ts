@@ -1,8 +1,8 @@
 // Tests `bullpen dead` against a fake API: its requests, its output and its exit codes.
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { run } from './capture.fixture.ts'
-import { fakeApi, ID, LINKS, problem, view } from './fake-api.fixture.ts'
+import { run } from '../../capture.fixture.ts'
+import { fakeApi, ID, LINKS, problem, view } from '../../fake-api.fixture.ts'
 
 const RETRY = `POST /v1/tasks/${ID}/retry`
 const DELETE = `DELETE /v1/tasks/${ID}?by=ann`

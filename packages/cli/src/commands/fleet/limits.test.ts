@@ -1,9 +1,9 @@
 // Tests bullpen limits against a fake API: requests, output and exit codes.
 import type { LimitsView } from '@bullpen/contract'
 import { expect, test } from 'vitest'
-import { run } from './capture.fixture.ts'
-import { type Answer, fakeApi, problem } from './fake-api.fixture.ts'
-import { LIMITS } from './fleet.fixture.ts'
+import { run } from '../../capture.fixture.ts'
+import { type Answer, fakeApi, problem } from '../../fake-api.fixture.ts'
+import { LIMITS } from '../../fleet.fixture.ts'
 
 const PATH = 'GET /v1/queues/reports/limits'
 const ok = (body: LimitsView): Answer => [200, body]

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { run } from './capture.fixture.ts'
-import { type Answer, type FakeApi, fakeApi, problem, runShell } from './fake-api.fixture.ts'
+import { run } from '../capture.fixture.ts'
+import { type Answer, type FakeApi, fakeApi, problem, runShell } from '../fake-api.fixture.ts'
 
 const BULK = 'POST /v1/tasks/bulk'
 const nowhere = { url: 'http://127.0.0.1:1' }
