@@ -188,6 +188,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [withWorkers({ seenAt: NOW - 20_000 }), 'error', 'no worker is running'],
     [withPool({ state: 'SHUTDOWN' }), 'error', '1 worker is running, but it does not serve cpu, which has 5 waiting'],
     [withWorkers({ pools: [] }, { pools: [] }), 'error', '2 workers are running, but none serves cpu'],
+    [{ ...withSettings({ drain }), workers: [] }, 'error', 'no worker is running, and cpu has 5 waiting tasks'],
   ],
   stalled_queues: [
     [onQueue({ nextReadyAt: NOW - 60_000 }), 'warning', 'has waited for 60 s, although the workers have 3 free slots'],
@@ -352,6 +353,7 @@ describe('nothing is found', () => {
   const limited = { ...settings, concurrency: 1 }
   const withPermits = (capacity: number) =>
     withSettings({ limiters: [{ kind: 'permits', name: 'db', capacity, inUse: capacity }] })
+  const drained = withPool({ state: 'SHUTDOWN', notReady: 'the whole queue is draining' })
   const shortStalls = { count: 9, stalledMs: 9_999, lastTask: undefined }
   it.each([
     ['stalled_queues', 'if the queue is paused', withSettings({ paused: true }), { nextReadyAt: 0 }],
@@ -372,6 +374,8 @@ describe('nothing is found', () => {
     ['limited_queues', 'if the queue is paused', withSettings({ paused: true }), held],
     ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { nextReadyAt: 0 }],
     ['stalled_queues', 'if no task waits', HEALTHY, { nextReadyAt: undefined, oldest: undefined }],
+    ['unserved_queues', 'if a drain of the queue has stopped its pools', drained, { settings: { ...settings, drain } }],
+    ['workers', 'if a drain of the queue has stopped its pools', drained, { settings: { ...settings, drain } }],
     ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],
     ['lost_tasks', 'if the task has just started', HEALTHY, { active: [{ id: 'cpu-2', startedAt: NOW - 59_999 }] }],
     ['limited_tasks', 'if no task waits', withPermits(0), { tasks: { ...queue.tasks, waiting: 0 } }],

@@ -128,6 +128,8 @@ export const catalogues: Examine = (facts) => {
 
 export const workers: Examine = ({ workers: all, queues, now }) => {
   const poisoned = new Set(queues.filter((each) => recentPoison(each, now) !== undefined).map(({ queue }) => queue))
+  // No pool of a draining queue accepts tasks, which paused_queues finds once for the whole queue.
+  const drained = new Set(queues.filter(({ settings }) => settings.drain !== undefined).map(({ queue }) => queue))
   return all.flatMap((worker): readonly Found[] => {
     const { worker: name, seenAt, draining, pools } = worker
     if (!isAlive(worker, now)) {
@@ -161,7 +163,7 @@ export const workers: Examine = ({ workers: all, queues, now }) => {
             } as const,
           ]),
       ...(draining ? [] : pools)
-        .filter(({ notReady }) => notReady !== undefined)
+        .filter(({ queue, notReady }) => notReady !== undefined && !drained.has(queue))
         .map(
           ({ queue, notReady }): Found => ({
             severity: 'warning',

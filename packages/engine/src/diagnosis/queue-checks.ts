@@ -23,17 +23,23 @@ function ofEach(examine: (queue: QueueFacts, facts: DiagnosisFacts) => readonly 
     facts.queues.flatMap((queue) => examine(queue, facts).map((found) => ({ ...found, queue: queue.queue })))
 }
 
-function poolsOf({ queue }: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
+function poolsOf(queue: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
+  return reportedPoolsOf(queue, facts).filter(({ state }) => RUNNING.includes(state))
+}
+
+function reportedPoolsOf({ queue }: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
   return liveWorkers(facts)
     .flatMap(({ pools }) => pools)
-    .filter((pool) => pool.queue === queue && RUNNING.includes(pool.state))
+    .filter((pool) => pool.queue === queue)
 }
 
 const RUNNING: readonly PoolStatus['state'][] = ['BG_RUNNING', 'ONLINE_RUNNING']
 
 export const unservedQueues = ofEach((queue, facts) => {
   const { waiting } = queue.tasks
-  if (waiting === 0 || poolsOf(queue, facts).length > 0) return []
+  // The pools of a draining queue have stopped, and serve it again when it is resumed.
+  const pools = queue.settings.drain === undefined ? poolsOf(queue, facts) : reportedPoolsOf(queue, facts)
+  if (waiting === 0 || pools.length > 0) return []
   const ignore = 'if your own BullMQ Workers serve the queue, ignore this'
   const running = liveWorkers(facts).length
   if (running === 0) {

@@ -57,9 +57,12 @@ test('a queue that is full, or whose tasks wait although it has no workers, says
   const large = { ...unlimited, queue: 'large', maxBytes: 4_096 }
   const alone = { ...unlimited, queue: 'alone', pools: 0, tasks: { ...unlimited.tasks, waiting: 5 } }
   const idle = { ...unlimited, queue: 'idle', pools: 0 }
-  const rows = tableOf(linesOf({ queues: [full, large, alone, idle] }), 'queue')
+  const since = '2026-01-01T00:09:30.000Z'
+  const drained = { ...alone, queue: 'drained', drain: { mode: 'soft' as const, since, command: 'c' } }
+  const rows = tableOf(linesOf({ queues: [full, large, alone, idle, drained] }), 'queue')
   expect(rows.map((row) => [row.split(' ')[0], row.split(/ {2,}/).at(-1)])).toEqual([
     ['alone', 'no workers'],
+    ['drained', 'draining (soft), started 30s ago'],
     ['full', 'full, at most 1 task'],
     ['idle', 'open'],
     ['large', 'full, at most 4096 bytes of tasks'],

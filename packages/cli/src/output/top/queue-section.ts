@@ -57,11 +57,12 @@ export function rateText(perSecond: number): string {
 
 /** Returns why tasks cannot enter the queue or start, unless the queue is paused or draining, or its outbox is full. */
 function obstaclesOf(queue: QueueStats): readonly string[] {
-  const { maxTasks, maxBytes, bytes, pools, tasks } = queue
+  const { maxTasks, maxBytes, bytes, pools, tasks, drain } = queue
   const isFull = (maxTasks !== undefined && depthOf(queue) >= maxTasks) || (maxBytes !== undefined && bytes >= maxBytes)
   return [
     ...(isFull ? ['full'] : []),
-    ...(pools === 0 && tasks.waiting > 0 ? ['no workers'] : []),
+    // A drain stops the pools of its queue, which do not count then.
+    ...(pools === 0 && tasks.waiting > 0 && drain === undefined ? ['no workers'] : []),
     ...(isLimited(queue) ? ['limited'] : []),
     ...(queue.blockedTasks > 0 ? [`${queue.blockedTasks} blocked`] : []),
   ]
