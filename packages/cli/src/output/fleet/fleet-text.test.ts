@@ -56,7 +56,9 @@ test('a breaker shows its state, its calls, who has set it, and when the next ta
     'mail   crm      closed  -        8      2       0',
     'mail   smtp     <red open>    30s ago  -      -       -     set by ann 1m ago, next probe in 30s',
   ])
-  expect(breakerLines(fleetOf([]), layout)).toEqual(['no queue has circuit breakers'])
+  const two = fleetOf([], [queueOf('mail', {}), queueOf('cpu', {})])
+  expect(breakerLines(two, layout)).toEqual(['no queue has circuit breakers'])
+  expect(breakerLines(fleetOf([], [queueOf('cpu', {})]), layout)).toEqual(['cpu has no circuit breakers'])
   expect(fleetLines(fleet, undefined, plainLayout)[1]).toContain('breaker smtp open')
 })
 

@@ -49,7 +49,10 @@ export function breakerLines({ now, queues }: Pick<FleetView, 'now' | 'queues'>,
   const rows = queues.flatMap(({ queue, breakers = [] }) =>
     breakers.map((breaker) => [plain(queue), plain(breaker.service), ...breakerCells(breaker, layout.now)]),
   )
-  if (rows.length === 0) return ['no queue has circuit breakers']
+  if (rows.length === 0) {
+    const [only] = queues.length === 1 ? queues : []
+    return [only === undefined ? 'no queue has circuit breakers' : `${plain(only.queue)} has no circuit breakers`]
+  }
   return tableLines([['queue', 'service', ...BREAKER_HEADING], ...rows], layout)
 }
 
