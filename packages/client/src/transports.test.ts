@@ -160,6 +160,11 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     })
     const both = { delay: '1s', runAt: new Date() } as const
     await expect(client.enqueue(double, { n: 1 }, both)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(client.enqueue(double, { n: 1 }, { concurrencyKey: 'acme\n' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('expected a concurrency key without line breaks and other control characters'),
+      outcome: 'refused',
+    })
     await expect(client.enqueueNamed('math.triple', {})).rejects.toMatchObject({
       code: 'unknown_task',
       outcome: 'refused',

@@ -1,4 +1,5 @@
 // Parses how the concurrency keys of a queue take turns.
+import { checkConcurrencyKey } from './concurrency-key.ts'
 import { suggestion } from './nearest.ts'
 
 export interface FairnessOptions {
@@ -14,9 +15,6 @@ export interface Fairness {
   /** The weights that are not 1, by concurrency key. */
   readonly weights: Readonly<Record<string, number>>
 }
-
-/** The longest concurrency key, in Unicode code points. */
-export const MAX_CONCURRENCY_KEY_LENGTH = 128
 
 const MIN_WEIGHT = 0.001
 const MAX_WEIGHT = 1_000
@@ -34,12 +32,7 @@ export function parseFairness(given: true | FairnessOptions, fail: (problem: str
   const { weights = {} } = options
   if (!isRecord(weights)) fail(`fairness.weights is ${JSON.stringify(weights)}; expected an object such as { acme: 3 }`)
   for (const [key, weight] of Object.entries(weights)) {
-    const { length } = Array.from(key)
-    if (length < 1 || length > MAX_CONCURRENCY_KEY_LENGTH) {
-      fail(
-        `fairness.weights has a concurrency key of ${length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`,
-      )
-    }
+    checkConcurrencyKey('fairness.weights', key, fail)
     const shown = typeof weight === 'number' ? weight : JSON.stringify(weight)
     if (typeof weight !== 'number' || !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
       fail(

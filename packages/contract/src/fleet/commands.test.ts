@@ -50,6 +50,7 @@ describe('a fleet command', () => {
       'specify at least one of concurrency, rate, concurrencyPerKey, ratePerKey, permits, maxTasks, maxBytes, maxAge',
     ],
     [{ action: 'limit', concurrencyKey: 'acme', concurrency: 3 }, 'queue', 'specify queue as well'],
+    [{ action: 'limit', queue: 'cpu', concurrencyKey: 'a\n', rate: 'none' }, 'concurrencyKey', 'without line breaks'],
     [{ action: 'limit', queue: 'cpu', concurrency: 0 }, 'concurrency', 'pause it'],
     [{ action: 'limit', queue: 'cpu', rate: { max: 1, per: '1s', burst: 3 } }, 'rate', 'has no burst'],
     [

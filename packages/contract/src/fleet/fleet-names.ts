@@ -1,6 +1,6 @@
 // Defines the schemas for the names of queues, workers, concurrency keys, services and API keys in requests.
 import { z } from 'zod'
-import { MAX_CONCURRENCY_KEY_LENGTH } from '../definition/fairness.ts'
+import { concurrencyKeySchema } from '../definition/concurrency-key.ts'
 import { SERVICE_NAME, SERVICE_NAME_RULE } from '../definition/limits/breakers.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
@@ -14,7 +14,7 @@ export const workerText = z
   .min(1)
   .max(MAX_WORKER_LENGTH)
   .describe("A worker's name, as returned by GET /v1/fleet.")
-export const concurrencyKeyText = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH).describe('A concurrency key.')
+export const concurrencyKeyText = concurrencyKeySchema.describe('A concurrency key.')
 export const taskNameText = z.string().min(1).max(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
 export const serviceText = z
   .string()

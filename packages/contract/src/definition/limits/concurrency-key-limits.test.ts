@@ -43,6 +43,10 @@ test.each([
   [{ rate: '1/1s', burst: 0 }, 'limits.perConcurrencyKey.burst is 0; expected a whole number of at least 1'],
   [{ keys: [] }, 'limits.perConcurrencyKey.keys is []; expected an object such as { acme: { concurrency: 10 } }'],
   [{ keys: { '': {} } }, 'limits.perConcurrencyKey.keys has a concurrency key of 0 characters; expected 1 to 128'],
+  [
+    { keys: { 'a\x1e': {} } },
+    'limits.perConcurrencyKey.keys has the concurrency key "a\\u001e"; expected a key without',
+  ],
   [{ keys: { acme: 3 } }, 'limits.perConcurrencyKey.keys.acme is 3; expected an object such as { concurrency: 3 }'],
   [{ keys: { acme: { keys: {} } } }, 'limits.perConcurrencyKey.keys.acme.keys is not a limit'],
 ])('%j is refused: %s', (given, message) => {

@@ -1,5 +1,5 @@
 // Parses the limits that a queue has for each concurrency key.
-import { MAX_CONCURRENCY_KEY_LENGTH } from '../fairness.ts'
+import { checkConcurrencyKey } from '../concurrency-key.ts'
 import { suggestion } from '../nearest.ts'
 import { ENQUEUE_RATE_FORM, type EnqueueRateText, readEnqueueRate } from './enqueue-rate.ts'
 
@@ -62,10 +62,7 @@ export function perConcurrencyKey(options: PerConcurrencyKeyOptions, fail: Fail)
     fail(`${name}.keys is ${JSON.stringify(keys)}; expected an object such as { acme: { concurrency: 10 } }`)
   }
   const own = Object.entries(keys).flatMap(([key, given]) => {
-    const { length } = Array.from(key)
-    if (length === 0 || length > MAX_CONCURRENCY_KEY_LENGTH) {
-      fail(`${name}.keys has a concurrency key of ${length} characters; expected 1 to ${MAX_CONCURRENCY_KEY_LENGTH}`)
-    }
+    checkConcurrencyKey(`${name}.keys`, key, fail)
     const limits = parseLimits(`${name}.keys.${key}`, given, { least: 0, settings: LIMITS }, fail)
     return isUnlimited(limits) ? [] : [[key, limits] as const]
   })

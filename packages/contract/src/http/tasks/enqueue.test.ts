@@ -70,6 +70,10 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, priority: 10 }, 'priority: '],
     [{ task: 'math.square', input: { n: 4 }, priority: 1.5 }, 'priority: '],
     [{ task: 'math.square', input: { n: 4 }, concurrencyKey: '' }, 'concurrencyKey: '],
+    [
+      { task: 'math.square', input: { n: 4 }, concurrencyKey: 'acme\x1e' },
+      'concurrencyKey: expected a concurrency key without line breaks and other control characters',
+    ],
     [{ task: 'math.square', input: { n: 4 }, retry: { maxAttempts: 0 } }, 'retry.maxAttempts: '],
     [{ task: 'math.square', input: { n: 4 }, retry: 3 }, 'retry: '],
     [{ task: 'math.square', input: { n: 4 }, unique: 'k' }, 'unique: '],

@@ -1,9 +1,9 @@
 // Defines POST /v1/tasks: the request body, which is built from the catalogue, and the response.
 import { z } from 'zod'
 import type { Catalogue } from '../../definition/catalogue.ts'
+import { concurrencyKeySchema } from '../../definition/concurrency-key.ts'
 import type { Duration, Limit } from '../../definition/duration.ts'
 import { durationText, limitText } from '../../definition/duration-text.ts'
-import { MAX_CONCURRENCY_KEY_LENGTH } from '../../definition/fairness.ts'
 import type { FollowUp, FollowUps } from '../../definition/follow-ups/follow-up.ts'
 import { type WhenFull, whenFullSchema } from '../../definition/limits/when-full.ts'
 import { prioritySchema } from '../../definition/priority.ts'
@@ -26,8 +26,6 @@ const metaSchema = z
 export const tagSchema = z
   .string()
   .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'expected a tag of 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
-
-const concurrencyKeySchema = z.string().min(1).max(MAX_CONCURRENCY_KEY_LENGTH)
 
 const startTimeSchema = z.iso.datetime({
   offset: true,
@@ -102,7 +100,7 @@ const callOptions = {
   concurrencyKey: concurrencyKeySchema
     .optional()
     .describe(
-      "The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.",
+      "The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks and other control characters. It is stored and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.",
     ),
   unique: uniqueSchema
     .optional()
@@ -238,8 +236,8 @@ export interface CallOptions {
    */
   readonly priority?: number
   /**
-   * The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. If the task's queue is
-   * defined with `fairness`, its concurrency keys take turns.
+   * The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks and other control characters. It is stored
+   * and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.
    */
   readonly concurrencyKey?: string
   /** A unique key. As long as a task has the key, no other task of the same definition can have it. */
