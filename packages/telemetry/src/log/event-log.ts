@@ -6,6 +6,7 @@ import {
   type EndReason,
   type Log,
   POOL_STATE_LABELS,
+  type RefusedBy,
   type TaskEvent,
 } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
@@ -148,7 +149,7 @@ function messageOf(event: TaskEvent): string {
     case 'task.enqueued':
       return 'task enqueued'
     case 'task.refused':
-      return `task ${event.action}: queue is full`
+      return `task ${event.action}: ${REFUSED_BY[event.limit]}`
     case 'task.cancelled':
       return 'task cancelled before it started'
     case 'task.expired':
@@ -193,6 +194,16 @@ function messageOfEnd({ state, verdict, reason }: EventOf<'attempt.ended'>): str
     case 'dead':
       return `attempt ${ATTEMPT_STATE_LABELS[state]}: task is dead`
   }
+}
+
+const QUEUE_IS_FULL = 'queue is full'
+
+const REFUSED_BY: Readonly<Record<RefusedBy, string>> = {
+  maxTasks: QUEUE_IS_FULL,
+  maxBytes: QUEUE_IS_FULL,
+  maxAge: QUEUE_IS_FULL,
+  maxUnfinishedTasks: 'API key has too many unfinished tasks',
+  enqueueRate: 'API key has reached its rate',
 }
 
 const REFUSALS: Readonly<Record<CommitRefusal, string>> = {

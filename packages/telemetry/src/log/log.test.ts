@@ -104,6 +104,18 @@ describe('a line about an event', () => {
       'debug',
       'task dropped: queue is full',
     ],
+    [
+      'a task that exceeds the rate of its API key',
+      { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'enqueueRate', action: 'rejected' },
+      'debug',
+      'task rejected: API key has reached its rate',
+    ],
+    [
+      'a task whose API key has too many',
+      { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxUnfinishedTasks', action: 'rejected' },
+      'debug',
+      'task rejected: API key has too many unfinished tasks',
+    ],
     ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug', 'task enqueued'],
     [
       'a pool that drains',
