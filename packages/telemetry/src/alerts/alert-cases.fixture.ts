@@ -86,6 +86,8 @@ const IDLE_API: Series = {
   'bullpen_build_info{role="api"}': '1x10',
   'bullpen_queue_paused{queue="mail"}': '0x10',
   'bullpen_queue_paused{queue="files"}': '0x10',
+  [DRAINING]: '0x10',
+  'bullpen_queue_draining{queue="files"}': '0x10',
 }
 /**
  * Ten attempts a minute, or as many as given, which take between `from` and `to` seconds in the first day, and between `later` and `latest`
@@ -946,6 +948,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       'the workers are scaled to zero, and the queue is paused': {
         series: { ...IDLE_API, ...waiting('5x10'), 'bullpen_queue_paused{queue="mail"}': '1x10' },
+        at: '6m',
+      },
+      'the workers are scaled to zero, and the queue is drained': {
+        series: { ...IDLE_API, ...waiting('5x10'), [DRAINING]: '1x10' },
         at: '6m',
       },
     },

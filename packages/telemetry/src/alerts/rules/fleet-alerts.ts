@@ -14,7 +14,9 @@ unless ${on()} ${largest(present)}
 or absent(${present}) unless on () ${known}`
 }
 
-const RUNNABLE = largest('bullpen_queue_tasks{status=~"waiting|active"}', 'queue')
+const isZero = (gauge: string): string => `${on('queue')} (${largest(gauge, 'queue')} == bool 0)`
+/** The tasks that a worker would run. A paused or drained queue has none. */
+const RUNNABLE = `${largest('bullpen_queue_tasks{status=~"waiting|active"}', 'queue')} * ${isZero('bullpen_queue_paused')} * ${isZero('bullpen_queue_draining')}`
 
 export const FLEET_ALERTS: readonly AlertRule[] = [
   alert({
@@ -60,7 +62,7 @@ and ${growth('bullpen_http_requests_total{status=~"5.."}', '5m')} >= 5`,
     expr: `(
 ${missing('worker')}
 )
-unless ${on()} ${sum(`${RUNNABLE} * ${on('queue')} (${largest('bullpen_queue_paused', 'queue')} == bool 0)`)} == 0`,
+unless ${on()} ${sum(RUNNABLE)} == 0`,
     for: '5m',
     severity: 'critical',
     summary:
