@@ -2,6 +2,7 @@
 import { COMMIT_REFUSALS } from '@bullpen/contract/internal'
 import { LOG_FIELDS, METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
 import { ALERTS } from '@bullpen/telemetry/alerts'
+import { FAILURE_LINES_PER_SECOND } from '@bullpen/telemetry/internal'
 import { code, codes, page, table } from './markdown.ts'
 
 export function metricsPage(): string {
@@ -62,6 +63,9 @@ Instead of the lines of short attempts, a worker writes one line per queue and t
 ended (\`BULLPEN_WORKER_LOG_SUMMARY_INTERVAL\`), with \`verdicts\`, \`meanMs\`, \`maxMs\` and \`overMs\`. Such a line takes about 250 bytes,
 whatever the number of attempts, so 20 kinds of short tasks write at most about 7 MB per day and worker. At \`debug\`, the two lines of a short
 attempt take about 640 bytes together, so 1,000 tasks per second write 55 GB a day.
+
+If many short attempts of a task fail, for example because a service is down, only the first ${FAILURE_LINES_PER_SECOND} of each second write a line at
+\`warn\` (or at \`error\`, if their tasks are dead). The lines of the others are at \`debug\`, and \`verdicts\` counts all of them.
 
 \`bullpen log-level debug --for 10m\` changes the level of all workers and API processes for ten minutes, including the lines of
 handlers that are already running, and that of processes that start meanwhile. Without a level, the command shows the level that is

@@ -139,7 +139,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const telemetry = createTelemetry({ role: 'worker', version: VERSION })
   telemetry.publishTasks(catalogue.definitions.filter(({ queue }) => sizes.has(queue)))
   telemetry.watchObjectives(catalogue.definitions)
-  const logEvent = logEvents(log)
+  const logEvent = logEvents(log, systemClock)
   const every = settings.logSummaryInterval
   const summaries = every === 'none' ? undefined : summarizeAttempts(log, systemClock, milliseconds(every))
   const sink: EventSink = (event) => {

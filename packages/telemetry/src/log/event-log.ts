@@ -10,19 +10,34 @@ import {
   type TaskEvent,
 } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
+import type { Clock } from '@bullpen/engine/internal'
 import { IS_FAILURE } from '../failures.ts'
+import { failureLimit } from './failure-limit.ts'
 import type { LogField } from './log-fields.ts'
 
 type Level = keyof Log
 type Fields = Readonly<Partial<Record<LogField, unknown>>>
 type EventOf<E extends TaskEvent['event']> = Extract<TaskEvent, { readonly event: E }>
 
-/** Creates an event sink that writes to `log`. The level is read for each event, because a command may change it. */
-export function logEvents(log: Log & { isLevelEnabled(level: string): boolean }): EventSink {
+/**
+ * Creates an event sink that writes to `log`. The level is read for each event, because a command may change it. If many short attempts of
+ * a task fail within a second, only the first lines keep their level. The others have the level debug, like those of successes.
+ */
+export function logEvents(
+  log: Log & { isLevelEnabled(level: string): boolean },
+  clock: Pick<Clock, 'monotonic'>,
+): EventSink {
+  const mayWrite = failureLimit(clock)
   return (event) => {
-    const level = levelOf(event)
+    const full = levelOf(event)
+    const level =
+      isShortEnd(event) && full !== 'debug' && !mayWrite(`${full} ${event.queue} ${event.task}`) ? 'debug' : full
     if (log.isLevelEnabled(level)) log[level](fieldsOf(event), messageOf(event))
   }
+}
+
+function isShortEnd(event: TaskEvent): event is EventOf<'attempt.ended'> {
+  return event.event === 'attempt.ended' && event.kind === 'short'
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { LogLevel, TaskEvent } from '@bullpen/contract'
+import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { childLog } from './child-log.ts'
 import { logEvents } from './event-log.ts'
@@ -131,7 +132,7 @@ describe('a line about an event', () => {
     ],
   ])('has the right level and message for %s', (_, event, level, message) => {
     const { log, lines } = capture('debug')
-    logEvents(log)(event)
+    logEvents(log, fakeClock())(event)
     expect(lines()).toMatchObject([{ level, msg: message }])
   })
 
@@ -140,7 +141,10 @@ describe('a line about an event', () => {
     (reason) => {
       const { log, lines } = capture('info')
       const error = new Error('the reason of the signal')
-      logEvents(log)({ ...long, ...success, state: 'TERMINATED_CTX_CLOSED', reason, error, verdict: 'requeued' })
+      logEvents(
+        log,
+        fakeClock(),
+      )({ ...long, ...success, state: 'TERMINATED_CTX_CLOSED', reason, error, verdict: 'requeued' })
       expect(lines()).toMatchObject([{ level: 'info', reason }])
       expect(lines()[0]).not.toHaveProperty('err')
     },
@@ -148,7 +152,7 @@ describe('a line about an event', () => {
 
   it('shows times in whole milliseconds', () => {
     const { log, lines } = capture('info')
-    const sink = logEvents(log)
+    const sink = logEvents(log, fakeClock())
     sink({ ...started(long), waitedMs: 6.495849609375 } as TaskEvent)
     sink({ ...long, ...declined, durationMs: 2.7923329999975977, verdict: 'retrying', delayMs: 1_000.4 })
     sink({ ...long, event: 'attempt.late', overrunMs: 9.5 })
@@ -157,7 +161,7 @@ describe('a line about an event', () => {
 
   it('has the same fields in every line of an attempt, and shows the delay of a retry', () => {
     const { log, lines } = capture('info')
-    const sink = logEvents(log)
+    const sink = logEvents(log, fakeClock())
     sink(started(long))
     sink({ ...long, ...declined, verdict: 'retrying', delayMs: 2_000 })
     for (const line of lines())
@@ -178,6 +182,30 @@ describe('a line about an event', () => {
     ).toEqual([])
   })
 
+  it('has the level debug if short attempts of its task have failed ten times within the second', async () => {
+    const { log, lines } = capture('debug')
+    const clock = fakeClock()
+    const sink = logEvents(log, clock)
+    const levels = (times: number, event: TaskEvent) => {
+      const before = lines().length
+      for (let i = 0; i < times; i++) sink(event)
+      return lines()
+        .slice(before)
+        .map(({ level }) => level)
+    }
+    const retried = { ...short, ...declined, verdict: 'retrying' } as const
+    const tenOf = (level: string) => Array(10).fill(level)
+    expect(levels(12, retried)).toEqual([...tenOf('warn'), 'debug', 'debug'])
+    // Each level and each task has lines of its own, and long attempts have no limit.
+    expect(levels(11, { ...retried, verdict: 'dead' })).toEqual([...tenOf('error'), 'debug'])
+    expect(levels(11, { ...retried, task: 'receipt.print' })).toEqual([...tenOf('warn'), 'debug'])
+    expect(levels(20, { ...retried, kind: 'long' })).toEqual([...tenOf('warn'), ...tenOf('warn')])
+    await clock.advance(999)
+    expect(levels(1, retried)).toEqual(['debug'])
+    await clock.advance(1)
+    expect(levels(11, retried)).toEqual([...tenOf('warn'), 'debug'])
+  })
+
   it('is neither built nor written below the level of the log', () => {
     const calls: string[] = []
     const note = (level: string) => () => calls.push(level)
@@ -188,7 +216,7 @@ describe('a line about an event', () => {
       error: note('error'),
       isLevelEnabled: (level: string) => level === 'warn' || level === 'error',
     }
-    const sink = logEvents(log)
+    const sink = logEvents(log, fakeClock())
     sink(started(short))
     sink({ ...short, ...success })
     expect(calls).toEqual([])
