@@ -11,7 +11,10 @@ export interface FollowingLog {
   readonly clock: Clock
 }
 
-/** Reads the level as often as a worker sends heartbeats, until the returned function is called. While Redis is unreachable, the level stays. */
+/**
+ * Reads the level as often as a worker sends heartbeats, until the returned function is called. While Redis is unreachable, the
+ * level stays.
+ */
 export function followLogLevel(fleet: Pick<Fleet, 'logLevel'>, { log, configured, clock }: FollowingLog): () => void {
   const apply = (level: LogLevel): void => {
     log.level = level

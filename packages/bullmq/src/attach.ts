@@ -14,9 +14,10 @@ export interface Attachable {
 
 export interface AttachOptions {
   /**
-   * The catalogue of the Worker's processor. The Worker stores what the catalogue limits in its queue before it fetches its first job, as
-   * `createWorker` does: the limits of concurrency keys, permits, `concurrency` of definitions, and circuit breakers. If the catalogue limits
-   * something in the queue, the processor refuses the jobs of a Worker that was attached without it.
+   * The catalogue of the Worker's processor. The Worker stores what the catalogue limits in its queue before it fetches its
+   * first job, as `createWorker` does: the limits of concurrency keys, permits, `concurrency` of definitions, and circuit
+   * breakers. If the catalogue limits something in the queue, the processor refuses the jobs of a Worker that was attached
+   * without it.
    */
   readonly catalogue?: Catalogue
 }

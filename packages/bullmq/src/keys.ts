@@ -194,7 +194,10 @@ export function queueKeys(namespace: string, queue: string) {
     activeByKey: `${base}:active-by-key`,
     /** Sorted set: the lanes whose limits allow no start, by the pass with which they take turns again. */
     blockedLanes: `${base}:blocked-lanes`,
-    /** Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task (internals/turns/key-rate.ts). */
+    /**
+     * Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task
+     * (internals/turns/key-rate.ts).
+     */
     laneTimes: `${base}:lane-times`,
     /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (internals/turns/key-throttle.ts). */
     keyThrottles: `${base}:key-throttles`,
@@ -205,10 +208,11 @@ export function queueKeys(namespace: string, queue: string) {
     /** List: the fingerprints that have appeared and that the leader has not yet reported. */
     newFingerprints: `${base}:new-fingerprints`,
     /**
-     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how often one was recovered from a lost worker (`recovered`), how many bytes the unfinished tasks take
-     * (`bytes`), how many repairs the index and the bytes have needed (`drift`), and when both were last compared with the tasks
-     * (`comparedAt`, in ms since 1970), when the active tasks of concurrency keys were last counted (`countedAt`), the size of the entries in the outbox (`outboxBytes`),
-     * and how the records of forwarded follow-ups are divided (`forwardedDigits`: outbox/forwarded-steps.ts).
+     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how often one was recovered from a lost worker
+     * (`recovered`), how many bytes the unfinished tasks take (`bytes`), how many repairs the index and the bytes have needed
+     * (`drift`), and when both were last compared with the tasks (`comparedAt`, in ms since 1970), when the active tasks of
+     * concurrency keys were last counted (`countedAt`), the size of the entries in the outbox (`outboxBytes`), and how the
+     * records of forwarded follow-ups are divided (`forwardedDigits`: outbox/forwarded-steps.ts).
      */
     totals: `${base}:totals`,
     /**
@@ -341,7 +345,10 @@ export function legacyKeys(namespace: string, queue: string) {
 }
 
 const { base: BASE, ...KEYS } = queueKeys('n', 'q')
-/** A key with a parameter begins with its name and a colon, unless it belongs to a job. BullMQ's keys of the job `lane` begin with `lane:`, too. */
+/**
+ * A key with a parameter begins with its name and a colon, unless it belongs to a job. BullMQ's keys of the job `lane` begin
+ * with `lane:`, too.
+ */
 const NAMES = Object.values(KEYS).flatMap((key) => {
   if (typeof key === 'string') return [key.slice(BASE.length)]
   const [, name] = /^([a-z-]+):$/.exec((key as (parameter: string) => string)('').slice(BASE.length)) ?? []

@@ -1,5 +1,6 @@
-// Stores what the catalogue limits in a queue: its concurrency keys, its limiters and its circuit breakers. The scripts that start tasks read what
-// is stored, so it has to be stored before the first fetch. A consumer (./consumer.ts) and an attached Worker (./attach.ts) do this.
+// Stores what the catalogue limits in a queue: its concurrency keys, its limiters and its circuit breakers. The scripts that
+// start tasks read what is stored, so it has to be stored before the first fetch. A consumer (./consumer.ts) and an attached
+// Worker (./attach.ts) do this.
 import type { BreakersOf, Catalogue } from '@bullpen/contract'
 import { capacitiesOf } from '@bullpen/engine/internal'
 import { defineBreakers } from './breakers/stored-breaker.ts'
@@ -23,8 +24,8 @@ export function hasLimits({ keyLimits, capacities, breakers }: LimitsOfQueue): b
 }
 
 /**
- * Stores the limits. They replace those that another process has stored if `replaces` is true, so that the worker that started last decides.
- * Takes one round trip.
+ * Stores the limits. They replace those that another process has stored if `replaces` is true, so that the worker that started
+ * last decides. Takes one round trip.
  */
 export async function storeLimits(
   run: ScriptRunner,

@@ -97,9 +97,9 @@ const MAX_OUTPUT_BYTES = 262_144
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
- * Pass the Worker to {@link attach} before it fetches its first job, and the catalogue if it limits anything in the queue. Otherwise the processor does not run any task: it returns
- * the job to its queue without counting an attempt, and pauses the Worker, which emits an `error` with the code
- * `invalid_configuration`.
+ * Pass the Worker to {@link attach} before it fetches its first job, and the catalogue if it limits anything in the queue.
+ * Otherwise the processor does not run any task: it returns the job to its queue without counting an attempt, and pauses the
+ * Worker, which emits an `error` with the code `invalid_configuration`.
  *
  * @throws BullpenError `invalid_handler` or `isolation_unavailable`.
  */

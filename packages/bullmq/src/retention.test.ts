@@ -1,5 +1,5 @@
-// Every eighth end of an attempt removes up to sixteen old tasks with the same status, without the help of the leader. What is removed does not
-// hold back the parent of a flow.
+// Every eighth end of an attempt removes up to sixteen old tasks with the same status, without the help of the leader. What is
+// removed does not hold back the parent of a flow.
 import type { Retention } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer } from 'bullmq'

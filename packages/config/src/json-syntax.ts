@@ -86,7 +86,10 @@ export function jsonFault(given: unknown): string {
   return place === undefined ? '' : `; the text is not valid JSON: see line ${place.line}, column ${place.column}`
 }
 
-/** Returns the value of a setting that may be given as JSON. A text that is not JSON is returned unchanged, so that the schema rejects it. */
+/**
+ * Returns the value of a setting that may be given as JSON. A text that is not JSON is returned unchanged, so that the schema
+ * rejects it.
+ */
 export function parseJson(given: unknown): unknown {
   return typeof given === 'string' && jsonSyntaxError(given) === undefined ? JSON.parse(given) : given
 }

@@ -41,8 +41,8 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
   /**
-   * Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. If it throws
-   * an AggregateError, each of its errors is counted.
+   * Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues.
+   * If it throws an AggregateError, each of its errors is counted.
    */
   onScrape(read: () => Promise<void> | void): void
   /** Sets how long attempts of these definitions take, as far as the definitions say. */

@@ -1,5 +1,5 @@
-// Creates a worker, which runs pools on a catalogue's queues, with resources, probes, metrics, remote commands and a graceful
-// drain.
+// Creates a worker, which runs pools on a catalogue's queues, with resources, probes, metrics, remote commands and a
+// graceful drain.
 import { CLOSING_MS } from '@bullpen/config'
 import {
   BullpenError,
@@ -20,7 +20,10 @@ import { byQueue } from './resolve-config.ts'
 
 export type DrainOptions = DrainRequest
 
-/** What happened to the tasks that were passed to {@link BullpenWorker.online}, and a summary of the drain that followed. */
+/**
+ * What happened to the tasks that were passed to {@link BullpenWorker.online}, and a summary of the drain that
+ * followed.
+ */
 export interface OnlineSummary extends DrainSummary {
   /** The given tasks that have not ended. */
   readonly left: readonly TaskId[]
@@ -33,49 +36,53 @@ export interface OnlineGroupSummary extends DrainSummary {
 
 export interface BullpenWorker {
   /**
-   * Opens the probes and then the resources, connects to Redis and starts to fetch tasks. Resolves with the address of the probes
-   * and metrics. If a resource fails to open or the port is already in use, everything is closed again and the call rejects.
+   * Opens the probes and then the resources, connects to Redis and starts to fetch tasks. Resolves with the address of
+   * the probes and metrics. If a resource fails to open or the port is already in use, everything is closed again and
+   * the call rejects.
    *
    * @throws BullpenError `wrong_state` if the worker is not new, or if it is drained before it has started, and
    * `invalid_configuration` if the setting `group` is set.
    */
   start(): Promise<{ readonly url: string }>
   /**
-   * Starts the worker as `start` does, runs tasks until the given ones have ended, in this worker or in another one, and then
-   * drains. A drain or an aborted `parent` ends the work earlier. Other tasks in the same queues run as well.
+   * Starts the worker as `start` does, runs tasks until the given ones have ended, in this worker or in another one,
+   * and then drains. A drain or an aborted `parent` ends the work earlier. Other tasks in the same queues run as well.
    *
-   * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task, and `wrong_state` in the same
-   * cases as for `start`.
+   * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task, and `wrong_state` in the
+   * same cases as for `start`.
    */
   online(tasks: readonly TaskId[]): Promise<OnlineSummary>
   /**
-   * Starts the worker as `start` does, runs the members of one group until the group has ended, and then drains. The worker takes no
-   * other tasks. The members may also run in other workers, which take them as usual. A member that starts to wait is noticed within
-   * 250 ms, or within 5 s if the group has 100,000 unfinished members of which none waits.
+   * Starts the worker as `start` does, runs the members of one group until the group has ended, and then drains. The
+   * worker takes no other tasks. The members may also run in other workers, which take them as usual. A member that
+   * starts to wait is noticed within 250 ms, or within 5 s if the group has 100,000 unfinished members of which none
+   * waits.
    *
-   * A drain or an aborted `parent` ends the work earlier. So do members that are added in a queue for which this worker has no pool, and
-   * the loss of the group: the worker logs the error and drains. If `group.state` of the summary is not `ended`, the group has not ended.
+   * A drain or an aborted `parent` ends the work earlier. So do members that are added in a queue for which this worker
+   * has no pool, and the loss of the group: the worker logs the error and drains. If `group.state` of the summary is
+   * not `ended`, the group has not ended.
    *
-   * @throws BullpenError `group_not_found`, `queue_not_found` if this worker has no pool for a queue of the group, and `wrong_state` in
-   * the same cases as for `start`.
+   * @throws BullpenError `group_not_found`, `queue_not_found` if this worker has no pool for a queue of the group, and
+   * `wrong_state` in the same cases as for `start`.
    */
   online(work: { readonly group: string }): Promise<OnlineGroupSummary>
   /** The group that the setting `group` names. {@link runUntilSignalled} then runs this group. */
   readonly group: GroupId | undefined
   /**
-   * Drains the worker in this order: report not ready, stop fetching, wait for running tasks, signal them at the deadline, wait
-   * for the grace period, requeue, and close connections and resources. Resolves within the timeout plus the grace period plus
-   * 2 s, except in the modes `light` and `soft`, which wait for as long as tasks are running. Concurrent drains are merged, and
-   * the harsher setting wins. This method may be called in any state and is idempotent.
+   * Drains the worker in this order: report not ready, stop fetching, wait for running tasks, signal them at the
+   * deadline, wait for the grace period, requeue, and close connections and resources. Resolves within the timeout plus
+   * the grace period plus 2 s, except in the modes `light` and `soft`, which wait for as long as tasks are running.
+   * Concurrent drains are merged, and the harsher setting wins. This method may be called in any state and is
+   * idempotent.
    */
   drain(options?: DrainOptions): Promise<DrainSummary>
   /** Resolves when the worker has drained, whether the drain was started by a call, a remote command or the parent. */
   readonly ended: Promise<DrainSummary>
   state(): WorkerState
   /**
-   * Attributes an error that escaped a handler to the handler's attempt. {@link runUntilSignalled} calls this for you. A program
-   * that handles signals itself should call it on `uncaughtException` and `unhandledRejection`, and should drain and exit if it
-   * returns `unattributed`.
+   * Attributes an error that escaped a handler to the handler's attempt. {@link runUntilSignalled} calls this for you.
+   * A program that handles signals itself should call it on `uncaughtException` and `unhandledRejection`, and should
+   * drain and exit if it returns `unattributed`.
    */
   attributeUncaught(error: unknown): UncaughtFate
   readonly log: Log
@@ -87,8 +94,8 @@ const ACKNOWLEDGING_MS = 500
 /**
  * Creates a worker. It does not open anything until it is started.
  *
- * @throws BullpenError `invalid_configuration` if settings are unknown, invalid or contradictory. Also throws `invalid_handler`
- * and `isolation_unavailable`.
+ * @throws BullpenError `invalid_configuration` if settings are unknown, invalid or contradictory. Also throws
+ * `invalid_handler` and `isolation_unavailable`.
  */
 export function createWorker<C extends Catalogue, R extends Resources = object>(
   options: WorkerOptions<C, R>,
@@ -153,7 +160,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       log.info({ url, id }, 'running one group')
       const group = online
       const running = pools.start((pool) => pool.onlineGroup(group))
-      // A pool that a command has drained may be resumed, so the worker waits for the group, whatever becomes of its pools.
+      // A pool that a command has drained may be resumed, so the worker waits for the group, whatever becomes of its
+      // pools.
       const ended = group.ended(drainBegun.signal)
       const err = await Promise.race([ended, group.failed, running.then(() => ended)])
       if (err !== undefined) log.error({ err, id }, 'group cannot be run to its end: draining')
@@ -201,7 +209,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         await opened.pools.start()
         url = opened.url
       })
-      // A drain may have begun in the meantime, for example while Redis was unreachable. In that case, the pools have never run.
+      // A drain may have begun in the meantime, for example while Redis was unreachable. In that case, the pools have
+      // never run.
       lifecycle.assertStarted()
       return { url }
     },

@@ -1,5 +1,5 @@
-// Tests a worker's states: which calls are allowed in each state, and that the parts that were opened are closed once, in reverse
-// order.
+// Tests a worker's states: which calls are allowed in each state, and that the parts that were opened are closed once,
+// in reverse order.
 import type { Log } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { createLifecycle, type Opening, WORKER_TRANSITIONS } from './lifecycle.ts'

@@ -1,13 +1,15 @@
 // Manages the lifecycle of a worker: new → opening → running → draining → closed.
 //
-// - `start` and `online` may be called only on a new worker. `drain` may be called in any state. The first call decides when the
-//   drain begins, and later calls can only make it harsher.
-// - If a drain begins while the worker is opening, the opening is cancelled at its next step, and the parts that it has opened are
-//   closed. The drain waits up to 2 s for a part that is still opening.
-// - Everything that is opened is pushed on one stack. The stack is disposed once, in the reverse order of opening, after the
-//   pools have drained or when the opening fails: first the isolated handlers and the fleet agent, then the broker, the clock,
-//   the resources, the probes and the event-loop monitor (open-worker.ts). Closing the fleet agent removes the worker from the registry.
-//   Closing the broker resigns the leader's lease. The worker is not ready from the moment the drain begins. The time for closing is limited, and parts that do not close in time stay open until the process exits.
+// - `start` and `online` may be called only on a new worker. `drain` may be called in any state. The first call decides
+//   when the drain begins, and later calls can only make it harsher.
+// - If a drain begins while the worker is opening, the opening is cancelled at its next step, and the parts that it has
+//   opened are closed. The drain waits up to 2 s for a part that is still opening.
+// - Everything that is opened is pushed on one stack. The stack is disposed once, in the reverse order of opening,
+//   after the pools have drained or when the opening fails: first the isolated handlers and the fleet agent, then the
+//   broker, the clock, the resources, the probes and the event-loop monitor (open-worker.ts). Closing the fleet agent
+//   removes the worker from the registry. Closing the broker resigns the leader's lease. The worker is not ready from
+//   the moment the drain begins. The time for closing is limited, and parts that do not close in time stay open until
+//   the process exits.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -17,8 +19,8 @@ import type { DrainRequest, PoolSupervisor } from './pools/pool-supervisor.ts'
 export type WorkerState = 'new' | 'opening' | 'running' | 'draining' | 'closed'
 
 /**
- * `start` and `online` move the worker out of `new`. `drain` or a closed parent leads to `draining`. If the opening fails, the
- * worker moves straight to `closed`.
+ * `start` and `online` move the worker out of `new`. `drain` or a closed parent leads to `draining`. If the opening
+ * fails, the worker moves straight to `closed`.
  */
 export const WORKER_TRANSITIONS = {
   new: ['opening', 'draining'],
@@ -32,7 +34,10 @@ export const WORKER_TRANSITIONS = {
 const CANCEL_OPENING_MS = 2_000
 
 export interface Opening {
-  /** Registers the function that closes the part just opened. If the worker is already closed, the part is closed at once. */
+  /**
+   * Registers the function that closes the part just opened. If the worker is already closed, the part is closed at
+   * once.
+   */
   owns(close: () => unknown): void
   /** @throws BullpenError `wrong_state` if a drain has begun in the meantime. */
   assertWanted(): void

@@ -1,4 +1,5 @@
-// Wires a worker. Some parts are created from its options immediately, and the others are opened when it starts, in this order:
+// Wires a worker. Some parts are created from its options immediately, and the others are opened when it starts, in
+// this order:
 //
 // 1. the event-loop monitor and the probes, which watch everything else and are therefore closed last
 // 2. the resources, which handlers use until they end
@@ -69,19 +70,20 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   /** One handler for each task in the catalogue. */
   readonly handlers: Handlers<C, R>
   /**
-   * The resources that handlers can use as `ctx.resources`. They are opened before the first task and closed after the last one.
+   * The resources that handlers can use as `ctx.resources`. They are opened before the first task and closed after the
+   * last one.
    */
   readonly resources?: ResourceOpeners<R>
   /**
-   * The URL of a module whose default export is a record of openers like `resources`. Isolated handlers can use these resources
-   * as `ctx.resources`. They are opened once in each thread or child process.
+   * The URL of a module whose default export is a record of openers like `resources`. Isolated handlers can use these
+   * resources as `ctx.resources`. They are opened once in each thread or child process.
    */
   readonly isolatedResources?: string
   /** Functions that wrap every attempt, in this process. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   /**
-   * Encodes inputs, outputs and the results of steps before they are stored, and decodes them after they are read. The API and
-   * all workers of a namespace need the same codec. By default, payloads are stored as they are.
+   * Encodes inputs, outputs and the results of steps before they are stored, and decodes them after they are read. The
+   * API and all workers of a namespace need the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
   /**
@@ -90,8 +92,8 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
    */
   readonly tracing?: Tracing
   /**
-   * The worker's settings. Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the
-   * environment and a file.
+   * The worker's settings. Settings that are omitted have their default values. `workerConfig()` reads settings from
+   * flags, the environment and a file.
    */
   readonly config?: WorkerConfig
   /** When this signal aborts, every pool drains hard and the worker closes. */
@@ -117,15 +119,15 @@ export interface WiredWorker {
   /** The group that the settings name. */
   readonly group: GroupId | undefined
   /**
-   * Opens the worker's parts. `drain` is called when a remote command requests a drain of the worker. `group`, if given, is the only
-   * group whose tasks the pools run.
+   * Opens the worker's parts. `drain` is called when a remote command requests a drain of the worker. `group`, if
+   * given, is the only group whose tasks the pools run.
    */
   open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker>
 }
 
 /**
- * How long resources may take to close, in ms. This is less than the total closing time, so that there is time left to close
- * the probes.
+ * How long resources may take to close, in ms. This is less than the total closing time, so that there is time left to
+ * close the probes.
  */
 const CLOSE_RESOURCES_MS = 1_200
 
@@ -153,8 +155,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   let pools: PoolSupervisor | undefined
 
   /**
-   * Returns the number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be running a
-   * task.
+   * Returns the number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be
+   * running a task.
    */
   const slotsOf = (queue: string): number => {
     const pool = pools?.pool(queue)
@@ -255,7 +257,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
     const graceOf = (queue: string): number => drainSettings(settings, queue).graceMs
     for (const warning of graceWarnings(catalogue, sizes, graceOf)) log.warn(warning)
-    // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
+    // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a
+    // process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
     const clock = clockOf(skew)
     const ofGroup = { groups: broker.groups, queues: [...sizes.keys()], clock, sha256 }

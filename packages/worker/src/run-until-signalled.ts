@@ -3,29 +3,33 @@ import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { BullpenWorker } from './create-worker.ts'
 
 export interface RunOptions {
-  /** The tasks to wait for before the worker exits, as in a batch job. If omitted, the worker runs until it is signalled. */
+  /**
+   * The tasks to wait for before the worker exits, as in a batch job. If omitted, the worker runs until it is
+   * signalled.
+   */
   readonly only?: readonly TaskId[]
   /**
-   * The id of the group to run. The worker takes no other tasks, and exits when the group has ended. Defaults to the worker's setting
-   * `group`. Cannot be combined with `only`.
+   * The id of the group to run. The worker takes no other tasks, and exits when the group has ended. Defaults to the
+   * worker's setting `group`. Cannot be combined with `only`.
    */
   readonly group?: string
 }
 
 /**
  * - 0: every task finished, was requeued, or became dead because its definition sets `onInterrupt: 'fail'`.
- * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the given set or
- *   the given group have not ended. The log names each of these tasks, and the group. Handlers may still be running, so the process
- *   should exit.
+ * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the
+ *   given set or the given group have not ended. The log names each of these tasks, and the group. Handlers may still
+ *   be running, so the process should exit.
  * - 2: the worker did not start, for example because the given group does not exist.
- * - 70: an uncaught error did not belong to any attempt, so the process may be in any state. The worker drained immediately.
+ * - 70: an uncaught error did not belong to any attempt, so the process may be in any state. The worker drained
+ *   immediately.
  */
 export type ExitCode = 0 | 1 | 2 | 70
 
 /**
- * Runs the worker until it has drained. Resolves with the exit code and never rejects. A second signal ends the wait for
- * running tasks. If you pass a function that creates the worker, errors during its creation, such as invalid settings, are
- * reported in one line as well.
+ * Runs the worker until it has drained. Resolves with the exit code and never rejects. A second signal ends the wait
+ * for running tasks. If you pass a function that creates the worker, errors during its creation, such as invalid
+ * settings, are reported in one line as well.
  */
 export async function runUntilSignalled(
   worker: BullpenWorker | (() => BullpenWorker),
@@ -64,7 +68,8 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     escalate.abort()
     stop('uncaught error')
   }
-  // The listeners are added before the start, so that a signal during the opening of resources also leads to a graceful end.
+  // The listeners are added before the start, so that a signal during the opening of resources also leads to a graceful
+  // end.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   try {
@@ -85,7 +90,8 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
       worker.log.error({}, notStarted(first.error))
       return 2
     }
-    // A worker also ends without a signal: when its set of tasks or its group has ended, when its parent closes, or on a remote command.
+    // A worker also ends without a signal: when its set of tasks or its group has ended, when its parent closes, or on
+    // a remote command.
     const signal = await Promise.race([stopped, worker.ended])
     if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
     const { abandoned, unconfirmed } = await worker.drain({ escalate: escalate.signal, broken })
@@ -110,7 +116,8 @@ function isDraining(worker: BullpenWorker): boolean {
 }
 
 /**
- * Returns whether a drain interrupted the start, for example because of a signal or the parent. Such a start is not a failure.
+ * Returns whether a drain interrupted the start, for example because of a signal or the parent. Such a start is not a
+ * failure.
  */
 function wasDrained(worker: BullpenWorker, error: unknown): boolean {
   return error instanceof BullpenError && error.code === 'wrong_state' && isDraining(worker)

@@ -1,4 +1,5 @@
-// Every handler of the example that can be enqueued by itself is idempotent: it is interrupted at each of its calls and at each step, and runs again.
+// Every handler of the example that can be enqueued by itself is idempotent: it is interrupted at each of its calls and at each
+// step, and runs again.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'

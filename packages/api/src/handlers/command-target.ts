@@ -15,8 +15,8 @@ interface Missing {
 }
 
 /**
- * Refuses a command if the catalogue does not have what it limits or sets. If a definition has lost its turns, permits or concurrency, 'none' still
- * removes the limits that commands have set.
+ * Refuses a command if the catalogue does not have what it limits or sets. If a definition has lost its turns, permits or
+ * concurrency, 'none' still removes the limits that commands have set.
  *
  * @throws BullpenError `queue_not_found` or `invalid_request`.
  */

@@ -1,5 +1,5 @@
-// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, its circuit breakers, and its concurrency keys with what keeps
-// each from starting tasks.
+// GET /v1/queues/{queue}/limits returns the limits of a queue that are in force, its circuit breakers, and its concurrency keys
+// with what keeps each from starting tasks.
 import type { LimitsView } from '@bullpen/contract'
 import { type limitsQuerySchema, timeText } from '@bullpen/contract/internal'
 import type { z } from 'zod'

@@ -1,5 +1,6 @@
-// Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update, this keeps tasks
-// with a concurrency key, and tasks that need permits or depend on services, out of a queue until all of its workers run them correctly.
+// Refuses a task that some live worker of its queue could not start, because the worker is too old. During a rolling update,
+// this keeps tasks with a concurrency key, and tasks that need permits or depend on services, out of a queue until all of its
+// workers run them correctly.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { isAlive, type RegisteredWorker } from '@bullpen/engine/internal'

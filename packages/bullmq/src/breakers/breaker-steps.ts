@@ -1,5 +1,5 @@
-// Defines the steps that apply a queue's circuit breakers in the scripts that start and end attempts. They make the same decisions as
-// packages/engine/src/breaker/breaker.ts, which explains breakers.
+// Defines the steps that apply a queue's circuit breakers in the scripts that start and end attempts. They make the
+// same decisions as packages/engine/src/breaker/breaker.ts, which explains breakers.
 //
 // The random number comes from the worker, because Redis's `math.random` yields the same numbers in every script.
 import { BUCKETS, OPEN_JITTER } from '@bullpen/engine/internal'
@@ -10,19 +10,20 @@ export const BREAKER_SETTING = 'breaker:'
 /**
  * A Lua function, `open_breakers(base, now)`, where `now` is in ms since 1970. It returns a table with these functions:
  *
- * - `define(service, settings)` stores the settings of a breaker, which come from {@link encodeSettings}. A service without settings has no
- *   breaker: its tasks start, and its calls are not counted.
- * - `starts_at(service)` returns when a task that depends on the service may start: `now` if it may start now, a later time, or 'none' if
- *   a person must set the breaker first.
+ * - `define(service, settings)` stores the settings of a breaker, which come from {@link encodeSettings}. A service
+ *   without settings has no breaker: its tasks start, and its calls are not counted.
+ * - `starts_at(service)` returns when a task that depends on the service may start: `now` if it may start now, a later
+ *   time, or 'none' if a person must set the breaker first.
  * - `admit(service)` notes the start of a task that may start now. Returns the generation for its attempt.
- * - `record(service, generation, failed, slow, random)` counts a call that has ended. `random` is at least 0 and less than 1, and the
- *   attempt got `generation` when it started.
+ * - `record(service, generation, failed, slow, random)` counts a call that has ended. `random` is at least 0 and less
+ *   than 1, and the attempt got `generation` when it started.
  * - `set(service, mode, by, settings)` sets the mode of a breaker. The settings apply if none are stored.
  * - `remove(service)` deletes a breaker.
  * - `refresh(service)` takes into account that time has passed.
  *
- * Each function reads and writes one field, and calls `set_gate(service, starts_at)` whenever the time at which a task may start changes.
- * They need this function and the local variable `call`. `record` and `set` return whether the breaker has another state than before.
+ * Each function reads and writes one field, and calls `set_gate(service, starts_at)` whenever the time at which a task
+ * may start changes. They need this function and the local variable `call`. `record` and `set` return whether the
+ * breaker has another state than before.
  */
 export const OPEN_BREAKERS = `
 local function open_breakers(base, now)

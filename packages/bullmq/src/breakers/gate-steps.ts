@@ -1,35 +1,38 @@
 // Makes tasks wait while a circuit breaker does not let them start.
 //
-// A breaker is a limiter without permits (../internals/turns/limiters/limiter-steps.ts). Each task that depends on the service `smtp` needs 1 of
-// `service:smtp`. While the breaker lets no task start, the limiter has the capacity 0, so the lanes of these tasks leave the turns, and cost
-// nothing. Otherwise, it has no capacity, and nothing is counted for it.
+// A breaker is a limiter without permits (../internals/turns/limiters/limiter-steps.ts). Each task that depends on the
+// service `smtp` needs 1 of `service:smtp`. While the breaker lets no task start, the limiter has the capacity 0, so
+// the lanes of these tasks leave the turns, and cost nothing. Otherwise, it has no capacity, and nothing is counted for
+// it.
 //
-// The scripts that change a breaker set the capacity (`set_gate`). If that depends on time, an entry for the service, not one for each lane, is in
-// `lane-times`, which the next fetch after that time notices. So does a worker that has nothing to do until then. When tasks may start again, each
-// fetch lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker lets only a few
-// tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
+// The scripts that change a breaker set the capacity (`set_gate`). If that depends on time, an entry for the service,
+// not one for each lane, is in `lane-times`, which the next fetch after that time notices. So does a worker that has
+// nothing to do until then. When tasks may start again, each fetch lets at most 32 of the service's lanes take turns
+// again, and the entry stays until none of them is left. If the breaker lets only a few tasks probe the service, the
+// other lanes leave the turns again, so 100,000 lanes cost no more than 32.
 //
-// A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If such a lane is the first one that
-// waits for some limiter when the capacity becomes 0, it is therefore woken. In its turn, it gives its tickets back (LIMITERS in limiter-steps.ts),
-// which wakes the next lane.
+// A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If such
+// a lane is the first one that waits for some limiter when the capacity becomes 0, it is therefore woken. In its turn,
+// it gives its tickets back (LIMITERS in limiter-steps.ts), which wakes the next lane.
 //
-// Entries are deleted together with the turns when no task waits, and none is added while there are no lanes: an idle worker would otherwise find a
-// time that has passed, and fetch in a loop. The first lane that has to wait adds the entry again.
+// Entries are deleted together with the turns when no task waits, and none is added while there are no lanes: an idle
+// worker would otherwise find a time that has passed, and fetch in a loop. The first lane that has to wait adds the
+// entry again.
 import { resume } from '../internals/turns/key-concurrency.ts'
 import { WAITED_NEEDS, waitersOf, wakeFirst } from '../internals/turns/limiters/limiter-steps.ts'
 import { OPEN_BREAKERS } from './breaker-steps.ts'
 
 /**
- * Lua: the beginning of the names of limiters that are services. An entry of `lane-times` is like the name of a lane without a concurrency key, but
- * has no amount.
+ * Lua: the beginning of the names of limiters that are services. An entry of `lane-times` is like the name of a lane
+ * without a concurrency key, but has no amount.
  */
 const KIND = 'service:'
 const ENTRY = String.raw`'\30${KIND}'`
 
 /**
- * A Lua function, `open_gates()`, which returns the functions of `open_breakers` (./breaker-steps.ts) for the time of Redis's clock, and that
- * time in ms since 1970. It needs the local variables `call` and `base`. As long as it is not called, it runs
- * no command.
+ * A Lua function, `open_gates()`, which returns the functions of `open_breakers` (./breaker-steps.ts) for the time of
+ * Redis's clock, and that time in ms since 1970. It needs the local variables `call` and `base`. As long as it is not
+ * called, it runs no command.
  */
 export const OPEN_GATES = `
 local function open_gates()
@@ -64,8 +67,8 @@ end`
 // The lines below need this function.
 
 /**
- * Lua lines for the entry `name` of `lane-times`, whose time has come. If it is that of a service whose tasks may start, at most `most` of its lanes
- * take turns again.
+ * Lua lines for the entry `name` of `lane-times`, whose time has come. If it is that of a service whose tasks may
+ * start, at most `most` of its lanes take turns again.
  */
 export const resumeService = (most: number): string => `
       local service = string.match(name, ${String.raw`'^\30${KIND}([^=]*)$'`})
@@ -93,14 +96,18 @@ export const resumeService = (most: number): string => `
         end
       end`
 
-/** Lua lines that add the entry of a service for which a lane waits because of `refused`, the table of needs, unless it exists. */
+/**
+ * Lua lines that add the entry of a service for which a lane waits because of `refused`, the table of needs, unless it
+ * exists.
+ */
 export const NOTE_SERVICE = `
         local service = string.match(refused[1], '^${KIND}(.*)=')
         if service and not call('ZSCORE', base .. 'lane-times', ${ENTRY} .. service) then open_gates().refresh(service) end`
 
 /**
- * Lua lines that do the same for a task with the needs `needs` that a worker may start outside of its lane's turn. Otherwise, a breaker would
- * stay open if all workers of the queue are such workers. The lines need the table `noted`, which is shared by the tasks of one script.
+ * Lua lines that do the same for a task with the needs `needs` that a worker may start outside of its lane's turn.
+ * Otherwise, a breaker would stay open if all workers of the queue are such workers. The lines need the table `noted`,
+ * which is shared by the tasks of one script.
  */
 export const NOTE_SERVICES = `
       for service in string.gmatch(needs, '${KIND}([^=]+)=') do

@@ -1,5 +1,6 @@
-// Stores the circuit breakers of a queue: the hash `breakers` has one field for each service, with the breaker, its settings and who has set
-// it by hand. Workers store the settings of their definition when they start, so every process can read and set a breaker.
+// Stores the circuit breakers of a queue: the hash `breakers` has one field for each service, with the breaker, its
+// settings and who has set it by hand. Workers store the settings of their definition when they start, so every process
+// can read and set a breaker.
 import type { BreakerSettings, BreakersOf } from '@bullpen/contract'
 import { type CommandSpec, DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import {
@@ -15,7 +16,10 @@ import { defineBreakersScript } from '../scripts/queue/define-breakers.ts'
 import type { ScriptRunner } from '../scripts/script.ts'
 import { BREAKER_SETTING } from './breaker-steps.ts'
 
-/** The stored JSON. The scripts read and write it, too. An empty Lua table has the JSON of an object, so there are no lists. */
+/**
+ * The stored JSON. The scripts read and write it, too. An empty Lua table has the JSON of an object, so there are no
+ * lists.
+ */
 interface Stored {
   readonly breaker: Exclude<Breaker, { readonly state: 'closed' }> | StoredClosed
   readonly settings: StoredSettings
@@ -47,8 +51,9 @@ export function decodeBreaker(text: string): StoredBreaker {
 }
 
 /**
- * Stores the settings of the breakers of a queue's definition. They replace those that another process has stored if `replaces` is true, and the
- * breakers that the definition does not have are deleted, so that the worker that started last decides. Takes one round trip.
+ * Stores the settings of the breakers of a queue's definition. They replace those that another process has stored if
+ * `replaces` is true, and the breakers that the definition does not have are deleted, so that the worker that started
+ * last decides. Takes one round trip.
  */
 export async function defineBreakers(
   run: ScriptRunner,
@@ -61,8 +66,8 @@ export async function defineBreakers(
 }
 
 /**
- * Returns the name and the value of the setting for a breaker's mode. The default settings apply until a worker has stored those of the
- * definition.
+ * Returns the name and the value of the setting for a breaker's mode. The default settings apply until a worker has
+ * stored those of the definition.
  */
 export function breakerSettings({ service, to }: Extract<CommandSpec, { action: 'breaker' }>, by: string): string[] {
   const settings = encodeSettings(DEFAULT_BREAKER)

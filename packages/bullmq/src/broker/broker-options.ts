@@ -148,7 +148,10 @@ export interface BullmqBroker extends Broker {
    * @throws BullpenError `unsafe_redis`.
    */
   checkServer(): Promise<void>
-  /** Returns which task has waited for the longest time, and how many are blocked. Takes one round trip. @throws BullpenError `queue_not_found`. */
+  /**
+   * Returns which task has waited for the longest time, and how many are blocked. Takes one round trip. @throws BullpenError
+   * `queue_not_found`.
+   */
   head(queue: string): Promise<QueueHead>
   /**
    * Returns the limits of a queue whose definition has the limits `defined`: those that a command has set replace them, and a share of

@@ -41,8 +41,9 @@ export const FULL_PASS_EVERY_MS = 30_000
 /** How long a finished cancellation's progress is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
 /**
- * The same for the rule of a group or run, in ms. No user can look the rule up. Until then, a rule that is delivered a second time, after its
- * reply was lost or its process has died, is not stored again. A rule that is stored again does no harm, and is deleted by the next pass.
+ * The same for the rule of a group or run, in ms. No user can look the rule up. Until then, a rule that is delivered a second
+ * time, after its reply was lost or its process has died, is not stored again. A rule that is stored again does no harm, and is
+ * deleted by the next pass.
  */
 const KEEP_GROUP_PROGRESS_MS = 10_000
 

@@ -54,8 +54,9 @@ export interface BullmqExamination {
 /**
  * Examines the queues that have the given prefix and name, or all.
  *
- * @throws BullpenError `invalid_configuration` if the URL is not one of Redis or names a single node of a cluster, `redis_unavailable` if Redis does not respond, and
- * `unauthorized` if Redis refuses the user, or a command without which nothing can be examined.
+ * @throws BullpenError `invalid_configuration` if the URL is not one of Redis or names a single node of a cluster,
+ * `redis_unavailable` if Redis does not respond, and `unauthorized` if Redis refuses the user, or a command without which
+ * nothing can be examined.
  */
 export function examineBullmq(redisUrl: string, options: ExaminationOptions = {}): Promise<BullmqExamination> {
   return withConnection(redisUrl, async (redis) => {

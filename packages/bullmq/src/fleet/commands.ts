@@ -28,9 +28,9 @@ const COMMANDS_PER_PAGE = 20
 export type NewCommand = Omit<Command, 'at'>
 
 /**
- * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue. A command
- * that names neither is for every live worker. A resize of all workers also goes to silent workers, because a returning worker could not learn its size from any queue setting.
- * `now` is the time by Redis's clock.
+ * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue.
+ * A command that names neither is for every live worker. A resize of all workers also goes to silent workers, because a
+ * returning worker could not learn its size from any queue setting. `now` is the time by Redis's clock.
  */
 export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
   // Limits and breakers are those of a queue, so no worker has to act.

@@ -1,4 +1,5 @@
-// Reads which limits of a queue commands have set, and which limits of its concurrency keys and limiters apply, with what has set each of them.
+// Reads which limits of a queue commands have set, and which limits of its concurrency keys and limiters apply, with what has
+// set each of them.
 import type { LimitSource, StartRate } from '@bullpen/contract'
 import { MAX_SINGLE_KEYS } from '@bullpen/contract/internal'
 import { type LimitInForce, type LimitSettings, limiterOf } from '@bullpen/engine/internal'

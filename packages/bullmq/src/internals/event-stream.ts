@@ -1,6 +1,9 @@
 // Reads the entries of BullMQ's event stream.
 
-/** Returns the id of the job that has ended or was deleted, or undefined for an event of another kind. `fields` alternate with their values. */
+/**
+ * Returns the id of the job that has ended or was deleted, or undefined for an event of another kind. `fields` alternate with
+ * their values.
+ */
 export function endedJob(fields: readonly string[]): string | undefined {
   let event: string | undefined
   let id: string | undefined

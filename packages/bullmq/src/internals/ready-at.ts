@@ -1,8 +1,8 @@
 // Lua that finds out since when a waiting task has been ready to start.
 
 /**
- * A Lua function, `ready_at(base, id)`, which returns the time in ms since 1970, or nil if the task's data is gone. `base` is the prefix of the
- * queue's keys. A task counts from the latest of these times:
+ * A Lua function, `ready_at(base, id)`, which returns the time in ms since 1970, or nil if the task's data is gone. `base` is
+ * the prefix of the queue's keys. A task counts from the latest of these times:
  *
  * - when it was enqueued, plus its delay. BullMQ keeps the delay in the job's options when the task has become ready;
  * - when its last attempt started, if it is waiting again because it was requeued or its worker was lost;

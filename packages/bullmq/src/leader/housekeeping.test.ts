@@ -1,4 +1,5 @@
-// The duties of the leader in one queue: they are fenced, do not wait for each other, and stop when the leader's term is over.
+// The duties of the leader in one queue: they are fenced, do not wait for each other, and stop when the leader's term
+// is over.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'

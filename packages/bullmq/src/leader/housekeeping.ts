@@ -1,11 +1,13 @@
 // Does the leader's work for one queue: surveys the queue, and then does the duties that the survey names.
 //
-// A queue's duties run independently of each other. A duty that fails or takes long therefore does not delay any other duty, on
-// its own queue or on another. For example, lost tasks are found within a round even while a backlog is being expired.
+// A queue's duties run independently of each other. A duty that fails or takes long therefore does not delay any other
+// duty, on its own queue or on another. For example, lost tasks are found within a round even while a backlog is being
+// expired.
 //
-// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: any process may repeat a
-// cancellation or forward an entry of an outbox, and the script that repairs an entry compares the entry again first. If the leader is lost, these duties may
-// therefore be delayed. If there are briefly two leaders, no harm is done.
+// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: any process may
+// repeat a cancellation or forward an entry of an outbox, and the script that repairs an entry compares the entry again
+// first. If the leader is lost, these duties may therefore be delayed. If there are briefly two leaders, no harm is
+// done.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
@@ -39,15 +41,23 @@ export interface HousekeepingOptions {
   readonly process: string
   /** Called for each task that this process expired. The callback must not throw or block. */
   readonly onExpired: OnEnded
-  /** Called for each waiting task that this process ended because of a cancellation. The callback must not throw or block. */
+  /**
+   * Called for each waiting task that this process ended because of a cancellation. The callback must not throw or
+   * block.
+   */
   readonly onCancelled: OnEnded
-  /** Called with the number of entries that were repaired in a queue's status index, or in the counts of its concurrency keys. */
+  /**
+   * Called with the number of entries that were repaired in a queue's status index, or in the counts of its concurrency
+   * keys.
+   */
   readonly onRepaired: (queue: string, entries: number) => void
-  /** Called for each kind of error that has appeared among a queue's dead tasks. The callback must not throw or block. */
+  /**
+   * Called for each kind of error that has appeared among a queue's dead tasks. The callback must not throw or block.
+   */
   readonly onNewFingerprint: (queue: string, found: NewFingerprint) => void
   /**
-   * Takes one step for each schedule of a queue that is due, and returns how long to wait for the next one, in ms. Returns undefined if
-   * nothing is due within `withinMs`.
+   * Takes one step for each schedule of a queue that is due, and returns how long to wait for the next one, in ms.
+   * Returns undefined if nothing is due within `withinMs`.
    */
   readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
   /** Examines the schedules of a queue if that is due, and reports those that are in trouble. */
@@ -75,25 +85,27 @@ export interface HousekeepingFailure {
 
 export interface Housekeeping {
   /**
-   * Surveys a queue, and starts each duty that the queue needs and that is not already in progress. If a newer leader has worked
-   * on the queue, resolves to that leader's fencing number, and otherwise to undefined. Never rejects.
+   * Surveys a queue, and starts each duty that the queue needs and that is not already in progress. If a newer leader
+   * has worked on the queue, resolves to that leader's fencing number, and otherwise to undefined. Never rejects.
    */
   visit(queue: RegisteredQueue, term: Term): Promise<number | undefined>
   /** Looks at the groups and runs of the namespace that are due, unless that is already in progress. */
   visitDue(term: Term): void
-  /** Resolves when no duty is in progress. Never rejects. Duties stop after their current page once their term is over. */
+  /**
+   * Resolves when no duty is in progress. Never rejects. Duties stop after their current page once their term is over.
+   */
   settled(): Promise<void>
 }
 
 /**
- * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes, and
- * therefore does not notice a part that lacks one task but holds another by mistake.
+ * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes,
+ * and therefore does not notice a part that lacks one task but holds another by mistake.
  */
 const COMPARE_EVERY_MS = 600_000
 
 /**
- * How long the leader waits at most before it looks for due schedules again, in ms, because a request may have changed them. It is also
- * how soon the wait ends when the leader is closed.
+ * How long the leader waits at most before it looks for due schedules again, in ms, because a request may have changed
+ * them. It is also how soon the wait ends when the leader is closed.
  */
 const SCHEDULE_WAIT_MS = 250
 
@@ -180,8 +192,9 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   const start = (queue: RegisteredQueue, duty: Duty, term: Term): void => {
-    // Queues that were registered together are due for a comparison together. If all were compared at once, the pages of all of them would
-    // be in line at Redis, and calls would wait. A comparison remains due until it is complete, so a later visit starts it.
+    // Queues that were registered together are due for a comparison together. If all were compared at once, the pages
+    // of all of them would be in line at Redis, and calls would wait. A comparison remains due until it is complete, so
+    // a later visit starts it.
     const name = duty === 'repairIndex' ? duty : `${duty} ${queue.name}`
     if (underWay.has(name)) return
     const done = perform(queue, duty, term)

@@ -9,8 +9,9 @@
 // To add a kind of key:
 //
 // 1. Name it in ../keys.ts. All keys that one script uses share a hash tag.
-// 2. Add a row to rows/queue-rows.ts or rows/namespace-rows.ts. If the key must not outlive something else, `owned` says what; if its
-//    entries must not, `entryOwned` does. If every such key expires, set `expires`. If neither applies, `ends` says why the key stays small.
+// 2. Add a row to rows/queue-rows.ts or rows/namespace-rows.ts. If the key must not outlive something else, `owned` says what;
+//    if its entries must not, `entryOwned` does. If every such key expires, set `expires`. If neither applies, `ends` says why
+//    the key stays small.
 // 3. Do the work that writes the key in stored-keys.test.ts, and plant an orphan of this kind in orphan-search.test.ts. Run `npm run docs`,
 //    because docs/reference/redis-keys.md is generated from the table.
 import { type GroupKeys, groupKeys, type QueueKeys, queueKeys, type RunKeys, runKeys } from '../keys.ts'

@@ -14,8 +14,8 @@ import { unlessWrongType } from './wrong-type.ts'
 const READ_AT_ONCE = 1_000
 
 /**
- * Returns those of these conditions, all of the kinds `listed` and `laned`, that hold. Takes one round trip for every 1,000 elements of each
- * list, and for all lanes of a queue.
+ * Returns those of these conditions, all of the kinds `listed` and `laned`, that hold. Takes one round trip for every 1,000
+ * elements of each list, and for all lanes of a queue.
  */
 export async function findListed(
   { redis, call }: OwnershipOptions,

@@ -1,5 +1,5 @@
-// A task of a pipeline run that is completed, or cancelled with its run, is deleted by the script that ends it. Whatever is sent twice finds
-// that the task has ended.
+// A task of a pipeline run that is completed, or cancelled with its run, is deleted by the script that ends it. Whatever is
+// sent twice finds that the task has ended.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createRunId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { memberTemplate, newTask, runTask, runToken } from '@bullpen/engine/internal'

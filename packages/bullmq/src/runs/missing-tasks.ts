@@ -1,12 +1,12 @@
 // Finds the tasks that a pipeline run awaits although they no longer exist, for example because Redis has lost data in a failover or
 // because somebody has deleted a queue. Without this search, such a run would wait until its total timeout.
 //
-// A task passes three places: the outbox of its run, its queue, and the outbox of its queue, in which its end waits to be reported. A task
-// is written to the next place before it is deleted from the previous one. A task is therefore missing if it is in none of these places when
-// they are read in this order, and if the run still awaits it.
+// A task passes three places: the outbox of its run, its queue, and the outbox of its queue, in which its end waits to be
+// reported. A task is written to the next place before it is deleted from the previous one. A task is therefore missing if it
+// is in none of these places when they are read in this order, and if the run still awaits it.
 //
-// The search reads no outbox entry by entry. It compares times instead: if the entry of a task was written before the time T, and the oldest
-// entry of the outbox is younger than T, then the entry of the task is gone.
+// The search reads no outbox entry by entry. It compares times instead: if the entry of a task was written before the time T,
+// and the oldest entry of the outbox is younger than T, then the entry of the task is gone.
 //
 // A search looks at a sample of the tasks of a run, and at each of them three times:
 //   1. The run awaits the task, so the entry in the run's outbox was written before this look.

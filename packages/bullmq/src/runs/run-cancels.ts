@@ -1,8 +1,9 @@
 // Lets what the cancel of a pipeline's run has stored in its queues expire, once the run has ended.
 //
-// The rules of a run are usually deleted here, and not by the bulk canceller, which would have to look through each queue and would take
-// seconds. This is safe because a run ends only when every task that it has started has ended. The exception is a run that was ended an hour
-// after it was stopped, although it still had tasks. The bulk canceller deletes its rules once it finds none of these tasks any more.
+// The rules of a run are usually deleted here, and not by the bulk canceller, which would have to look through each queue and
+// would take seconds. This is safe because a run ends only when every task that it has started has ended. The exception is a
+// run that was ended an hour after it was stopped, although it still had tasks. The bulk canceller deletes its rules once it
+// finds none of these tasks any more.
 import { FORCED_RUN_END_MS, type Run, type RunRef, runRuleId, runToken } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { queueKeys } from '../keys.ts'

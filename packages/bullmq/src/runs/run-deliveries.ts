@@ -1,9 +1,9 @@
 // Reports the ends of a pipeline run's tasks to the run, and enqueues what follows.
 //
-// A report is one script on the run's node. The script returns the entries that follow from the report: tasks to enqueue and queues in which
-// the run's tasks are to be cancelled. It has already stored these entries in the run's outbox, claimed for this process. If the process dies
-// before it has delivered them, the leader finds them within seconds (./run-visits.ts), so a report is done as soon as the script has
-// replied.
+// A report is one script on the run's node. The script returns the entries that follow from the report: tasks to enqueue and
+// queues in which the run's tasks are to be cancelled. It has already stored these entries in the run's outbox, claimed for
+// this process. If the process dies before it has delivered them, the leader finds them within seconds (./run-visits.ts), so a
+// report is done as soon as the script has replied.
 import type { RunId } from '@bullpen/contract'
 import { type StoredSuccess, successSchema } from '@bullpen/contract/internal'
 import {

@@ -22,7 +22,10 @@ export interface RunVisitOptions {
   readonly onMissing: (run: RunId, task: MissingTask) => void
 }
 
-/** How often the leader looks at an unfinished run, in ms. An entry that a dead process has left waits for at most this time plus the next. */
+/**
+ * How often the leader looks at an unfinished run, in ms. An entry that a dead process has left waits for at most this time
+ * plus the next.
+ */
 export const VISIT_RUN_EVERY_MS = 5_000
 /** After this time, in ms, the leader takes over a claimed entry, because the process that claimed it has died or could not deliver it. */
 const CLAIM_MS = 5_000

@@ -12,7 +12,10 @@ export interface CommandLine {
   readonly values: ReturnType<typeof parseStrictly>['values']
 }
 
-/** Parses and checks the command line. @throws UsageError if anything is unknown, missing or superfluous. The message never contains the value of an option. */
+/**
+ * Parses and checks the command line. @throws UsageError if anything is unknown, missing or superfluous. The message never
+ * contains the value of an option.
+ */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [word] = parseArgs({ args: [...argv], options: OPTIONS, strict: false, allowPositionals: true }).positionals
   const { values, positionals, tokens } = parseStrictly(

@@ -9,7 +9,10 @@ import type { Abortable } from '../task-handle.ts'
 import { collectResults } from './bulk-results.ts'
 
 export interface BulkOptions extends IdempotencyOptions, Abortable {
-  /** Whether to store either all of the tasks, at most 250 of one queue, or none. If none is stored, the call rejects. Defaults to false. */
+  /**
+   * Whether to store either all of the tasks, at most 250 of one queue, or none. If none is stored, the call rejects. Defaults
+   * to false.
+   */
   readonly atomic?: boolean
 }
 

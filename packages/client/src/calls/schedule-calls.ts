@@ -35,8 +35,9 @@ export type ScheduleSettings = { readonly name: string } & CadenceOptions & Sche
 
 export interface ScheduleCalls {
   /**
-   * Lists the schedules in the order of their names. Each page is requested when the iteration reaches it. `next` is the number of next ticks to return for each schedule, from 0 to 100,
-   * and defaults to 1. With `trouble`, returns only the schedules that are failing, overlapping, missing ticks or unreadable.
+   * Lists the schedules in the order of their names. Each page is requested when the iteration reaches it. `next` is the number
+   * of next ticks to return for each schedule, from 0 to 100, and defaults to 1. With `trouble`, returns only the schedules
+   * that are failing, overlapping, missing ticks or unreadable.
    */
   list(
     options?: PageOptions & { readonly next?: number; readonly trouble?: boolean },

@@ -18,9 +18,10 @@ const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 5_000
 
 /**
- * Yields the events of a stream, each of them once. The delay before a new connection starts at 100 ms and doubles up to 5 s, with a
- * jitter of 20%, and is never shorter than the API requests. `retryForMs` counts from the first failure since the transport received
- * something, such as a heartbeat. The last try begins when this time is over, or before, if the API rejects a try and requests a delay that would end later.
+ * Yields the events of a stream, each of them once. The delay before a new connection starts at 100 ms and doubles up to 5 s,
+ * with a jitter of 20%, and is never shorter than the API requests. `retryForMs` counts from the first failure since the
+ * transport received something, such as a heartbeat. The last try begins when this time is over, or before, if the API rejects
+ * a try and requests a delay that would end later.
  *
  * @throws ProblemError if the stream was rejected, or has been unavailable for `retryForMs`, and the signal's reason if it aborts.
  */

@@ -43,7 +43,8 @@ const QUEUE_SETTINGS = [
 type Entry = TaskDefinition | ScheduleDefinition | FleetPipelineDefinition
 
 /**
- * Collects task definitions, and the schedules and pipelines that enqueue them, into a catalogue. Producers and workers import the same catalogue.
+ * Collects task definitions, and the schedules and pipelines that enqueue them, into a catalogue. Producers and workers import
+ * the same catalogue.
  *
  * @example
  * export const catalogue = defineCatalogue(welcome, receipt, nightlyReport)

@@ -97,9 +97,9 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * Redis. If another task has the child's unique key, the child may not be stored; a later attempt then tries again. The child may
    * have follow-ups, whose definitions must be in the worker's catalogue, too.
    *
-   * @throws BullpenError `invalid_input`, `invalid_request`, `unique_key_taken`, `unknown_task` if the definition is not in the worker's catalogue,
-   * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has
-   * ended, or `redis_unavailable`.
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unique_key_taken`, `unknown_task` if the definition is not in the
+   * worker's catalogue, `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state`
+   * if the attempt has ended, or `redis_unavailable`.
    */
   enqueue<Child extends TaskDefinition>(
     definition: Child,

@@ -68,9 +68,10 @@ export interface QueueOptions {
    */
   readonly fairness?: true | FairnessOptions
   /**
-   * Circuit breakers for the services that the queue's tasks call, by name, for example `{ smtp: { openFor: '1m' } }`. While a service fails,
-   * the tasks that depend on it (see `dependsOn` of a task) wait without using attempts, and the queue's other tasks go on. Then a few of
-   * the waiting tasks probe the service. All workers share a breaker. A queue has at most 32. By default, it has none.
+   * Circuit breakers for the services that the queue's tasks call, by name, for example `{ smtp: { openFor: '1m' } }`. While a
+   * service fails, the tasks that depend on it (see `dependsOn` of a task) wait without using attempts, and the queue's other
+   * tasks go on. Then a few of the waiting tasks probe the service. All workers share a breaker. A queue has at most 32. By
+   * default, it has none.
    */
   readonly breakers?: Readonly<Record<string, BreakerOptions>>
 }

@@ -67,18 +67,19 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    */
   readonly expectedDuration?: Duration
   /**
-   * How many tasks of this definition may run at once, across all workers, in addition to the limits of pools and of the queue: a whole number
-   * of at least 1. Tasks that may not start wait without a slot, and do not delay other tasks. By default, there is no limit.
+   * How many tasks of this definition may run at once, across all workers, in addition to the limits of pools and of the queue:
+   * a whole number of at least 1. Tasks that may not start wait without a slot, and do not delay other tasks. By default, there
+   * is no limit.
    */
   readonly concurrency?: number
   /**
-   * The permits that each task needs to start, by their names in `limits.permits` of the queue, for example `{ db: 3 }`. A task starts when all of
-   * them are free. By default, a task needs none.
+   * The permits that each task needs to start, by their names in `limits.permits` of the queue, for example `{ db: 3 }`. A task
+   * starts when all of them are free. By default, a task needs none.
    */
   readonly permits?: Permits
   /**
-   * The services that the handler calls, for example `['smtp']`: 1 to 8 names of the queue's `breakers`. While the circuit breaker of one of
-   * them is open, the tasks wait without using attempts. By default, the tasks depend on no breaker.
+   * The services that the handler calls, for example `['smtp']`: 1 to 8 names of the queue's `breakers`. While the circuit
+   * breaker of one of them is open, the tasks wait without using attempts. By default, the tasks depend on no breaker.
    */
   readonly dependsOn?: readonly string[]
 }

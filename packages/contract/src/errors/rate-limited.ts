@@ -10,8 +10,8 @@ export type Throttled = (typeof THROTTLED)[number]
 
 export interface RateLimitedOptions {
   /**
-   * What is throttled. With `'concurrencyKey'`, only the tasks with the same concurrency key do not start. If the task has no concurrency key, or
-   * its queue has no `fairness`, the whole queue is throttled anyway. Defaults to `'queue'`.
+   * What is throttled. With `'concurrencyKey'`, only the tasks with the same concurrency key do not start. If the task has no
+   * concurrency key, or its queue has no `fairness`, the whole queue is throttled anyway. Defaults to `'queue'`.
    */
   readonly of?: Throttled
 }

@@ -1,5 +1,5 @@
-// Defines over HTTP which limits of a queue are in force, the state of its circuit breakers, and which of its concurrency keys have the most waiting
-// or active tasks.
+// Defines over HTTP which limits of a queue are in force, the state of its circuit breakers, and which of its concurrency keys
+// have the most waiting or active tasks.
 import { z } from 'zod'
 import { cursorSchema, limitSchema } from '../http/queries.ts'
 import { breakersView } from './breakers-view.ts'

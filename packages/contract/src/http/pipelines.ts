@@ -48,8 +48,9 @@ export const cancelRunSchema = z.strictObject({ by }).meta({ id: 'CancelRun' })
 /** The settings of one run. */
 export interface RunSettingsOptions {
   /**
-   * The time after its start at which a run is stopped and fails, from '1s' to '30d'. The leader checks it about every five seconds, so that
-   * the run is stopped up to seven seconds later. The run ends when the handlers that are running then have returned. Defaults to '7d'.
+   * The time after its start at which a run is stopped and fails, from '1s' to '30d'. The leader checks it about every five
+   * seconds, so that the run is stopped up to seven seconds later. The run ends when the handlers that are running then have
+   * returned. Defaults to '7d'.
    */
   readonly totalTimeout?: Duration
   /**

@@ -9,10 +9,10 @@ export interface At<Item> {
 }
 
 /**
- * Returns an item with a cursor: JSON of at most 4 KiB with which the source can resume after this item. Each item needs a cursor of its own.
- * When the source runs again, it receives the cursor of the last item that Bullpen has received, and must yield only the items after that
- * one. Bullpen does not interpret cursors. If the source yields its first item or the one at its cursor again, the run fails with
- * `source_changed`. Other items that it yields again are processed twice.
+ * Returns an item with a cursor: JSON of at most 4 KiB with which the source can resume after this item. Each item needs a
+ * cursor of its own. When the source runs again, it receives the cursor of the last item that Bullpen has received, and must
+ * yield only the items after that one. Bullpen does not interpret cursors. If the source yields its first item or the one at
+ * its cursor again, the run fails with `source_changed`. Other items that it yields again are processed twice.
  *
  * @example yield at(path, { path })
  */

@@ -65,7 +65,10 @@ interface AttemptEndFields {
 export type TaskEvent =
   /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
-  /** A task was not stored, because its queue or its API key had reached a limit. `action` is the action that was reported to the caller. */
+  /**
+   * A task was not stored, because its queue or its API key had reached a limit. `action` is the action that was reported to
+   * the caller.
+   */
   | {
       readonly event: 'task.refused'
       readonly queue: string
@@ -89,7 +92,10 @@ export type TaskEvent =
       AttemptEndFields & {
         readonly event: 'attempt.ended'
         readonly verdict: VerdictKind
-        /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue or concurrency key is throttled. */
+        /**
+         * The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue or concurrency key
+         * is throttled.
+         */
         readonly delayMs: number | undefined
         /** The time since the task was enqueued, if the verdict ends the task. */
         readonly taskMs?: number | undefined

@@ -59,7 +59,10 @@ export interface TaskRecord {
   /** The trace that the task belongs to. Absent if its caller did not pass one. */
   readonly traceContext?: TraceContext | undefined
   readonly concurrencyKey: string | undefined
-  /** Present only while the task is waiting in a fair queue, or needs permits or a service, and only if the task was not read as part of a list. */
+  /**
+   * Present only while the task is waiting in a fair queue, or needs permits or a service, and only if the task was not read as
+   * part of a list.
+   */
   readonly waitsFor?: WaitsFor
   readonly enqueuedAt: number
   /** When the task becomes ready. Present only while it is scheduled or retrying. */

@@ -1,4 +1,5 @@
-// Tests circuit breakers: when they open, how tasks probe a service, and what random starts, ends and settings by hand can never do.
+// Tests circuit breakers: when they open, how tasks probe a service, and what random starts, ends and settings by hand
+// can never do.
 import type { BreakerMode, BreakerSettings } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
-// Decides when tasks that depend on a service may start, from how their calls of the service end: a circuit breaker, as in Nygard's "Release
-// It!". The names are those of resilience4j and Polly.
+// Decides when tasks that depend on a service may start, from how their calls of the service end: a circuit breaker, as
+// in Nygard's "Release It!". The names are those of resilience4j and Polly.
 //
 //             too many calls failed or were slow                 the time has passed
 //   closed ─────────────────────────────────────────▶ open ◀──────────────────────────────▶ half-open
@@ -7,29 +7,34 @@
 //      └────────────────────────────────────────────────────────────────────────────────────────┘
 //                                   as many probes succeeded as the settings require
 //
-// Each queue has one breaker for each service, which all of its workers share. The store keeps the breaker and applies these functions in
-// the scripts that start and end attempts, so a transition is one atomic step, and two workers never make the same one. No process is
-// needed for time to pass: an open breaker becomes half-open when the next task asks whether it may start (see `advance`).
+// Each queue has one breaker for each service, which all of its workers share. The store keeps the breaker and applies
+// these functions in the scripts that start and end attempts, so a transition is one atomic step, and two workers never
+// make the same one. No process is needed for time to pass: an open breaker becomes half-open when the next task asks
+// whether it may start (see `advance`).
 //
-// **Generations.** Each transition increments the generation. An attempt gets the current generation when it starts, and the store keeps
-// it with the attempt. The end of the attempt counts only if the generation still applies. The attempts that were running when the breaker
-// opened therefore neither keep it open nor close it, however late they end, and they are not counted after it has closed. Nothing depends
-// on the clocks of workers, because all times are those of the store's clock.
+// **Generations.** Each transition increments the generation. An attempt gets the current generation when it starts,
+// and the store keeps it with the attempt. The end of the attempt counts only if the generation still applies. The
+// attempts that were running when the breaker opened therefore neither keep it open nor close it, however late they
+// end, and they are not counted after it has closed. Nothing depends on the clocks of workers, because all times are
+// those of the store's clock.
 //
-// **Window.** A closed breaker counts calls in ten buckets of time, so it takes the same memory for any number of calls. A call is forgotten
-// when its bucket is as old as the window, so it counts for nine tenths of the window at least.
+// **Window.** A closed breaker counts calls in ten buckets of time, so it takes the same memory for any number of
+// calls. A call is forgotten when its bucket is as old as the window, so it counts for nine tenths of the window at
+// least.
 //
-// **Probes.** A half-open breaker lets tasks start in periods that are as long as the breaker was to be open before, and at most `probes` in
-// each. A period begins with its first probe. The number of probes depends on nothing but what has started, so it is exact even if workers
-// die, and nothing has to be given back. If a probe ends without having shown anything, because its task is cancelled or its worker is lost,
-// the next period brings another one. A probe that takes longer than its period still counts when it ends. It does not hold up the next
-// period, so a probe that hangs does not keep the breaker half-open forever.
+// **Probes.** A half-open breaker lets tasks start in periods that are as long as the breaker was to be open before,
+// and at most `probes` in each. A period begins with its first probe. The number of probes depends on nothing but what
+// has started, so it is exact even if workers die, and nothing has to be given back. If a probe ends without having
+// shown anything, because its task is cancelled or its worker is lost, the next period brings another one. A probe that
+// takes longer than its period still counts when it ends. It does not hold up the next period, so a probe that hangs
+// does not keep the breaker half-open forever.
 //
-// **Open.** Each failed probe doubles the time that the breaker is open, up to a maximum. A random part is added, so that the breakers of
-// several queues don't probe the same service at the same moment. If the store's clock steps back, the breaker is open no longer than that.
+// **Open.** Each failed probe doubles the time that the breaker is open, up to a maximum. A random part is added, so
+// that the breakers of several queues don't probe the same service at the same moment. If the store's clock steps back,
+// the breaker is open no longer than that.
 //
-// **By hand.** A person may set the breaker to stay open or closed. A breaker that stays closed goes on counting. When it is set back to
-// `auto`, the next call decides. A breaker that was set to stay open begins with probes.
+// **By hand.** A person may set the breaker to stay open or closed. A breaker that stays closed goes on counting. When
+// it is set back to `auto`, the next call decides. A breaker that was set to stay open begins with probes.
 import type { BreakerMode, BreakerSettings } from '@bullpen/contract'
 import type { Random } from '../ports/clock.ts'
 
@@ -68,7 +73,10 @@ export interface OpenBreaker extends AnyState {
 /** A few tasks probe the service. Closed or opened by `record`, or by hand. */
 export interface HalfOpenBreaker extends AnyState {
   readonly state: 'half_open'
-  /** The generation of the first period. All probes since then count. The current generation is that of the current period. */
+  /**
+   * The generation of the first period. All probes since then count. The current generation is that of the current
+   * period.
+   */
   readonly from: number
   /** How many probes have started in the current period. */
   readonly started: number
@@ -107,20 +115,26 @@ export function newBreaker(now: number): ClosedBreaker {
 export function advance(breaker: Breaker, now: number, settings: BreakerSettings): Breaker {
   if (breaker.state === 'closed') return breaker
   if (breaker.until === 'none' || !hasPassed(breaker.until, now, settings)) return breaker
-  // It became half-open when its time had passed, even if no script has looked at it since. If that time is still ahead, the clock has
-  // stepped back.
+  // It became half-open when its time had passed, even if no script has looked at it since. If that time is still
+  // ahead, the clock has stepped back.
   if (breaker.state === 'open') return halfOpened(breaker, Math.min(breaker.until, now))
   return { ...breaker, generation: breaker.generation + 1, started: 0, until: 'none' }
 }
 
-/** Returns when a task may start, in ms since 1970, as far as is known: `now` if it may start now, and 'none' if that depends on a person. */
+/**
+ * Returns when a task may start, in ms since 1970, as far as is known: `now` if it may start now, and 'none' if that
+ * depends on a person.
+ */
 export function startsAt(breaker: Breaker, now: number, settings: BreakerSettings): number | 'none' {
   const current = advance(breaker, now, settings)
   if (current.state === 'open') return current.until
   return current.state === 'closed' || current.started < settings.probes ? now : current.until
 }
 
-/** Returns the breaker after the start of a task, whose attempt gets the generation of this breaker. Undefined if no task may start. */
+/**
+ * Returns the breaker after the start of a task, whose attempt gets the generation of this breaker. Undefined if no
+ * task may start.
+ */
 export function admit(breaker: Breaker, now: number, settings: BreakerSettings): Breaker | undefined {
   if (startsAt(breaker, now, settings) !== now) return undefined
   const current = advance(breaker, now, settings)
@@ -184,12 +198,18 @@ export function callsIn(
   return { calls, failures, slow }
 }
 
-/** Returns for how long a breaker is open that has opened this often since it was closed, in ms, without the random part. */
+/**
+ * Returns for how long a breaker is open that has opened this often since it was closed, in ms, without the random
+ * part.
+ */
 export function openMs(openings: number, { openMs, maxOpenMs }: BreakerSettings): number {
   return Math.min(openMs * 2 ** (openings - 1), maxOpenMs)
 }
 
-/** A time that is further ahead than any breaker waits was stored before the store's clock stepped back, or with other settings. */
+/**
+ * A time that is further ahead than any breaker waits was stored before the store's clock stepped back, or with other
+ * settings.
+ */
 function hasPassed(until: number, now: number, { maxOpenMs }: BreakerSettings): boolean {
   return until <= now || until - now > maxOpenMs * (1 + OPEN_JITTER) + 1
 }
@@ -246,7 +266,10 @@ function counted(
   return [...kept, added]
 }
 
-/** The bucket that begins a window ago has no more calls of the window. One that lies ahead was stored before the clock stepped back. */
+/**
+ * The bucket that begins a window ago has no more calls of the window. One that lies ahead was stored before the clock
+ * stepped back.
+ */
 function isInWindow({ at }: Bucket, now: number, settings: BreakerSettings): boolean {
   const length = bucketMs(settings)
   const current = Math.floor(now / length) * length

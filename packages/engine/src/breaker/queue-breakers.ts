@@ -28,7 +28,10 @@ export class QueueBreakers {
     return services.find((service) => this.startsAt(service, now) !== now)
   }
 
-  /** Returns when a task that depends on the service may start, in ms since 1970, or 'none' if a person must set the breaker first. */
+  /**
+   * Returns when a task that depends on the service may start, in ms since 1970, or 'none' if a person must set the
+   * breaker first.
+   */
   startsAt(service: string, now: number): number | 'none' {
     const kept = this.#kept.get(service)
     return kept === undefined ? now : startsAt(kept.breaker, now, kept.settings)

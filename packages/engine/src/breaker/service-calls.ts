@@ -17,7 +17,10 @@ export function servicesOf(
   return services.length === 0 ? undefined : services
 }
 
-/** Returns the calls that an attempt has made of the services that its task depends on. Undefined if it has shown nothing about them. */
+/**
+ * Returns the calls that an attempt has made of the services that its task depends on. Undefined if it has shown
+ * nothing about them.
+ */
 export function serviceCalls(
   { dependsOn, queueSettings: { breakers = {} } }: Pick<TaskDefinition, 'dependsOn' | 'queueSettings'>,
   outcome: Outcome,
@@ -36,8 +39,9 @@ export function serviceCalls(
 }
 
 /**
- * Returns whether a call has failed, or undefined if the outcome does not show it. The handler has been started. `isOnly` is false if the task
- * depends on other services as well: after a failure of one of them, it may not have called this one.
+ * Returns whether a call has failed, or undefined if the outcome does not show it. The handler has been started.
+ * `isOnly` is false if the task depends on other services as well: after a failure of one of them, it may not have
+ * called this one.
  */
 function hasFailed(outcome: Outcome, { failureCodes }: BreakerSettings, isOnly: boolean): boolean | undefined {
   switch (outcome.kind) {

@@ -6,9 +6,9 @@ import type { Sha256 } from '../task/child-task.ts'
 const LENGTH = 6
 
 /**
- * Returns a digest of each queue's definitions, by queue: of the names, versions and kinds of the tasks, of what they need to start, and of what the
- * queue has of it: the turns and limits of concurrency keys, permits, caps and circuit breakers. It is the same in every process whose
- * definitions of the queue are the same, whatever other queues its catalogue has.
+ * Returns a digest of each queue's definitions, by queue: of the names, versions and kinds of the tasks, of what they need to
+ * start, and of what the queue has of it: the turns and limits of concurrency keys, permits, caps and circuit breakers. It is
+ * the same in every process whose definitions of the queue are the same, whatever other queues its catalogue has.
  */
 export function catalogueDigests(
   { definitions, queue: definitionOf }: Pick<Catalogue, 'definitions' | 'queue'>,

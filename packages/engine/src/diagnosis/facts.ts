@@ -58,7 +58,10 @@ export interface QueueFacts {
   readonly settings: QueueSettings
   /** What each task of a definition needs. Definitions whose tasks need nothing are left out. */
   readonly needs: readonly { readonly task: string; readonly needs: readonly Need[] }[]
-  /** What the API's catalogue limits in the queue. The scripts that start tasks apply only what a worker has stored, which is in `settings`. */
+  /**
+   * What the API's catalogue limits in the queue. The scripts that start tasks apply only what a worker has stored, which is in
+   * `settings`.
+   */
   readonly catalogueLimits: {
     readonly perConcurrencyKey: PerConcurrencyKey | undefined
     /** The names of the limiters with their kinds, such as `permits:db`. */

@@ -1,5 +1,5 @@
-// Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and outboxes that no process
-// empties.
+// Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and
+// outboxes that no process empties.
 import { formatDuration } from '@bullpen/contract'
 import type { LimiterStatus, QueueSettings } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
@@ -63,8 +63,8 @@ export const unservedQueues = ofEach((queue, facts) => {
 })
 
 /**
- * Returns how long a task has waited although slots are free, or undefined if it has not waited for long. `which` names the task, which has been ready
- * since `readyAt`. While a command or a full outbox holds the queue, no slot is free for it.
+ * Returns how long a task has waited although slots are free, or undefined if it has not waited for long. `which` names the
+ * task, which has been ready since `readyAt`. While a command or a full outbox holds the queue, no slot is free for it.
  */
 function waitBesideFreeSlots(
   which: string,

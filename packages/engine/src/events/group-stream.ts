@@ -1,8 +1,8 @@
 // Produces what the reader of a group's events receives: the events of its members in all queues, gaps, snapshots, and the group's end.
 //
-// The events are in the streams of the members' queues. A reader begins at the group's creation, and therefore also receives the
-// events from before it connected. When the group has ended, every event of its members has been stored, so the reader passes on what it has not received yet
-// and then ends.
+// The events are in the streams of the members' queues. A reader begins at the group's creation, and therefore also receives
+// the events from before it connected. When the group has ended, every event of its members has been stored, so the reader
+// passes on what it has not received yet and then ends.
 import type { GroupId } from '@bullpen/contract'
 import { groupNotFound } from '../groups/group-errors.ts'
 import type { Broker } from '../ports/broker/broker.ts'

@@ -55,7 +55,8 @@ export function withDefined(
 /**
  * Returns the follow-ups of a definition for the success of a task.
  *
- * @throws BullpenError `invalid_follow_up` if one is invalid, or if definitions have enqueued 32 tasks in a row, of which this task is the last.
+ * @throws BullpenError `invalid_follow_up` if one is invalid, or if definitions have enqueued 32 tasks in a row, of which this
+ * task is the last.
  */
 export function successTasks(
   { name, followUps }: TaskDefinition,

@@ -3,9 +3,10 @@ import type { PoolState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
 /**
- * `start` moves a NEW pool to BG_RUNNING, and `online` moves it to ONLINE_RUNNING. A pool leaves either state when it is drained,
- * when its parent is closed, or, in ONLINE_RUNNING, when its given set of tasks or its group has ended. From any state, an error that does not
- * belong to an attempt moves the pool to RECOVER_ERR, which is final. SHUTDOWN never overwrites TERMINATE_TIMEOUT.
+ * `start` moves a NEW pool to BG_RUNNING, and `online` moves it to ONLINE_RUNNING. A pool leaves either state when it is
+ * drained, when its parent is closed, or, in ONLINE_RUNNING, when its given set of tasks or its group has ended. From any
+ * state, an error that does not belong to an attempt moves the pool to RECOVER_ERR, which is final. SHUTDOWN never overwrites
+ * TERMINATE_TIMEOUT.
  */
 export const POOL_TRANSITIONS = {
   NEW: ['BG_RUNNING', 'ONLINE_RUNNING', 'SHUTTING_DOWN', 'RECOVER_ERR'],

@@ -7,17 +7,18 @@
 // what has happened to an item, so that what is stored is bounded by the stages and not by the number of items: the end of a task that
 // is not in the set is a duplicate, and changes nothing.
 //
-// Batches divide the stages into sections (contract/src/pipeline/pipeline-sections.ts). Within a section, an item keeps its position. Items
-// that have left a section wait for the stage behind it. A task of this stage starts with a full batch of them, whose position is its number,
-// or with fewer if no further item can come. What the source emits are items, or batches if the first stage takes them.
+// Batches divide the stages into sections (contract/src/pipeline/pipeline-sections.ts). Within a section, an item keeps its
+// position. Items that have left a section wait for the stage behind it. A task of this stage starts with a full batch of them,
+// whose position is its number, or with fewer if no further item can come. What the source emits are items, or batches if the
+// first stage takes them.
 //
 // The bounds, where `c` is a stage's concurrency, `b` its buffer, and `n` the size of the batches behind the stage, or 1:
 //   - A stage has at most `c` tasks.
-//   - A stage starts a task only if its tasks and the items that wait for the next stage are fewer than `c + b + n - 1`. If all of its tasks
-//     have ended, the items that wait are therefore either a full batch or leave room for another one.
-//   - An item enters a section only if fewer than the section's window are in it or wait behind it for a batch. The window is the sum of all
-//     `c + b`, plus `2 * (n - 1)`. If only a part of a batch is left in a section, at least half of its window is free, which is when a
-//     source that waits goes on.
+//   - A stage starts a task only if its tasks and the items that wait for the next stage are fewer than `c + b + n - 1`. If all
+//     of its tasks have ended, the items that wait are therefore either a full batch or leave room for another one.
+//   - An item enters a section only if fewer than the section's window are in it or wait behind it for a batch. The window is
+//     the sum of all `c + b`, plus `2 * (n - 1)`. If only a part of a batch is left in a section, at least half of its window
+//     is free, which is when a source that waits goes on.
 // Only batches and results are put in order, so no stage holds up an item behind another one. The last of these bounds also limits how
 // many items wait for an earlier one at the end of their section.
 //

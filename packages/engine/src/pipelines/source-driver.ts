@@ -1,14 +1,15 @@
-// Takes items from a source and emits them into its run, as far as the run has room for them. If the first stage takes batches, the items are
-// put into batches here, so that the run never holds them one by one.
+// Takes items from a source and emits them into its run, as far as the run has room for them. If the first stage takes batches,
+// the items are put into batches here, so that the run never holds them one by one.
 //
 // A source may be run again at any time: because its process has died, because a deploy has interrupted it, or because it was ended here
 // to free its slot. It then continues after the last emitted item. If that item had a cursor, the source resumes there itself. Otherwise,
 // the source yields all its items again, and the driver skips those that were emitted before. In both cases, the driver checks whether the
 // source continues where it was (./source-trace.ts).
 //
-// A batch that is not full is not emitted, because the source may yield further items when it runs again. If an error of the source ends its
-// task, the items of this batch are emitted, like all others that the source has yielded before the error. If the process dies between
-// this and the end of the task, the source runs again, and this batch stays shorter than those that may follow.
+// A batch that is not full is not emitted, because the source may yield further items when it runs again. If an error of the
+// source ends its task, the items of this batch are emitted, like all others that the source has yielded before the error. If
+// the process dies between this and the end of the task, the source runs again, and this batch stays shorter than those that
+// may follow.
 //
 // A source that has to wait would keep a slot from the stages that it waits for. It therefore waits only about as long as running it
 // again would take, so that waiting and repeating together at most double its work. A run that is within one process has no slots, and its

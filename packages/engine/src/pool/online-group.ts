@@ -39,7 +39,10 @@ export interface OnlineGroup extends OnlineWork {
 
 /** The delay between two reads when the store does not respond, in ms. */
 const RETRY_MS = 1_000
-/** How long the worker waits for the message about the end before it reads the group, in ms. A message may be lost with a node of a cluster. */
+/**
+ * How long the worker waits for the message about the end before it reads the group, in ms. A message may be lost with a node
+ * of a cluster.
+ */
 const RECHECK_MS = 10_000
 
 export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineGroupOptions): OnlineGroup {

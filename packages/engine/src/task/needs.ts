@@ -23,7 +23,10 @@ export function parseLimiter(limiter: string): { readonly kind: LimiterKind; rea
   return prefix === undefined || kind === undefined ? undefined : { kind, name: limiter.slice(prefix.length) }
 }
 
-/** Returns what each task of a definition needs in a queue, which may be another one than that of the definition. Undefined if it needs nothing. */
+/**
+ * Returns what each task of a definition needs in a queue, which may be another one than that of the definition. Undefined if
+ * it needs nothing.
+ */
 export function needsOf(definition: TaskDefinition, queue: QueueDefinition): readonly Need[] | undefined {
   const { permits = {} } = queue
   const needed = Object.entries(definition.permits)

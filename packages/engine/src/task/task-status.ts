@@ -23,8 +23,8 @@ export function statusOfEnded(last: AttemptRecord | undefined): Exclude<FinalSta
 }
 
 /**
- * Returns the status of a delayed task: retrying after a failed attempt, or scheduled before the first one, after a snooze, or after a worker
- * that could not run the task has left it to another one.
+ * Returns the status of a delayed task: retrying after a failed attempt, or scheduled before the first one, after a snooze, or
+ * after a worker that could not run the task has left it to another one.
  */
 export function statusOfDelayed(
   attemptsMade: number,

@@ -34,13 +34,13 @@ export interface QueueGauges {
   /** Sets the number of tasks in each status. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   /**
-   * Sets the gauges for the bytes, the counts and the outbox, and the counters of ended and recovered tasks, from the broker's totals. `now` is
-   * the current time in ms since 1970.
+   * Sets the gauges for the bytes, the counts and the outbox, and the counters of ended and recovered tasks, from the broker's
+   * totals. `now` is the current time in ms since 1970.
    */
   queueTotals(queue: string, totals: Totals, now: number): void
   /**
-   * Sets how long tasks have been waiting, how many are blocked, and whether the queue is paused or draining. `now` is the current time in ms
-   * since 1970, by the same clock as the times of the head.
+   * Sets how long tasks have been waiting, how many are blocked, and whether the queue is paused or draining. `now` is the
+   * current time in ms since 1970, by the same clock as the times of the head.
    */
   queueHead(queue: string, head: Head, now: number): void
   /** Sets the queue's limits. The gauges of limits that do not apply are omitted. */

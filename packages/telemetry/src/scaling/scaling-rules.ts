@@ -1,7 +1,8 @@
 // Defines the series by which autoscalers decide how many workers a queue needs. Prometheus records them.
 //
-// None of them depends on the present number of workers: an autoscaler divides each of its signals by the target per worker, and the result
-// is the number of workers that it wants. If the number of workers were part of the signal, each change of it would change the signal as well.
+// None of them depends on the present number of workers: an autoscaler divides each of its signals by the target per worker,
+// and the result is the number of workers that it wants. If the number of workers were part of the signal, each change of it
+// would change the signal as well.
 //
 // Both signals are needed. The backlog says how many workers are missing, but it is 0 as soon as there are enough workers. If it were the
 // only signal, the autoscaler would then remove workers that are busy, until there is a backlog again.

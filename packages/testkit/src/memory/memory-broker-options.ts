@@ -31,8 +31,8 @@ export interface MemoryConsumerOptions {
   /** The tasks that may be fetched. By default, all tasks of the queue. */
   readonly candidates?: Candidates
   /**
-   * The limits of concurrency keys in the catalogue, which replace those of the consumers that were opened before. `memoryPool` passes those
-   * of its catalogue. By default, there are none.
+   * The limits of concurrency keys in the catalogue, which replace those of the consumers that were opened before. `memoryPool`
+   * passes those of its catalogue. By default, there are none.
    */
   readonly keyLimits?: PerConcurrencyKey | undefined
   /**
@@ -52,8 +52,8 @@ export interface MemoryBroker extends Broker {
    */
   limitKeys(queue: string, limits: ConcurrencyKeyLimitChange, concurrencyKey?: string): void
   /**
-   * Sets how many permits of a queue there are, as the command `limit` does. The numbers replace those of the catalogue until they are set to
-   * `none`.
+   * Sets how many permits of a queue there are, as the command `limit` does. The numbers replace those of the catalogue until
+   * they are set to `none`.
    */
   limitPermits(queue: string, permits: Readonly<Record<string, number | 'none'>>): void
   /** Sets how many tasks of a definition may run at once, as the command `limit` does, until it is set to `none`. */

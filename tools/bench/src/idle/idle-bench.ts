@@ -42,7 +42,10 @@ const SETTLE_MS = 15_000
 /** How long bytes are counted, in ms. Bytes are counted before commands, because MONITOR itself sends bytes. */
 const BYTES_MS = 15_000
 
-/** Yields the load of this checkout, without tasks and with blocked ones, that of the other checkout if there is one, and that of plain BullMQ. */
+/**
+ * Yields the load of this checkout, without tasks and with blocked ones, that of the other checkout if there is one, and that
+ * of plain BullMQ.
+ */
 export async function* benchIdle({ checkout, blocked, ...given }: IdleOptions): AsyncGenerator<IdleLoad> {
   const options = { ...given, blocked: 0 }
   yield await measure('this checkout', HERE, options)

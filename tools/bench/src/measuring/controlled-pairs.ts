@@ -73,8 +73,8 @@ export function describeRatios({ ratio, control }: Comparison): string {
 }
 
 /**
- * Returns the ratios of a cost in words, with the least cost of this side divided by that of the other side. Other load on the machine makes CPU
- * time longer and never shorter, so the least costs are those that it has changed least.
+ * Returns the ratios of a cost in words, with the least cost of this side divided by that of the other side. Other load on the
+ * machine makes CPU time longer and never shorter, so the least costs are those that it has changed least.
  */
 export function describeCostRatios(compared: Comparison): string {
   const { theirs, ours, again } = compared.least

@@ -1,4 +1,5 @@
-// A worker of the benchmark `pipeline-fleet`: node fleet-worker.ts REDIS_URL NAMESPACE. Prints a line when it is ready, and runs until it is killed.
+// A worker of the benchmark `pipeline-fleet`: node fleet-worker.ts REDIS_URL NAMESPACE. Prints a line when it is ready, and
+// runs until it is killed.
 import { createWorker } from '@bullpen/worker'
 import { CONCURRENCY, catalogue, handlers } from './work.ts'
 

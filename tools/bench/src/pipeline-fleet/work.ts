@@ -1,4 +1,5 @@
-// The work of the benchmark `pipeline-fleet`, as functions and as tasks: items that compute for half of their time and wait for the other half.
+// The work of the benchmark `pipeline-fleet`, as functions and as tasks: items that compute for half of their time and wait for
+// the other half.
 import {
   defineCatalogue,
   defineHandler,

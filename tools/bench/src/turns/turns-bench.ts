@@ -1,5 +1,5 @@
-// Compares the CPU time of tasks whose concurrency keys take turns, and have limits, with that of tasks without a concurrency key, in a queue with
-// `fairness` but without limits.
+// Compares the CPU time of tasks whose concurrency keys take turns, and have limits, with that of tasks without a concurrency
+// key, in a queue with `fairness` but without limits.
 import { join } from 'node:path'
 import { type Comparison, compareRounds, describeCostRatios, measureRounds } from '../measuring/controlled-pairs.ts'
 import { COSTS, type Cost, readTaskCosts, type TaskCosts } from '../measuring/task-costs.ts'

@@ -1,5 +1,6 @@
 // Measures one side of the benchmark `turns`: node turns-process.ts REDIS_URL WHAT KEYS TASKS. WHAT is what the keys do (TURNS
-// in ./workload.ts). Without concurrency keys, KEYS is 0. Prints a JSON object with the CPU time per task in µs, used by this process and by Redis.
+// in ./workload.ts). Without concurrency keys, KEYS is 0. Prints a JSON object with the CPU time per task in µs, used by this
+// process and by Redis.
 import { randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineHandler } from '@bullpen/contract'

@@ -1,5 +1,5 @@
-// Decides how many replicas a Deployment gets, as the HorizontalPodAutoscaler of Kubernetes does: what its metrics call for, stabilised over
-// a window, and limited by the policies for each direction. Follows `stabilizeRecommendationWithBehaviors` and
+// Decides how many replicas a Deployment gets, as the HorizontalPodAutoscaler of Kubernetes does: what its metrics call for,
+// stabilised over a window, and limited by the policies for each direction. Follows `stabilizeRecommendationWithBehaviors` and
 // `convertDesiredReplicasWithBehaviorRate` of Kubernetes 1.32.
 // https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#algorithm-details
 import type { ScalingBehavior, ScalingRules } from '../../../../k8s/manifest.ts'

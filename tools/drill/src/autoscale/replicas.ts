@@ -1,5 +1,5 @@
-// Runs as many workers as an autoscaler asks for, as a Deployment of Kubernetes does: it starts them at once, and ends the newest first, each
-// with SIGTERM.
+// Runs as many workers as an autoscaler asks for, as a Deployment of Kubernetes does: it starts them at once, and ends the
+// newest first, each with SIGTERM.
 import type { WorkerProcess } from '../environment/fleet.ts'
 import type { Exit } from '../ledger/ledger.ts'
 

@@ -43,8 +43,8 @@ export function scalingFigures(samples: readonly ScalingSample[], limits: Scalin
 }
 
 /**
- * Returns whether a step leads to a number that the manifest allows. The number may change by what the policy that allows most says, counted
- * from the number at the beginning of the policy's period.
+ * Returns whether a step leads to a number that the manifest allows. The number may change by what the policy that allows most
+ * says, counted from the number at the beginning of the policy's period.
  */
 function isWithin(
   { minReplicas, maxReplicas, behavior }: ScalingLimits,

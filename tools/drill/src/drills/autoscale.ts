@@ -44,7 +44,10 @@ const AUTOSCALER = 'bullpen-worker-io'
 const APIS = 2
 const KNOWN_WITHIN_MS = 60_000
 const IDLE_WITHIN_MS = 120_000
-/** What the autoscaler sees is up to one scrape, one evaluation and one sync old. A few more pass until the backlog calls for more workers. */
+/**
+ * What the autoscaler sees is up to one scrape, one evaluation and one sync old. A few more pass until the backlog calls for
+ * more workers.
+ */
 const SCALED_UP_WITHIN_SYNCS = 6
 
 export const autoscale: Drill = {

@@ -1,5 +1,6 @@
-// Drill `exactness`: many concurrency keys may run 1 to 5 tasks at once, and each has more tasks than that. Some tasks also need permits. While
-// keys are at their limits, workers are killed, and others are frozen for longer than their locks last. Redis is killed once and started again.
+// Drill `exactness`: many concurrency keys may run 1 to 5 tasks at once, and each has more tasks than that. Some tasks also
+// need permits. While keys are at their limits, workers are killed, and others are frozen for longer than their locks last.
+// Redis is killed once and started again.
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Broker } from '@bullpen/engine'
 import type { Drill } from '../drill.ts'

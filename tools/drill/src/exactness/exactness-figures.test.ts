@@ -4,8 +4,8 @@ import type { Effect } from '../ledger/effects.ts'
 import { type ExactnessLedger, exactnessFigures } from './exactness-figures.ts'
 
 /**
- * Reads effects such as `+a1@w1` and `-a1@w1`: the first attempt of task `a` starts and ends in the worker `w1`, and `!a1@w1` if it fails. The
- * n-th effect is at n s.
+ * Reads effects such as `+a1@w1` and `-a1@w1`: the first attempt of task `a` starts and ends in the worker `w1`, and `!a1@w1`
+ * if it fails. The n-th effect is at n s.
  */
 const effectsOf = (text: string): readonly Effect[] =>
   text.split(' ').map((word, n) => {

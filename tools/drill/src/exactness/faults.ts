@@ -1,5 +1,5 @@
-// Inflicts the faults of the drill `exactness`: kills workers while keys are at their limits, freezes some for longer than their locks last,
-// and kills Redis once.
+// Inflicts the faults of the drill `exactness`: kills workers while keys are at their limits, freezes some for longer than
+// their locks last, and kills Redis once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { DrillSetup } from '../environment/drill-setup.ts'

@@ -5,8 +5,8 @@ export interface ConcurrencyKeyFigures {
   readonly waitP99TenthMs?: number | undefined
   readonly waitGrowthMs?: number | undefined
   /**
-   * The most tasks of a noisy concurrency key that started between the enqueue and the start of a task of another key, and the tasks of other
-   * keys that started when the noisy key had no task waiting. Undefined if the order of the starts is not known.
+   * The most tasks of a noisy concurrency key that started between the enqueue and the start of a task of another key, and the
+   * tasks of other keys that started when the noisy key had no task waiting. Undefined if the order of the starts is not known.
    */
   readonly noisyStartsMost?: number | undefined
   readonly unopposed?: number | undefined

@@ -44,7 +44,10 @@ export interface FaultFigures {
   readonly poisoned?: number
   /** Tasks that killed their process and are dead neither as poison nor by their own timeout. */
   readonly pillsOutlived?: number
-  /** Ways in which a queue was made stuck, those that the diagnosis or the alerts did not show, and those whose sign others show as well. */
+  /**
+   * Ways in which a queue was made stuck, those that the diagnosis or the alerts did not show, and those whose sign others show
+   * as well.
+   */
   readonly causes?: number
   readonly causesUnseen?: number
   readonly causesConfused?: number

@@ -1,5 +1,5 @@
-// What is known of a drill when it is over: the ledger, which is written outside the system under test, and how the tasks ended according to
-// the system.
+// What is known of a drill when it is over: the ledger, which is written outside the system under test, and how the tasks ended
+// according to the system.
 import type { Effect } from './effects.ts'
 import type { AttemptCounts, AttemptEnd } from './worker-metrics.ts'
 

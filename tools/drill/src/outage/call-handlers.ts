@@ -1,4 +1,5 @@
-// Handles the tasks that call a provider, and other tasks of the same queue. The start and the end of each attempt are written to the ledger.
+// Handles the tasks that call a provider, and other tasks of the same queue. The start and the end of each attempt are written
+// to the ledger.
 import { defineHandler } from '@bullpen/contract'
 import { appendTo, type Effect, wallMs } from '../ledger/effects.ts'
 import { besideCalls, call, guardedCall } from '../programs/catalogue.ts'

@@ -32,7 +32,10 @@ export interface DisturbedRun {
 
 type Fault = 'kill' | 'kill leader' | 'stop'
 
-/** How long a fault waits for a worker that runs a task. After another fault, an ordered run may stand still until its items are recovered. */
+/**
+ * How long a fault waits for a worker that runs a task. After another fault, an ordered run may stand still until its items are
+ * recovered.
+ */
 const WITHIN_MS = 30_000
 
 /**

@@ -1,5 +1,5 @@
-// Creates the directory tree that the drill `pipeline` digests: many small files, and some of a few hundred KiB. The same seed makes the same
-// tree.
+// Creates the directory tree that the drill `pipeline` digests: many small files, and some of a few hundred KiB. The same seed
+// makes the same tree.
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'

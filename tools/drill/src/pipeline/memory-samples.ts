@@ -9,9 +9,9 @@ import { rank } from '../ledger/ranks.ts'
 
 export interface MemorySample {
   /**
-   * What Redis stores in addition to what it stored before the run, without the results that it keeps for the reduction, and without the
-   * ids of the tasks that have ended within the last 20 s, whose number follows the rate. The buffers of connections, which come and go with
-   * the workers, are not included.
+   * What Redis stores in addition to what it stored before the run, without the results that it keeps for the reduction, and
+   * without the ids of the tasks that have ended within the last 20 s, whose number follows the rate. The buffers of
+   * connections, which come and go with the workers, are not included.
    */
   readonly bytes: number
   /** What Redis takes in addition to what it took before the run. */

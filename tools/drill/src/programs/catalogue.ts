@@ -56,7 +56,10 @@ export const heavyWork = defineTask({ name: 'drill.heavy-work', ...limited, perm
 export const mailWork = defineTask({ name: 'drill.mail-work', queue: 'mail', timeout, ...workSchemas })
 export const filesWork = defineTask({ name: 'drill.files-work', queue: 'files', timeout, ...workSchemas })
 
-/** Where a booking can stop: before and after it registers its compensation, after the step that the compensation undoes, and before its end. */
+/**
+ * Where a booking can stop: before and after it registers its compensation, after the step that the compensation undoes, and
+ * before its end.
+ */
 export const POSITIONS = ['registering', 'registered', 'stepped', 'ending'] as const
 
 /** Takes a step that a compensation undoes, and then succeeds or fails for good. */
@@ -77,7 +80,10 @@ export const booking = defineTask({
   output,
 })
 
-/** These tasks only note that they run for the task or the group with a number. Each has a queue that keeps its last completed task only. */
+/**
+ * These tasks only note that they run for the task or the group with a number. Each has a queue that keeps its last completed
+ * task only.
+ */
 export const after = numbered('after')
 export const closing = numbered('closing')
 export const undo = numbered('undo')

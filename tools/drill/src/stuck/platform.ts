@@ -1,5 +1,5 @@
-// Opens the platform of one cause of the drill `stuck`: an API and a worker behind a proxy to Redis, a Prometheus that scrapes both, and the
-// command line.
+// Opens the platform of one cause of the drill `stuck`: an API and a worker behind a proxy to Redis, a Prometheus that scrapes
+// both, and the command line.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Client } from '@bullpen/client'

@@ -14,8 +14,8 @@ export interface BackendOptions {
   readonly retention?: Retention | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * With `quick`, a lost lock and a schedule in trouble are noticed within a second. `usual` stands for the production settings, which put less load on
-   * Redis.
+   * With `quick`, a lost lock and a schedule in trouble are noticed within a second. `usual` stands for the production
+   * settings, which put less load on Redis.
    */
   readonly locks: 'quick' | 'usual'
   /** The clock for a broker that runs on the test's clock. Other brokers run in real time. */

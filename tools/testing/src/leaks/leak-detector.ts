@@ -1,8 +1,9 @@
 /**
- * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, listeners
- * on `process`, and changed environment variables and globals. Everything that is created after `watchForLeaks()` must be gone, and
- * everything that is changed must be restored, after the test has cleaned up. Because closing takes a moment (a socket's last packet, a thread's exit), the check waits before it fails. Resources that the test runner
- * itself opens are recognised by where they were created, and are ignored.
+ * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, listeners on
+ * `process`, and changed environment variables and globals. Everything that is created after `watchForLeaks()` must be gone,
+ * and everything that is changed must be restored, after the test has cleaned up. Because closing takes a moment (a socket's
+ * last packet, a thread's exit), the check waits before it fails. Resources that the test runner itself opens are recognised by
+ * where they were created, and are ignored.
  */
 import { realTime } from '@bullpen/testkit/internal'
 import { trackGlobalState } from './global-state.ts'

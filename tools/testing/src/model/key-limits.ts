@@ -10,8 +10,8 @@ interface Attempt {
 }
 
 /**
- * A task gives its place back after its attempt has ended, and another task takes the place before its attempt starts. The attempt of a lost
- * worker ends when its task is recovered, although its handler may still run.
+ * A task gives its place back after its attempt has ended, and another task takes the place before its attempt starts. The
+ * attempt of a lost worker ends when its task is recovered, although its handler may still run.
  */
 export function limitsHold(
   records: readonly TaskRecord[],

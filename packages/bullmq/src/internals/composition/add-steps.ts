@@ -119,13 +119,14 @@ function withoutLookUp(text: string): string {
  */
 export const ADD = {
   /**
-   * `id`: the id of a task that a broker enqueues. `enqueuedAt`: when (ms since 1970). `taskDelay`: its delay in ms, if it has one.
-   * `taskPriority`: its priority, unless it is 0. `expiresAt`: when the task expires if it has not been started (ms since 1970).
-   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
+   * `id`: the id of a task that a broker enqueues. `enqueuedAt`: when (ms since 1970). `taskDelay`: its delay in ms, if it has
+   * one. `taskPriority`: its priority, unless it is 0. `expiresAt`: when the task expires if it has not been started (ms since
+   * 1970). `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
    * ../../admission/idempotency-steps.ts. `unique`: see ../../admission/unique-steps.ts. `limits`: see
-   * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts. `events`: how many events the queue's stream
-   * keeps, a line break, and the event that the task was enqueued. `followUps` and `group`: see ../../outbox/outbox-steps.ts. `forwarded`: see
-   * ../../outbox/forwarded-steps.ts. `lane`: see ../turns/lanes.ts. The arguments that most tasks need come first.
+   * ../../admission/limit-steps.ts. `apiKey`: see ../../admission/api-key-steps.ts. `events`: how many events the queue's
+   * stream keeps, a line break, and the event that the task was enqueued. `followUps` and `group`: see
+   * ../../outbox/outbox-steps.ts. `forwarded`: see ../../outbox/forwarded-steps.ts. `lane`: see ../turns/lanes.ts. The
+   * arguments that most tasks need come first.
    */
   extra: [
     'id',

@@ -1,6 +1,7 @@
-// Takes one of some given tasks instead of the first one, in the scripts that fetch a task (./fetch-steps.ts). A consumer that runs only one group sends
-// the ids of these tasks (engine, pool/group-candidates.ts). All other steps of the fetch stay as they are: delayed tasks that are due
-// start to wait, and nothing is fetched from a queue that is paused, throttled or at its limits.
+// Takes one of some given tasks instead of the first one, in the scripts that fetch a task (./fetch-steps.ts). A consumer that
+// runs only one group sends the ids of these tasks (engine, pool/group-candidates.ts). All other steps of the fetch stay as
+// they are: delayed tasks that are due start to wait, and nothing is fetched from a queue that is paused, throttled or at its
+// limits.
 //
 // If there are no candidates, a fetch pays for one comparison. Otherwise, the script looks at the candidates one after the other, which
 // takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
@@ -28,9 +29,10 @@ export function candidatesArgument(ids: readonly string[]): string {
  * come first. A task that is locked, delayed or active, or that has ended, is not searched for in the list of waiting tasks, because
  * the search would pass the whole list.
  *
- * Like a fetch without candidates, the lines let the lanes whose time has come take turns, and block the lane of a candidate whose key may
- * not start a task yet. It is not the lane's turn, so its pass says nothing about that of the other lanes. The worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the
- * lanes that wait for the same limiters: they may have tasks that no worker runs at the moment.
+ * Like a fetch without candidates, the lines let the lanes whose time has come take turns, and block the lane of a candidate
+ * whose key may not start a task yet. It is not the lane's turn, so its pass says nothing about that of the other lanes. The
+ * worker then waits until the next such time, and not for a time that has passed. A candidate does not wait behind the lanes
+ * that wait for the same limiters: they may have tasks that no worker runs at the moment.
  */
 export const TAKE_CANDIDATE = `${LEAVE_LANE}
   local features

@@ -92,8 +92,8 @@ const ADD_LOST = `if events then
 const RESULT_IN_EVENT = 'ARGV[3], ARGV[4], "prev", "active"'
 
 /**
- * Returns the text of `moveToFinished`, so that the event of a task of a pipeline run does not contain the output, which has been passed on.
- * BullMQ's stream would otherwise keep the outputs of 10,000 tasks. BullMQ parses the result as JSON.
+ * Returns the text of `moveToFinished`, so that the event of a task of a pipeline run does not contain the output, which has
+ * been passed on. BullMQ's stream would otherwise keep the outputs of 10,000 tasks. BullMQ parses the result as JSON.
  */
 function withoutPassedOn(text: string): string {
   return text.replace(

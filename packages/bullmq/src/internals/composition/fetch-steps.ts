@@ -1,7 +1,7 @@
 // What Bullpen changes in the scripts that fetch a task. Where BullMQ takes the first waiting task,
 //
-// - a task is taken from the lane whose turn it is (../turns/turn-steps.ts), or else the first task of `wait`. A task with a lane that another tool
-//   has put there returns to its lane.
+// - a task is taken from the lane whose turn it is (../turns/turn-steps.ts), or else the first task of `wait`. A task with a
+//   lane that another tool has put there returns to its lane.
 // - a consumer that runs only some tasks takes one of these (./candidate-steps.ts).
 //
 // A task that was not taken from its lane is counted, and the last start that is possible wakes no other worker.

@@ -11,8 +11,8 @@ export interface Steps {
    */
   readonly own?: number
   /**
-   * The name of one more argument, which is a JSON array. It comes after all others, and only if there is one, so that nothing is sent for a
-   * feature that the queue does not use.
+   * The name of one more argument, which is a JSON array. It comes after all others, and only if there is one, so that nothing
+   * is sent for a feature that the queue does not use.
    */
   readonly last?: string
   /** Changes the text of BullMQ's script. */

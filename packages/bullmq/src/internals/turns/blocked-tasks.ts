@@ -1,12 +1,14 @@
-// Lua that counts the waiting tasks which no worker could start at the moment, however many slots are free, and finds the one that starts next.
+// Lua that counts the waiting tasks which no worker could start at the moment, however many slots are free, and finds
+// the one that starts next.
 //
-// A waiting task is blocked if its lane is (./key-concurrency.ts), or if no task of the queue may start: because of a limit that a command has set,
-// or because a handler has thrown `rateLimited`. A pause and a drain block nothing in this sense. Nothing is stored for the count, so an enqueue, a
-// fetch and an end cost nothing more.
+// A waiting task is blocked if its lane is (./key-concurrency.ts), or if no task of the queue may start: because of a
+// limit that a command has set, or because a handler has thrown `rateLimited`. A pause and a drain block nothing in
+// this sense. Nothing is stored for the count, so an enqueue, a fetch and an end cost nothing more.
 //
-// Whether a lane is blocked is decided when its turn comes. A lane that takes turns therefore counts as one that may start a task, until a worker with
-// a free slot finds out. And a lane whose time has come counts as one that may start a task, although only the next fetch lets it take turns
-// again: if no worker fetches, its tasks wait for the workers and not for their limit.
+// Whether a lane is blocked is decided when its turn comes. A lane that takes turns therefore counts as one that may
+// start a task, until a worker with a free slot finds out. And a lane whose time has come counts as one that may start
+// a task, although only the next fetch lets it take turns again: if no worker fetches, its tasks wait for the workers
+// and not for their limit.
 import { THROTTLE_MARK } from '../throttle.ts'
 import { listOf, prioritiesOf } from './lanes.ts'
 import { waitersOf } from './limiters/limiter-steps.ts'
@@ -19,9 +21,11 @@ export const COUNTED_LANES = 100
  * Three Lua functions. `base` is the prefix of the queue's keys, and `now` the time in ms since 1970.
  *
  * - `head_of_lane(base, lane)` returns the id of the lane's next task, or nil if there is none.
- * - `next_startable(base, now)` returns the id of the waiting task that starts next, or nil if no waiting task could start.
- * - `count_blocked(base, now)` returns the number of blocked tasks. It is exact if at most {@link COUNTED_LANES} lanes take turns. Otherwise, it is
- *   the number of tasks in the first {@link COUNTED_LANES} blocked lanes, and never too high.
+ * - `next_startable(base, now)` returns the id of the waiting task that starts next, or nil if no waiting task could
+ *   start.
+ * - `count_blocked(base, now)` returns the number of blocked tasks. It is exact if at most {@link COUNTED_LANES} lanes
+ *   take turns. Otherwise, it is the number of tasks in the first {@link COUNTED_LANES} blocked lanes, and never too
+ *   high.
  *
  * O(1).
  */

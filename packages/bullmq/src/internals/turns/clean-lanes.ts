@@ -5,8 +5,8 @@ import { listOf, noteLeft, prioritiesOf } from './lanes.ts'
 const LAST = 'rcall("XADD", KEYS[2], "*", "event", "cleaned", "count", result[2])'
 
 /**
- * Lua lines that continue the clean of `wait` or `prioritized` in each lane, with BullMQ's own functions, until the script has deleted
- * `limit` jobs. As in BullMQ, the oldest tasks of each list are cleaned first.
+ * Lua lines that continue the clean of `wait` or `prioritized` in each lane, with BullMQ's own functions, until the
+ * script has deleted `limit` jobs. As in BullMQ, the oldest tasks of each list are cleaned first.
  */
 const CLEAN_LANES = `
 if ARGV[4] == 'wait' or ARGV[4] == 'prioritized' then

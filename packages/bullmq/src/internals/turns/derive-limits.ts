@@ -13,8 +13,9 @@ const DERIVED_KINDS = ['permits:', 'task:'] as const
 const startsWith = (name: string, start: string): string => `string.sub(${name}, 1, ${start.length}) == '${start}'`
 
 /**
- * A Lua function, `derive_limits(base)`, which derives the limits in force from the queue's settings, counts the active tasks, and makes the
- * next fetches examine each lane that waits for a limiter or because of its rate. O(settings + active tasks + blocked lanes).
+ * A Lua function, `derive_limits(base)`, which derives the limits in force from the queue's settings, counts the active
+ * tasks, and makes the next fetches examine each lane that waits for a limiter or because of its rate. O(settings +
+ * active tasks + blocked lanes).
  */
 export const DERIVE_LIMITS = `${COUNT_ACTIVE}
 local function derive_limits(base)
@@ -48,10 +49,11 @@ end
 `
 
 /**
- * A Lua function, `derive_limits_of_keys(base, keys)`, which derives the limits of single keys from the queue's settings, and lets their lanes take
- * turns again that may start a task. `keys` has the key of each changed field of `key-limits`. Returns false if it has derived nothing, because the
- * queue's first limit was added or its last one was removed, so that counting begins or ends. Then {@link DERIVE_LIMITS}, which this follows, is
- * needed. O(changed keys + definition), and O(lanes that wait because of a rate) if a rate has changed.
+ * A Lua function, `derive_limits_of_keys(base, keys)`, which derives the limits of single keys from the queue's
+ * settings, and lets their lanes take turns again that may start a task. `keys` has the key of each changed field of
+ * `key-limits`. Returns false if it has derived nothing, because the queue's first limit was added or its last one was
+ * removed, so that counting begins or ends. Then {@link DERIVE_LIMITS}, which this follows, is needed. O(changed keys +
+ * definition), and O(lanes that wait because of a rate) if a rate has changed.
  */
 export const DERIVE_LIMITS_OF_KEYS = `
 local function derive_limits_of_keys(base, keys)

@@ -36,7 +36,8 @@ it('neither the backlog of a key at its limit nor further tasks of the key cost 
   expect((await settled(await enqueue(long)))?.status).toBe('completed')
   await bothWait()
   const [waitsNow = 0, scriptsNow = 0] = await calls()
-  // Each task is added by a script. The others are those of the last task, and those of a wait that ends after 10 s without a marker.
+  // Each task is added by a script. The others are those of the last task, and those of a wait that ends after 10 s
+  // without a marker.
   expect(waitsNow - waits).toBeLessThan(added / 5)
   expect(scriptsNow - scripts - added).toBeLessThan(added / 5)
 })

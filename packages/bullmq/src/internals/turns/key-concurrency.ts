@@ -1,29 +1,33 @@
 // Limits how many tasks of a concurrency key are active at the same time, over all workers of a queue.
 //
-// The hash `key-limits` has the limits: `concurrency` applies to every key, and `concurrency:<key>` to one key instead. A queue without
-// limits does not have the hash, which a fetch looks for with the command that looks for lanes. Two sorted sets belong to the limits:
+// The hash `key-limits` has the limits: `concurrency` applies to every key, and `concurrency:<key>` to one key instead.
+// A queue without limits does not have the hash, which a fetch looks for with the command that looks for lanes. Two
+// sorted sets belong to the limits:
 //
-// - `active-by-key` counts the active tasks of each key. The list `active` is the truth, and the counts are a cache of it. The script
-//   that makes a task active counts it (./turn-steps.ts). The task gives its place back where BullMQ's own text removes it from `active`
-//   (withLeaves). By then BullMQ has compared the lock, so a commit that is refused or sent twice gives nothing back. And the text has
-//   not fetched yet, so the script that ends a task starts the next task of the same key.
-// - `blocked-lanes` has the lanes that may not start a task, by the pass with which they take turns again. They are not in `turns`, so
-//   they cost nothing, however many tasks wait in them. The script that starts the last task that is allowed blocks the lane. When
-//   one of the key's tasks stops being active, the lane takes turns again: at its own pass, or at that of the lane that is next if that is
-//   greater. A lane that was blocked for a long time therefore gets no more than its turn. The field `time` of `turn-state` keeps the pass
-//   of the turn in which a lane was last blocked, in case no lane takes turns then.
+// - `active-by-key` counts the active tasks of each key. The list `active` is the truth, and the counts are a cache of
+//   it. The script that makes a task active counts it (./turn-steps.ts). The task gives its place back where BullMQ's
+//   own text removes it from `active` (withLeaves). By then BullMQ has compared the lock, so a commit that is refused
+//   or sent twice gives nothing back. And the text has not fetched yet, so the script that ends a task starts the next
+//   task of the same key.
+// - `blocked-lanes` has the lanes that may not start a task, by the pass with which they take turns again. They are not
+//   in `turns`, so they cost nothing, however many tasks wait in them. The script that starts the last task that is
+//   allowed blocks the lane. When one of the key's tasks stops being active, the lane takes turns again: at its own
+//   pass, or at that of the lane that is next if that is greater. A lane that was blocked for a long time therefore
+//   gets no more than its turn. The field `time` of `turn-state` keeps the pass of the turn in which a lane was last
+//   blocked, in case no lane takes turns then.
 //
 // After each script:
 //
 // 1. A lane with a task is either in `turns` or in `blocked-lanes`.
 // 2. If the queue has limits, `active-by-key` agrees with the tasks in `active`.
-// 3. A lane is blocked only if its key has as many active tasks as it may have, has used up its rate (./key-rate.ts), or is throttled
-//    (./key-throttle.ts).
+// 3. A lane is blocked only if its key has as many active tasks as it may have, has used up its rate (./key-rate.ts),
+//    or is throttled (./key-throttle.ts).
 // 4. If a lane in `turns` has a task that may start, BullMQ's marker exists, so that an idle worker fetches.
 //
-// Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies to the tasks that
-// already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is not
-// attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
+// Where a limit is set, the tasks in `active` are counted in the same script (COUNT_ACTIVE), so the limit also applies
+// to the tasks that already run. A lowered limit stops nothing that runs. What another tool does to an active task's
+// data, or a Worker that is not attached, is not counted. The leader therefore counts from time to time, and reports
+// what it has corrected.
 
 import { nameIn } from './lanes.ts'
 import {
@@ -54,7 +58,10 @@ local function limit_of(base, key)
 end
 `
 
-/** Lua lines that set the local variables `limit` and `rate` to the limits of the key `key`. One that does not apply is nil or false. */
+/**
+ * Lua lines that set the local variables `limit` and `rate` to the limits of the key `key`. One that does not apply is
+ * nil or false.
+ */
 export const READ_LIMITS = `local own, default, own_rate, default_rate =
           unpack(call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
         limit, rate = tonumber(own or default), own_rate or default_rate`
@@ -87,7 +94,10 @@ export const countOther = (id: string): string => `
 export const leaveTurns = (pass: string): string => `call('ZREM', base .. 'turns', name)
             call('ZADD', ${BLOCKED}, ${pass}, name)`
 
-/** Lua lines that block the lane `name` in its turn. `time`, a Lua expression, is the pass of this turn, which all lanes have reached. */
+/**
+ * Lua lines that block the lane `name` in its turn. `time`, a Lua expression, is the pass of this turn, which all lanes
+ * have reached.
+ */
 export const blockLane = (pass: string, time: string): string => `${leaveTurns(pass)}
             call('HSET', base .. 'turn-state', 'time', ${time})`
 
@@ -99,8 +109,9 @@ export const resume = (name = 'name'): string => `call('ZREM', ${BLOCKED}, ${nam
       if call('ZSCORE', base .. 'lanes', ${name}) then call('ZADD', base .. 'marker', '0', '0') end`
 
 /**
- * Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. For a task with a lane, the lines
- * `before` run first. If the Lua condition `condition` is false, nothing is counted for its key.
+ * Lua lines that give back the place of a task that is no longer active. `lane` is the task's field, or false. For a
+ * task with a lane, the lines `before` run first. If the Lua condition `condition` is false, nothing is counted for its
+ * key.
  */
 const giveBack = (condition = 'true', before = ''): string => `
   if lane then
@@ -121,8 +132,9 @@ const giveBack = (condition = 'true', before = ''): string => `
   end`
 
 /**
- * The same lines in the script that ends a task. They leave the queue's features for the fetch that follows, in `features_at_end`. If the task has
- * needs, they leave nothing: counting its calls may open or close a breaker, which changes the capacities.
+ * The same lines in the script that ends a task. They leave the queue's features for the fetch that follows, in
+ * `features_at_end`. If the task has needs, they leave nothing: counting its calls may open or close a breaker, which
+ * changes the capacities.
  */
 const GIVE_BACK_AT_END = giveBack(
   HAS_LIMITS,
@@ -132,7 +144,9 @@ const GIVE_BACK_AT_END = giveBack(
     if not needs then features_at_end = features end`,
 )
 
-/** A Lua function, `left_active(id)`, which gives back the place of a task that was removed from `active`. Returns true. */
+/**
+ * A Lua function, `left_active(id)`, which gives back the place of a task that was removed from `active`. Returns true.
+ */
 export const LEFT_ACTIVE = `
 function left_active(id)
   local lane = call('HGET', base .. id, 'lane')${giveBack()}
@@ -140,8 +154,8 @@ function left_active(id)
 end`
 
 /**
- * Lua lines that let the lanes of the key `key` take turns again if its limit allows a start. Of the lanes with needs, the first one is woken. The
- * lines follow {@link COUNT_ACTIVE}, and need the local variables `call` and `base`.
+ * Lua lines that let the lanes of the key `key` take turns again if its limit allows a start. Of the lanes with needs,
+ * the first one is woken. The lines follow {@link COUNT_ACTIVE}, and need the local variables `call` and `base`.
  */
 export const RESUME_KEY = `
     local limit = limit_of(base, key)
@@ -153,14 +167,18 @@ export const RESUME_KEY = `
       ${WAKE_KEY}
     end`
 
-/** How many blocked lanes one count examines if no limit has changed, so that 100,000 of them do not delay other scripts. */
+/**
+ * How many blocked lanes one count examines if no limit has changed, so that 100,000 of them do not delay other
+ * scripts.
+ */
 const EXAMINED = 1_000
 
 /**
- * A Lua function, `count_active(base, has_changed)`, which counts the active tasks of each key and what they hold of each limiter, and lets each
- * blocked lane that waits for nothing take turns again. Returns how many counts and lanes were wrong. If a limit has changed, it examines every
- * blocked lane, and wakes the first lane that waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and
- * others at random. If the queue limits nothing, nothing remains counted. O(active tasks + counted keys + examined lanes).
+ * A Lua function, `count_active(base, has_changed)`, which counts the active tasks of each key and what they hold of
+ * each limiter, and lets each blocked lane that waits for nothing take turns again. Returns how many counts and lanes
+ * were wrong. If a limit has changed, it examines every blocked lane, and wakes the first lane that waits for each
+ * limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and others at random. If the queue
+ * limits nothing, nothing remains counted. O(active tasks + counted keys + examined lanes).
  */
 export const COUNT_ACTIVE = `${LIMIT_OF}${TICKET_OF}
 local function count_active(base, has_changed)
@@ -236,8 +254,8 @@ const REMOVED = 'rcall("LREM", prefix .. "active", 1, jobId) == 1'
 const READ_AT_END = 'rcall("HMGET", jobIdKey, "parentKey", "parent", "deid")'
 
 /**
- * Returns the text of a script, so that each task that it removes from `active` gives back its place. The end of a task reads the task's lane
- * with the other fields that BullMQ reads. Other scripts read it with one command.
+ * Returns the text of a script, so that each task that it removes from `active` gives back its place. The end of a task
+ * reads the task's lane with the other fields that BullMQ reads. Other scripts read it with one command.
  */
 export function withLeaves(text: string): string {
   const isEnd = text.includes(READ_AT_END)

@@ -1,10 +1,10 @@
 // Stores the limits of a queue's concurrency keys, and the capacities of its limiters.
 //
-// The limits of the catalogue and those that commands have set are stored in the queue's `settings`: the former as JSON in two fields
-// (`definedKeyLimits` and `definedCapacities`), and the latter as one field for each limit, so that an older command never overwrites a newer
-// one. The scripts that start tasks read neither. They read the hashes `key-limits` and `capacities`, which are derived whenever one of the two
-// changes, and which do not exist if there are no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one
-// that all keys have.
+// The limits of the catalogue and those that commands have set are stored in the queue's `settings`: the former as JSON
+// in two fields (`definedKeyLimits` and `definedCapacities`), and the latter as one field for each limit, so that an
+// older command never overwrites a newer one. The scripts that start tasks read neither. They read the hashes
+// `key-limits` and `capacities`, which are derived whenever one of the two changes, and which do not exist if there are
+// no limits. A command's limit replaces that of the catalogue. The limit of a key replaces the one that all keys have.
 import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
@@ -13,7 +13,10 @@ import { defineLimitsScript } from '../../scripts/queue/define-limits.ts'
 import type { ScriptRunner } from '../../scripts/script.ts'
 import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
 
-/** Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes a limit. */
+/**
+ * Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes
+ * a limit.
+ */
 export function keyLimitSettings(
   limits: { readonly [Name in keyof ConcurrencyKeyLimits]: ConcurrencyKeyLimits[Name] | 'none' },
   key?: string,
@@ -35,8 +38,8 @@ export interface DefinedLimits {
 }
 
 /**
- * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that the worker that
- * started last decides. Takes one round trip.
+ * Stores the limits of the catalogue. They replace those that another process has stored if `replaces` is true, so that
+ * the worker that started last decides. Takes one round trip.
  */
 export async function defineLimits(
   run: ScriptRunner,

@@ -157,7 +157,10 @@ it('a worker that runs only some tasks does not wait for a time that has passed'
   expect(await violations()).toEqual([])
 })
 
-/** Runs the scripts' own lines on a clock that the test moves. Returns for each time when a task may start, and what is stored then. */
+/**
+ * Runs the scripts' own lines on a clock that the test moves. Returns for each time when a task may start, and what is
+ * stored then.
+ */
 const RATE_ALONE = `
 local stored, time, base, key, rate, has_throttles, found = false, 0, '', 'a', ARGV[1], false, {}
 local function call(command, _, value)

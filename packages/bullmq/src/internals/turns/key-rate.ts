@@ -1,24 +1,26 @@
 // Limits how many tasks of a concurrency key start per period, over all workers of a queue.
 //
-// The rate is that of GCRA, the generic cell rate algorithm (ITU-T I.371), a leaky bucket without a queue. A key with the rate of `max` tasks
-// per period starts one task per interval of period / max on average. The string `key-rate:<key>` has the time at which the next start
-// would be due if the starts were spread evenly. A start adds an interval to that time, or to the current one if that is later. With a burst of b, a
-// task may start up to b - 1 intervals before it is due. The string expires when the time has passed, so an idle key has none. Times are those of
+// The rate is that of GCRA, the generic cell rate algorithm (ITU-T I.371), a leaky bucket without a queue. A key with
+// the rate of `max` tasks per period starts one task per interval of period / max on average. The string
+// `key-rate:<key>` has the time at which the next start would be due if the starts were spread evenly. A start adds an
+// interval to that time, or to the current one if that is later. With a burst of b, a task may start up to b - 1
+// intervals before it is due. The string expires when the time has passed, so an idle key has none. Times are those of
 // Redis's clock.
 //
-// A lane whose key may not start yet is blocked (./key-concurrency.ts), and is in the sorted set `lane-times` by the time at which it may.
-// The script that starts the last task that is allowed puts it there. The first fetch after that time lets the lane take turns again. A worker
-// that has nothing to do waits until then: where BullMQ's scripts look for the next delayed job, they also look for the next lane (withLaneTimes).
+// A lane whose key may not start yet is blocked (./key-concurrency.ts), and is in the sorted set `lane-times` by the
+// time at which it may. The script that starts the last task that is allowed puts it there. The first fetch after that
+// time lets the lane take turns again. A worker that has nothing to do waits until then: where BullMQ's scripts look
+// for the next delayed job, they also look for the next lane (withLaneTimes).
 //
-// A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate allows, whatever ends its
-// attempts.
+// A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate
+// allows, whatever ends its attempts.
 import { resumeService } from '../../breakers/gate-steps.ts'
 import { resume } from './key-concurrency.ts'
 import { CHECK_THROTTLE } from './key-throttle.ts'
 
 /**
- * Lua lines that let the lanes whose time has come take turns again, at most `most` of them, and those of the services whose time has come.
- * `now` is a Lua expression, in ms.
+ * Lua lines that let the lanes whose time has come take turns again, at most `most` of them, and those of the services
+ * whose time has come. `now` is a Lua expression, in ms.
  */
 export const resumeDue = (now: string, most: number): string => `
     for _, name in ipairs(call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', ${now}, 'LIMIT', '0', '${most}')) do
@@ -30,9 +32,9 @@ export const resumeDue = (now: string, most: number): string => `
     end`
 
 /**
- * Lua lines that set the local variable `starts_at` to the time at which the key `key` may start its next task, or to nil if it may start
- * one now. They need the variables `rate` and `has_throttles` (./key-throttle.ts). If the stored time is further ahead than this rate allows, it belongs to an earlier rate, and the
- * key may start a task now.
+ * Lua lines that set the local variable `starts_at` to the time at which the key `key` may start its next task, or to
+ * nil if it may start one now. They need the variables `rate` and `has_throttles` (./key-throttle.ts). If the stored
+ * time is further ahead than this rate allows, it belongs to an earlier rate, and the key may start a task now.
  */
 export const CHECK_RATE = `local now, interval, early, due, starts_at
       if rate then
@@ -47,8 +49,8 @@ export const CHECK_RATE = `local now, interval, early, due, starts_at
       ${CHECK_THROTTLE}`
 
 /**
- * Lua lines that count a start, after {@link CHECK_RATE}, and set `starts_at` again. An interval may be too short to change a time in ms since
- * 1970, and Redis refuses an expiry of 0.
+ * Lua lines that count a start, after {@link CHECK_RATE}, and set `starts_at` again. An interval may be too short to
+ * change a time in ms since 1970, and Redis refuses an expiry of 0.
  */
 export const COUNT_START_OF_RATE = `if rate then
             due = math.max(due, now) + interval
@@ -62,7 +64,10 @@ export const STORE_TIME = `if starts_at then call('ZADD', base .. 'lane-times', 
 /** How BullMQ reads the first delayed job. */
 const FIRST_DELAYED = 'local result = rcall("ZRANGE", delayedKey, 0, 0, "WITHSCORES")'
 
-/** Returns the text of a script, so that a lane that may start before the next delayed job is due determines how long a worker waits. */
+/**
+ * Returns the text of a script, so that a lane that may start before the next delayed job is due determines how long a
+ * worker waits.
+ */
 export function withLaneTimes(text: string): string {
   return text.replaceAll(
     FIRST_DELAYED,

@@ -92,9 +92,9 @@ export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[
 }
 
 /**
- * Returns which invariants do not hold. `wakes` is false if no worker has to be woken for the queue's tasks. `before` has the number of
- * active tasks of each key at the previous call, and is updated, so that a key whose limit was lowered may keep its active tasks, and a throttled
- * one may not start any.
+ * Returns which invariants do not hold. `wakes` is false if no worker has to be woken for the queue's tasks. `before`
+ * has the number of active tasks of each key at the previous call, and is updated, so that a key whose limit was
+ * lowered may keep its active tasks, and a throttled one may not start any.
  */
 export async function laneViolations(
   redis: Redis,
@@ -271,7 +271,9 @@ function limitersIn(scan: Pick<Scan, 'capacities' | 'in_use' | 'waited' | 'waite
   }
 }
 
-/** Returns how the counts of limiters and the lanes that wait for them contradict the active tasks and the capacities. */
+/**
+ * Returns how the counts of limiters and the lanes that wait for them contradict the active tasks and the capacities.
+ */
 function limiterViolations(
   { capacities, held, inUse, waiters, waited, filled, turns, blocked, timed, services, waitsForKey, hasTicket }: Lanes,
   before: Map<string, number> | undefined,

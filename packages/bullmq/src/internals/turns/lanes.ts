@@ -1,22 +1,25 @@
-// Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters (./limiters/needs.ts). A task without a lane
-// has no concurrency key in a fair queue, and needs nothing.
+// Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters (./limiters/needs.ts). A
+// task without a lane has no concurrency key in a fair queue, and needs nothing.
 //
-// A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next
-// one is at the right end of the list. Five kinds of key belong to the lanes of a queue (../../keys.ts):
+// A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start
+// first, and the next one is at the right end of the list. Five kinds of key belong to the lanes of a queue
+// (../../keys.ts):
 //
 // - `lane:<name>` and `lane-priorities:<name>` hold the tasks of one lane.
-// - `lanes` names each lane that has a task, in the order in which the lanes received their first task. The lanes are listed and
-//   scanned in this order, which does not change while a lane has a task.
-// - `turns` has the lanes by their pass. The lane with the smallest pass is next (./turn-steps.ts). A lane that has become empty keeps
-//   its place until its turn, because a key with one task at a time would otherwise always be first.
-// - `turn-state` has the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks without a key (`pass`).
+// - `lanes` names each lane that has a task, in the order in which the lanes received their first task. The lanes are
+//   listed and scanned in this order, which does not change while a lane has a task.
+// - `turns` has the lanes by their pass. The lane with the smallest pass is next (./turn-steps.ts). A lane that has
+//   become empty keeps its place until its turn, because a key with one task at a time would otherwise always be first.
+// - `turn-state` has the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks
+//   without a key (`pass`).
 //
 // When no task waits, the next fetch deletes all of them.
 //
-// The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key and these needs. A task's own field `lane` has the
-// weight of its turn and the name of its lane, separated by a blank. The field is written when the
-// task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a
-// Worker that is not attached has put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+// The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key and these needs. A task's
+// own field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when
+// the task is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it
+// there. If a Worker that is not attached has put the task into `wait`, the task starts from there, or returns to its
+// lane if the queue limits anything.
 
 import type { Need, NewTask } from '@bullpen/engine'
 import { resumeEmptied } from './limiters/limiter-steps.ts'
@@ -30,8 +33,8 @@ export function encodeLane({ turn, needs = [], services = [] }: Pick<NewTask, 't
 }
 
 /**
- * Returns the concurrency key in the field `lane` of a task, or undefined. The envelope of a task whose key takes turns does not contain the key,
- * which would take Redis 40 bytes more for each task.
+ * Returns the concurrency key in the field `lane` of a task, or undefined. The envelope of a task whose key takes turns
+ * does not contain the key, which would take Redis 40 bytes more for each task.
  */
 export function keyOfLane(lane: string | undefined): string | undefined {
   return lane === undefined ? undefined : keyIn(lane.slice(lane.indexOf(' ') + 1))
@@ -65,8 +68,8 @@ interface Entering {
   /** The task's priority, or 0. */
   readonly priority: string
   /**
-   * Lua lines that follow. In them, `lane_name` is the name of the lane, and `was_empty` says whether the task is the only one of its lane. If it is,
-   * `is_blocked` says whether the lane is blocked.
+   * Lua lines that follow. In them, `lane_name` is the name of the lane, and `was_empty` says whether the task is the
+   * only one of its lane. If it is, `is_blocked` says whether the lane is blocked.
    */
   readonly last?: string
 }
@@ -99,8 +102,8 @@ export const enterLane = ({ lane, id, toHead, priority, last = '' }: Entering): 
   end`
 
 /**
- * Lua lines that note that `count` tasks have left the lane `name`. Both are Lua expressions. The lines need the local variables `call`
- * and `base`.
+ * Lua lines that note that `count` tasks have left the lane `name`. Both are Lua expressions. The lines need the local
+ * variables `call` and `base`.
  */
 export const noteLeft = (name: string, count = '1'): string => `
     call('HINCRBY', base .. 'turn-state', 'waiting', -${count})
@@ -112,8 +115,8 @@ export const noteLeft = (name: string, count = '1'): string => `
 const NEWEST = 250
 
 /**
- * A Lua function, `leave_lane(lane, id)`, which removes a task from its lane. Returns whether the task was there. `lane` is the
- * task's field. The function needs the local variables `call` and `base`.
+ * A Lua function, `leave_lane(lane, id)`, which removes a task from its lane. Returns whether the task was there.
+ * `lane` is the task's field. The function needs the local variables `call` and `base`.
  */
 export const LEAVE_LANE = `
 local function leave_lane(lane, id)

@@ -14,7 +14,10 @@ import { setLimits } from './set-limits.fixture.ts'
 /** How long rates and throttles last, in ms: longer than any test. */
 export const HOUR = 3_600_000
 
-/** After this time, a lost task waits again in memory, in ms. It is so short that the limits do not change their results. */
+/**
+ * After this time, a lost task waits again in memory, in ms. It is so short that the limits do not change their
+ * results.
+ */
 const STALL_MS = 1
 
 /** A task that runs in both. `end` ends its attempt in memory. */
@@ -58,7 +61,10 @@ export async function lockstep(redisUrl: string, namespace: string) {
     return inMemory.length
   }
 
-  /** Takes the running task at `pick`, as the world does. In memory, its slot starts the next task only if `continues` is true. */
+  /**
+   * Takes the running task at `pick`, as the world does. In memory, its slot starts the next task only if `continues`
+   * is true.
+   */
   const take = (pick: number, continues: boolean): Running => {
     const [taken] = running.splice(pick % running.length, 1)
     if (taken === undefined) throw new Error('no task is running')

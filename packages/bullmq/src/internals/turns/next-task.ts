@@ -5,8 +5,8 @@ import { listOf, prioritiesOf } from './lanes.ts'
 const MAX_LANES = 32
 
 /**
- * A Lua function, `next_task(base)`, which returns the id of the waiting task that starts next, or nil. O(1). `base` is the prefix of
- * the queue's keys. See ./turn-steps.ts.
+ * A Lua function, `next_task(base)`, which returns the id of the waiting task that starts next, or nil. O(1). `base` is
+ * the prefix of the queue's keys. See ./turn-steps.ts.
  */
 export const NEXT_TASK = `
 local function next_task(base)

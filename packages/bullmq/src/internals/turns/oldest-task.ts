@@ -1,15 +1,15 @@
 // Lua that finds the waiting task which has been ready for the longest time, whether or not it could start.
 
 /**
- * How many lanes are looked at in each order. In a queue with more lanes, these are the ones that have had a task for the longest time, and those
- * that have been blocked for the longest time.
+ * How many lanes are looked at in each order. In a queue with more lanes, these are the ones that have had a task for
+ * the longest time, and those that have been blocked for the longest time.
  */
 const LANES = 32
 
 /**
- * A Lua function, `oldest_task(base)`, which returns the id of the task and the time since which it has been ready, or nothing if no task is
- * waiting. It looks at the next task of each place and each lane. O(1). It needs the function `head_of_lane` (./blocked-tasks.ts) and
- * `ready_at` (../ready-at.ts).
+ * A Lua function, `oldest_task(base)`, which returns the id of the task and the time since which it has been ready, or
+ * nothing if no task is waiting. It looks at the next task of each place and each lane. O(1). It needs the function
+ * `head_of_lane` (./blocked-tasks.ts) and `ready_at` (../ready-at.ts).
  */
 export const OLDEST_TASK = `
 local function oldest_task(base)

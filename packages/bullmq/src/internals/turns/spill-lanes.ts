@@ -1,4 +1,5 @@
-// Lua that moves all tasks out of their lanes to BullMQ's own places, for BullMQ's scripts that delete all waiting jobs.
+// Lua that moves all tasks out of their lanes to BullMQ's own places, for BullMQ's scripts that delete all waiting
+// jobs.
 import { listOf, prioritiesOf } from './lanes.ts'
 import { FORGET_TURNS } from './turn-steps.ts'
 

@@ -37,7 +37,9 @@ export async function stage() {
     return ids
   }
 
-  /** Starts as many tasks as may start, at most `most`, and returns their ids in the order in which they have started. */
+  /**
+   * Starts as many tasks as may start, at most `most`, and returns their ids in the order in which they have started.
+   */
   async function startAll(most = 1_000): Promise<string[]> {
     const before = await redis.llen(keys.active)
     for (let i = 0; i < most; i++) if (!(await fetch('bullpen'))) break

@@ -1,4 +1,5 @@
-// What the lanes rely on in the texts of BullMQ's scripts: the forms of the commands by which a job starts or stops waiting.
+// What the lanes rely on in the texts of BullMQ's scripts: the forms of the commands by which a job starts or stops
+// waiting.
 import { expect, it } from 'vitest'
 import { bullmqScripts, COMPOSED, FETCHES } from '../composition/composed-scripts.ts'
 import { withFetch } from '../composition/fetch-steps.ts'
@@ -106,7 +107,10 @@ it('each of these commands is preceded by a look at the lane', () => {
   }
 })
 
-/** The commands that remove a job from `active`, by script. BullMQ removes two old kinds of marker, too, which Bullpen never adds. */
+/**
+ * The commands that remove a job from `active`, by script. BullMQ removes two old kinds of marker, too, which Bullpen
+ * never adds.
+ */
 const REMOVALS = {
   cleanJobsInSet: ['rcall("LREM", listKey, 0, deletionMarker)'],
   moveJobFromActiveToWait: ['rcall("LREM", KEYS[1], 1, jobId)'],

@@ -1,27 +1,28 @@
 // Makes BullMQ's scripts take turns between the concurrency keys of a queue.
 //
-// Where BullMQ's text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes). Where the text takes
-// the first task, it takes the next task of the lane whose turn it is (TAKE_TURN). At that point, BullMQ has already moved the due
-// tasks out of the delayed set, and has found that the queue is neither paused nor throttled nor at its limits. Nothing is taken that
-// does not start.
+// Where BullMQ's text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes).
+// Where the text takes the first task, it takes the next task of the lane whose turn it is (TAKE_TURN). At that point,
+// BullMQ has already moved the due tasks out of the delayed set, and has found that the queue is neither paused nor
+// throttled nor at its limits. Nothing is taken that does not start.
 //
-// Turns are stride scheduling. Each lane has a pass, and the lane with the smallest pass is next. When one of the lane's tasks
-// starts, 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of a key with the weight 1.
-// The tasks without a lane are one lane more, with the weight 1: they start as BullMQ orders them, and their pass is at most one
-// turn behind the lane that is next.
+// Turns are stride scheduling. Each lane has a pass, and the lane with the smallest pass is next. When one of the
+// lane's tasks starts, 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of
+// a key with the weight 1. The tasks without a lane are one lane more, with the weight 1: they start as BullMQ orders
+// them, and their pass is at most one turn behind the lane that is next.
 //
-// If the tasks of a key need different shares of limiters, the key has several lanes (./limiters/needs.ts). They share its turns: a start of one
-// of them begins at the pass that the last start of the key has reached (`key-passes`), so a key with three lanes starts as many tasks as
-// one with a single lane.
+// If the tasks of a key need different shares of limiters, the key has several lanes (./limiters/needs.ts). They share
+// its turns: a start of one of them begins at the pass that the last start of the key has reached (`key-passes`), so a
+// key with three lanes starts as many tasks as one with a single lane.
 //
-// A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names
-// sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
+// A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys
+// whose names sort first could hold up a lane whose name sorts last, because Redis orders equal passes by name.
 //
-// While a lane has a task, passes only grow. Before they are so large that adding 1 / weight would be inexact, all lanes begin again at
-// 0. Otherwise, the passes of keys with a high weight would one day no longer change, and these keys would start all of their tasks first.
+// While a lane has a task, passes only grow. Before they are so large that adding 1 / weight would be inexact, all
+// lanes begin again at 0. Otherwise, the passes of keys with a high weight would one day no longer change, and these
+// keys would start all of their tasks first.
 //
-// One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then
-// although there is one, it adds BullMQ's marker, so that a worker fetches again.
+// One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task
+// by then although there is one, it adds BullMQ's marker, so that a worker fetches again.
 import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 import { blockLane, COUNT_ONE, READ_LIMITS, UNCOUNT_ONE } from './key-concurrency.ts'
@@ -42,7 +43,10 @@ import { READ_FEATURES, READ_OBSTACLES } from './queue-features.ts'
 /** How many lanes one script looks at. */
 export const MAX_LANES = 32
 
-/** The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most. */
+/**
+ * The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of
+ * 0.1 % at most.
+ */
 const LAST_PASS = 0x100000000
 
 /** Lua lines that delete what is stored about turns. No task may be in a lane. */
@@ -50,8 +54,8 @@ export const FORGET_TURNS = `call('UNLINK', base .. 'turns', base .. 'turn-state
       ${FORGET_WAITERS}`
 
 /**
- * Lua lines that give each lane the pass 0. A lane stays blocked unless it waits for a limiter. O(n log n), at most once in {@link LAST_PASS}
- * turns.
+ * Lua lines that give each lane the pass 0. A lane stays blocked unless it waits for a limiter. O(n log n), at most
+ * once in {@link LAST_PASS} turns.
  */
 const BEGIN_AGAIN = `
         local blocked = base .. 'blocked-lanes'
@@ -63,8 +67,8 @@ const BEGIN_AGAIN = `
         call('HDEL', state, 'pass', 'time')`
 
 /**
- * Lua lines that set `pass` to the pass from which the lane `name` counts its turn, if it has waited for a limiter. It kept its place among
- * those that wait, but gets no more than its turn among all lanes.
+ * Lua lines that set `pass` to the pass from which the lane `name` counts its turn, if it has waited for a limiter. It
+ * kept its place among those that wait, but gets no more than its turn among all lanes.
  */
 const CATCH_UP = `
             local other = call('ZRANGE', turns, 1, 1, 'WITHSCORES')
@@ -72,11 +76,12 @@ const CATCH_UP = `
             if leave_waiters(name, key, needs) then pass = math.max(pass, time) end`
 
 /**
- * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn of the tasks
- * without a lane, `is_turn_of_others` is true. Then, or if no task in a lane may start, `jobId` remains nil. `may_be_uncounted` then says whether the task that starts may have
- * to be counted (./key-concurrency.ts). `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
- * `features_at_end` is what the end of the last task has found (./queue-features.ts), or nil. The lines need these five variables,
- * `call` and `base`.
+ * Lua lines that make the next task of the lane whose turn it is active, and store its id in `jobId`. If it is the turn
+ * of the tasks without a lane, `is_turn_of_others` is true. Then, or if no task in a lane may start, `jobId` remains
+ * nil. `may_be_uncounted` then says whether the task that starts may have to be counted (./key-concurrency.ts).
+ * `is_last_start` says whether no further task may start until one ends, so that no worker has to wake.
+ * `features_at_end` is what the end of the last task has found (./queue-features.ts), or nil. The lines need these five
+ * variables, `call` and `base`.
  *
  * A task that another tool has deleted is dropped.
  */
@@ -192,22 +197,25 @@ export const TAKE_TURN = `
   end`
 
 /**
- * Lua lines that return the task `jobId`, which has just become active, to its lane, because another tool has put it into `wait`: there, no limit
- * would apply. It was not the turn of the tasks without a lane. `lane` is the task's field. The lines need the variables of {@link TAKE_TURN}.
+ * Lua lines that return the task `jobId`, which has just become active, to its lane, because another tool has put it
+ * into `wait`: there, no limit would apply. It was not the turn of the tasks without a lane. `lane` is the task's
+ * field. The lines need the variables of {@link TAKE_TURN}.
  */
 export const RETURN_STRAY = `
     call('LPOP', base .. 'active')
     if is_turn_of_others then call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1') end${enterLane({ lane: 'lane', id: 'jobId', toHead: 'true', priority: '0' })}
     jobId = nil`
 
-/** A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field. */
+/**
+ * A Lua line that counts a start outside of the lane's turn, unless the lane is blocked. `lane` is the task's field.
+ */
 export const COUNT_START = `call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / ${weightIn('lane')}, ${nameIn('lane')})`
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
 /**
- * How BullMQ's scripts add a job to `wait` or to `prioritized`, remove a job from there, and look whether there are any, in the order of
- * the functions below.
+ * How BullMQ's scripts add a job to `wait` or to `prioritized`, remove a job from there, and look whether there are
+ * any, in the order of the functions below.
  */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
@@ -218,9 +226,10 @@ const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
- * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane had a task already, that task
- * has woken a worker, or could not start. If the lane is blocked until another task ends, no worker could start the new one. If it is
- * blocked until some time, an idle worker has to know that time. The lines follow those of {@link enterLane}.
+ * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane
+ * had a task already, that task has woken a worker, or could not start. If the lane is blocked until another task ends,
+ * no worker could start the new one. If it is blocked until some time, an idle worker has to know that time. The lines
+ * follow those of {@link enterLane}.
  */
 const WAKE_NOBODY = `
     if not was_empty or is_blocked and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
@@ -228,13 +237,15 @@ const WAKE_NOBODY = `
 /** How BullMQ's scripts begin to collect the fields that only some jobs have. */
 const OPTIONAL_FIELDS = 'local optionalValues = {}'
 
-/** Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it. */
+/**
+ * Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it.
+ */
 const PRIORITY = 'math.floor(score / 0x100000000)'
 const IS_FIRST = 'score % 0x100000000 == 0'
 
 /**
- * Returns the text of a script that adds a task, so that the task `id` goes to its lane if `lane` is not ''. The text never adds another
- * task of the same queue, except for a parent, which has another id.
+ * Returns the text of a script that adds a task, so that the task `id` goes to its lane if `lane` is not ''. The text
+ * never adds another task of the same queue, except for a parent, which has another id.
  */
 export function withLaneOfAdded(text: string): string {
   const isLaned = `lane ~= '' and jobId == id`
@@ -253,8 +264,9 @@ export function withLaneOfAdded(text: string): string {
 }
 
 /**
- * Returns the text of any other script, so that a task with a lane returns to its lane. A task is looked up by one command, whether or
- * not it has a lane. The promotion of due tasks already reads their fields (../quarantine-steps.ts).
+ * Returns the text of any other script, so that a task with a lane returns to its lane. A task is looked up by one
+ * command, whether or not it has a lane. The promotion of due tasks already reads their fields
+ * (../quarantine-steps.ts).
  */
 export function withLanes(text: string): string {
   return withCleanLanes(text)

@@ -1,7 +1,9 @@
-// The in-memory broker as a model of the lanes in Redis: both do the same random operations, and start the same tasks in the same order.
+// The in-memory broker as a model of the lanes in Redis: both do the same random operations, and start the same tasks
+// in the same order.
 //
-// The tasks have random keys, weights, priorities and needs. Limits and permits change while tasks wait and run. Rates and throttles last for an hour, so that no
-// result depends on the time that an operation takes. In the end, nothing limits the tasks, and all of them start in the same order.
+// The tasks have random keys, weights, priorities and needs. Limits and permits change while tasks wait and run. Rates
+// and throttles last for an hour, so that no result depends on the time that an operation takes. In the end, nothing
+// limits the tasks, and all of them start in the same order.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { Need } from '@bullpen/engine'

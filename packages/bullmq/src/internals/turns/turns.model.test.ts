@@ -5,15 +5,17 @@
 // 3. The number of tasks in lanes is counted correctly.
 // 4. If a task could start from a lane, an idle worker wakes.
 // 5. A task with a lane waits nowhere else.
-// 6. The active tasks of each key are counted correctly, no script starts more of them than the limit allows, and only a lane whose key
-//    has reached its limit is blocked.
+// 6. The active tasks of each key are counted correctly, no script starts more of them than the limit allows, and only
+//    a lane whose key has reached its limit is blocked.
 // 7. A throttled key starts no task.
-// 8. What the active tasks hold of each limiter is counted correctly, and no script starts a task that needs more than is left. A lane that
-//    waits for a limiter could not start, and the first one in each line has been woken or is refused elsewhere.
-//    Services, whose breakers are opened and closed, are such limiters, except that the next fetch lets the lanes return that wait for an open one.
+// 8. What the active tasks hold of each limiter is counted correctly, and no script starts a task that needs more than
+//    is left. A lane that waits for a limiter could not start, and the first one in each line has been woken or is
+//    refused elsewhere. Services, whose breakers are opened and closed, are such limiters, except that the next fetch
+//    lets the lanes return that wait for an open one.
 // 9. The head of the queue counts the tasks in blocked lanes, and names one that starts next if there is one.
 //
-// At the end of each program, every task ends, each key's tasks start in the order in which they were added, and nothing is left behind.
+// At the end of each program, every task ends, each key's tasks start in the order in which they were added, and
+// nothing is left behind.
 import { randomUUID } from 'node:crypto'
 import type { BreakerMode, TaskId } from '@bullpen/contract'
 import { BREAKER_MODES, DEFAULT_BREAKER } from '@bullpen/contract/internal'
@@ -239,7 +241,10 @@ const ALL: Readonly<Record<string, readonly [weight: number, Operation]>> = {
   resume: [2, ({ queue }) => queue.resume()],
 }
 
-/** BullMQ refuses some operations, for example because a job is not there any more. No script may fail, and no expectation. */
+/**
+ * BullMQ refuses some operations, for example because a job is not there any more. No script may fail, and no
+ * expectation.
+ */
 function onlyIfRefused(error: unknown): void {
   if (error instanceof ReplyError || (error instanceof Error && error.name === 'AssertionError')) throw error
 }

@@ -18,7 +18,10 @@ export interface Expected {
   /** What each of the source's items adds to the value of the result that contains it. */
   readonly values: ReadonlyMap<number, number>
   readonly failures: readonly Failure[]
-  /** The first item that fails or is in a batch that fails. If the results are in order and the first error stops the run, no further item gets through. */
+  /**
+   * The first item that fails or is in a batch that fails. If the results are in order and the first error stops the run, no
+   * further item gets through.
+   */
   readonly barrier: number
   readonly stages: readonly { readonly completed: number; readonly dropped: number; readonly failed: number }[]
   /** How many items or batches enter each section. */

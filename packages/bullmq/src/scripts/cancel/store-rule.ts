@@ -3,8 +3,8 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * For how long no member of a cancelled group or run is added, in s. Members are added within seconds, unless their node is away. Once a run
- * has ended, ../../runs/run-cancels.ts shortens this time.
+ * For how long no member of a cancelled group or run is added, in s. Members are added within seconds, unless their node is
+ * away. Once a run has ended, ../../runs/run-cancels.ts shortens this time.
  */
 const GROUP_REFUSED_S = 86_400
 

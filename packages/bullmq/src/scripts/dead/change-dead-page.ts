@@ -29,10 +29,11 @@ export interface ChangedPage {
  *   JSON, the earliest and the latest time of death ('-inf' and '+inf' for none), the rate in tasks per second, how long to keep the
  *   progress of a request that is done (ms), '1' to retry tasks although their compensations were released.
  *
- * Returns undefined if there is a newer leader. The position and the number of changed tasks are stored in the same step in which
- * the tasks are changed. The script may therefore be sent again, or be sent by another process, without changing a task twice. A
- * retry skips, unless it is to include them, tasks whose compensations were released, and two more kinds of tasks: those that the request has already retried and that are dead again, even if the clock of the worker
- * that ended them is behind, and those for which another task was enqueued in another queue.
+ * Returns undefined if there is a newer leader. The position and the number of changed tasks are stored in the same step in
+ * which the tasks are changed. The script may therefore be sent again, or be sent by another process, without changing a task
+ * twice. A retry skips, unless it is to include them, tasks whose compensations were released, and two more kinds of tasks:
+ * those that the request has already retried and that are dead again, even if the clock of the worker that ended them is
+ * behind, and those for which another task was enqueued in another queue.
  */
 export const changeDeadPage = defineScript({
   name: 'change-dead-page',

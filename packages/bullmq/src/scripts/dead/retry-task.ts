@@ -6,9 +6,9 @@ import { defineScript } from '../script.ts'
 
 /**
  * - KEYS: the job, the dead tasks.
- * - ARGV: the prefix of the queue's keys, the task's id, the id of this request, who retries the task, the string to store in place
- *   of the task's data ('' to keep it), the task that was enqueued in another queue ('' to retry the task itself), '1' to retry the task although its compensations
- *   were released.
+ * - ARGV: the prefix of the queue's keys, the task's id, the id of this request, who retries the task, the string to store in
+ *   place of the task's data ('' to keep it), the task that was enqueued in another queue ('' to retry the task itself), '1' to
+ *   retry the task although its compensations were released.
  *
  * Returns what the script did. A second call with the same request changes nothing and returns `done` again, unless the task has
  * been retried by ten other requests in the meantime.

@@ -41,8 +41,8 @@ export const addEvents = (id: string, job: string, due?: string): string => `
   end`
 
 /**
- * A Lua expression for the beginning of an event as JSON: its type and the fields that describe its task. The arguments are Lua expressions:
- * the values of the job's fields of the same names. `group` is a group's id and the number of its member, or nil.
+ * A Lua expression for the beginning of an event as JSON: its type and the fields that describe its task. The arguments are Lua
+ * expressions: the values of the job's fields of the same names. `group` is a group's id and the number of its member, or nil.
  */
 export const eventStart = (type: string, name: string, tags: string, group: string): string =>
   `'{"type":"${type}","task":' .. cjson.encode(${name} or '') .. (${tags} and ',"tags":' .. ${tags} or '')

@@ -11,7 +11,10 @@ import { defineScript } from '../script.ts'
  * same queue timeout expire at that end.
  */
 const NEAR = 1_000
-/** How many entries of the waiting list, or of lanes, one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms. */
+/**
+ * How many entries of the waiting list, or of lanes, one script may pass to reach tasks that are further away. 200,000 take
+ * about 2.6 ms.
+ */
 const MAX_PASSED = 200_000
 
 interface ExpiredPage {

@@ -4,7 +4,8 @@ import { defineScript } from '../script.ts'
 
 /**
  * - KEYS: settings.
- * - ARGV: the prefix of the queue's keys, the limits of keys and the capacities as JSON, '1' to replace others, '' to store only missing ones.
+ * - ARGV: the prefix of the queue's keys, the limits of keys and the capacities as JSON, '1' to replace others, '' to store
+ *   only missing ones.
  *
  * Limits that were removed are stored as an empty object, so that an older worker does not store its own again.
  */

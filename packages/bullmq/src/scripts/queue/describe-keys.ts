@@ -29,8 +29,8 @@ const sourceOf = (name: string): string =>
  * - KEYS: lanes, settings.
  * - ARGV: the prefix of the queue's keys, and then the concurrency keys.
  *
- * If the queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are
- * limits and throttles.
+ * If the queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight
+ * more if there are limits and throttles.
  */
 export const describeKeys = defineScript({
   name: 'describe-keys',

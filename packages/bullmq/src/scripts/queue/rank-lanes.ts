@@ -17,13 +17,13 @@ export interface RankedLanes {
 
 /**
  * - KEYS: `lanes`.
- * - ARGV: the prefix of the queue's keys, the number of the lane after which to begin ('' to begin with the first one), how many lanes to
- *   examine, the number of tasks and the key of the last lane of the previous page, and those of the last lane that has a place on this page
- *   ('' for each that does not exist).
+ * - ARGV: the prefix of the queue's keys, the number of the lane after which to begin ('' to begin with the first one), how
+ *   many lanes to examine, the number of tasks and the key of the last lane of the previous page, and those of the last lane
+ *   that has a place on this page ('' for each that does not exist).
  *
- * Returns the lanes between these two in the order of a listing, not sorted: the longest lane comes first, and lanes of the same length are in
- * the descending order of their keys. A key whose tasks have different needs has several lanes, so it may occur several times. Takes two
- * commands for each lane.
+ * Returns the lanes between these two in the order of a listing, not sorted: the longest lane comes first, and lanes of the
+ * same length are in the descending order of their keys. A key whose tasks have different needs has several lanes, so it may
+ * occur several times. Takes two commands for each lane.
  */
 export const rankLanes = defineScript({
   name: 'rank-lanes',

@@ -1,4 +1,5 @@
-// Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked, and whether a command holds the queue.
+// Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked, and whether a command
+// holds the queue.
 import type { QueueHead } from '@bullpen/engine/internal'
 import { READY_AT } from '../../internals/ready-at.ts'
 import { BLOCKED_TASKS } from '../../internals/turns/blocked-tasks.ts'

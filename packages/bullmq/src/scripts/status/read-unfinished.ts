@@ -43,9 +43,9 @@ export interface StoredSums {
  * tasks of a place. A caller that keeps the last state of each task knows all unfinished tasks as of the last page:
  *
  * - A task that moves during the count has an event.
- * - No other task is skipped. Tasks leave a list or a lane at its right end, and a set at its beginning, so the position of each task that is
- *   left falls by at most one for each event. The page therefore begins as many tasks earlier as there have been events. A task
- *   that is read twice does no harm.
+ * - No other task is skipped. Tasks leave a list or a lane at its right end, and a set at its beginning, so the position of
+ *   each task that is left falls by at most one for each event. The page therefore begins as many tasks earlier as there have
+ *   been events. A task that is read twice does no harm.
  */
 export const readUnfinished = defineScript({
   name: 'read-unfinished',

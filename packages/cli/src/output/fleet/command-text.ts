@@ -118,7 +118,10 @@ function rateText(rate: NonNullable<Spec['rate']>): string {
   return `${rate.max}/${rate.per}${rate.burst === undefined ? '' : ` with bursts of ${rate.burst}`}`
 }
 
-/** Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop`, `API key shop in cpu`, `concurrency key acme in cpu` or `task a.b in cpu`. */
+/**
+ * Returns `cpu`, `cpu of WORKER`, `WORKER`, `all workers`, `WORKER/cpu/3`, `API key shop`, `API key shop in cpu`, `concurrency
+ * key acme in cpu` or `task a.b in cpu`.
+ */
 export function targetText(
   spec: Pick<Spec, 'queue' | 'worker' | 'slot' | 'apiKeyName' | 'concurrencyKey' | 'task'>,
 ): string {

@@ -132,8 +132,8 @@ function followUpsText({ followUps }: TaskView): string | undefined {
 }
 
 /**
- * Returns a line for each attempt with its fencing token (or `not started`), outcome, error code, message, duration, worker, and the user who
- * cancelled it.
+ * Returns a line for each attempt with its fencing token (or `not started`), outcome, error code, message, duration, worker,
+ * and the user who cancelled it.
  */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [

@@ -3,8 +3,9 @@ import { type Duration, milliseconds, millisecondsWithin } from '../duration.ts'
 import { suggestion } from '../nearest.ts'
 
 /**
- * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service. An attempt that does not show
- * whether the service works, such as a cancelled one, is not counted. The calls of all workers count together.
+ * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service. An attempt
+ * that does not show whether the service works, such as a cancelled one, is not counted. The calls of all workers count
+ * together.
  */
 export interface BreakerOptions {
   /** The share of failed calls at which the breaker opens: more than 0 and at most 1. Defaults to 0.5. */
@@ -33,10 +34,10 @@ export interface BreakerOptions {
    */
   readonly probes?: number
   /**
-   * Which failures count, for example `['http_503', 'econnrefused', 'run_timeout']`: the codes of declared failures, and the reasons of
-   * panics and timeouts. Set it if a task depends on several services, so that a failure opens only the breaker of the service that has
-   * failed. Other declared failures then count as calls that succeeded, because the service has answered. By default, all retryable failures
-   * count, and also `unexpected_error`, `run_timeout` and `heartbeat_timeout`.
+   * Which failures count, for example `['http_503', 'econnrefused', 'run_timeout']`: the codes of declared failures, and the
+   * reasons of panics and timeouts. Set it if a task depends on several services, so that a failure opens only the breaker of
+   * the service that has failed. Other declared failures then count as calls that succeeded, because the service has answered.
+   * By default, all retryable failures count, and also `unexpected_error`, `run_timeout` and `heartbeat_timeout`.
    */
   readonly failureCodes?: readonly string[]
 }

@@ -59,8 +59,8 @@ function countOf(name: string, given: number | SharedPermits, fail: Fail): numbe
 }
 
 /**
- * Returns the permits that each task of a definition needs. `fail` throws an error that names the task. A task could never start if it needed
- * permits that its queue does not have.
+ * Returns the permits that each task of a definition needs. `fail` throws an error that names the task. A task could never
+ * start if it needed permits that its queue does not have.
  */
 export function neededPermits(
   given: Permits,

@@ -32,10 +32,10 @@ export interface QueueLimitOptions {
    */
   readonly perConcurrencyKey?: PerConcurrencyKeyOptions
   /**
-   * The permits of resources that the queue's tasks use, by name, for example `{ db: 10 }`. A task whose definition needs permits (see
-   * `permits` of a task) starts when all of them are free, and gives them back when its attempt ends. To split a resource between several
-   * queues, give each of them a share: `{ db: { total: 10, share: 0.3 } }` gives this queue 3 of 10. Tasks are never rejected for lack of permits.
-   * By default, a queue has none.
+   * The permits of resources that the queue's tasks use, by name, for example `{ db: 10 }`. A task whose definition needs
+   * permits (see `permits` of a task) starts when all of them are free, and gives them back when its attempt ends. To split a
+   * resource between several queues, give each of them a share: `{ db: { total: 10, share: 0.3 } }` gives this queue 3 of 10.
+   * Tasks are never rejected for lack of permits. By default, a queue has none.
    */
   readonly permits?: Readonly<Record<string, number | SharedPermits>>
 }
@@ -63,9 +63,9 @@ const LIMITS: readonly string[] = [
 ] satisfies readonly (keyof QueueLimitOptions)[]
 
 /**
- * Returns the limits that refuse tasks, or undefined if none of them is set, so that a producer needs only one comparison to find that
- * there is nothing to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or `invalid_definition` if an
- * amount of memory has no unit.
+ * Returns the limits that refuse tasks, or undefined if none of them is set, so that a producer needs only one comparison to
+ * find that there is nothing to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or
+ * `invalid_definition` if an amount of memory has no unit.
  */
 export function queueLimits(options: QueueLimitOptions, fail: (problem: string) => never): QueueLimits | undefined {
   // Plain JavaScript may pass any value, although the compiler accepts only the options.

@@ -1,6 +1,6 @@
-// Defines the port that shows the circuit breakers of a queue, and that sets them by hand. The breakers themselves act where tasks start and
-// end: a consumer does not fetch a task whose breaker is open, and counts the calls of an `AttemptResult` in the step that
-// carries out its verdict.
+// Defines the port that shows the circuit breakers of a queue, and that sets them by hand. The breakers themselves act where
+// tasks start and end: a consumer does not fetch a task whose breaker is open, and counts the calls of an `AttemptResult` in
+// the step that carries out its verdict.
 import type { BreakerMode, BreakerSettings, BreakerState, BreakersOf } from '@bullpen/contract'
 
 export interface BreakerStatus {
@@ -37,8 +37,9 @@ export interface Breakers {
    */
   list(queue: string, defined: BreakersOf): Promise<readonly BreakerStatus[]>
   /**
-   * Sets the mode of a breaker, which applies to the next fetch of every worker. With `auto` after `open`, tasks probe the service first. Running
-   * tasks are not affected. Setting the current mode again changes nothing, not even `setBy`. The call is atomic and takes one round trip.
+   * Sets the mode of a breaker, which applies to the next fetch of every worker. With `auto` after `open`, tasks probe the
+   * service first. Running tasks are not affected. Setting the current mode again changes nothing, not even `setBy`. The call
+   * is atomic and takes one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */

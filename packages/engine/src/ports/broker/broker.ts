@@ -94,8 +94,9 @@ export interface Broker {
    * number of concurrent callers together never exceed a limit.
    * @throws EnqueueRateError if the task's API key has reached its enqueue rate in the queue.
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `unsafe_redis` if the store may delete tasks,
-   * `idempotency_key_reused` if another request had this idempotency key, `idempotency_full` if there is no memory for a record of the
-   * key, `unique_key_taken` if another task has this unique key and `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit or the queue's `maxBytes`.
+   * `idempotency_key_reused` if another request had this idempotency key, `idempotency_full` if there is no memory for a record
+   * of the key, `unique_key_taken` if another task has this unique key and `onConflict` is 'error', or `payload_too_large` if
+   * what would be stored exceeds the broker's size limit or the queue's `maxBytes`.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /**
@@ -108,8 +109,8 @@ export interface Broker {
    * idempotency keys. The call is atomic and takes one round trip. It is idempotent like {@link enqueue}. If the promise rejects,
    * all tasks may nevertheless have been stored, unless the error code says that they were refused.
    *
-   * @throws BullpenError like {@link enqueue}, and `payload_too_large` if there are too many tasks, or more than a limit permits in an empty
-   * queue. If a single task is the reason, the error's pointer begins with that task's index, such as `/3`.
+   * @throws BullpenError like {@link enqueue}, and `payload_too_large` if there are too many tasks, or more than a limit
+   * permits in an empty queue. If a single task is the reason, the error's pointer begins with that task's index, such as `/3`.
    */
   enqueueAll(tasks: readonly NewTask[]): Promise<readonly Enqueued[]>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
@@ -230,10 +231,10 @@ export interface Broker {
    * Returns a page of a queue's concurrency keys, or a single one. Keys with the same number of tasks are in the descending order of their
    * names. The numbers are not all of the same moment, so a key whose number changes may be listed twice, or not at all.
    *
-   * In the order of the backlog, every page examines all keys that have waiting tasks, at most 200,000: there is one round trip for each
-   * 1,000 keys, and two commands of Redis for each key. Any other page takes a few round trips. If the queue has no limits of its keys, every
-   * call also examines its active tasks, at most 10,000: one round trip for each 1,000 tasks, and one command for each. If there are more than
-   * 1,000, tasks that start or end meanwhile may be missed.
+   * In the order of the backlog, every page examines all keys that have waiting tasks, at most 200,000: there is one round trip
+   * for each 1,000 keys, and two commands of Redis for each key. Any other page takes a few round trips. If the queue has no
+   * limits of its keys, every call also examines its active tasks, at most 10,000: one round trip for each 1,000 tasks, and one
+   * command for each. If there are more than 1,000, tasks that start or end meanwhile may be missed.
    *
    * @throws BullpenError `queue_not_found`, or `invalid_cursor` if the cursor comes from another listing.
    */

@@ -12,8 +12,9 @@ import type {
 import type { NewTask } from './new-task.ts'
 
 /**
- * Identifies a run among all runs that have had its id. Once a run has expired or was deleted, its id can be used again. What is left of the
- * earlier run, such as a task that is dead, an entry of an outbox or a process that was frozen, then has no effect on the later one.
+ * Identifies a run among all runs that have had its id. Once a run has expired or was deleted, its id can be used again. What
+ * is left of the earlier run, such as a task that is dead, an entry of an outbox or a process that was frozen, then has no
+ * effect on the later one.
  */
 export interface RunRef {
   readonly id: RunId

@@ -60,9 +60,10 @@ export interface Schedules {
    */
   troubles(queue: string): Promise<TroubleCounts>
   /**
-   * Makes the stored schedules match a catalogue's: stores its schedules, and deletes those that came from a catalogue and are no longer
-   * in it. A schedule of a queue that is not the catalogue's is deleted only if the catalogue has one with the same name, which has
-   * moved to another queue. With `dryRun`, only returns what would change. Each schedule is changed atomically, but not all of them together.
+   * Makes the stored schedules match a catalogue's: stores its schedules, and deletes those that came from a catalogue and are
+   * no longer in it. A schedule of a queue that is not the catalogue's is deleted only if the catalogue has one with the same
+   * name, which has moved to another queue. With `dryRun`, only returns what would change. Each schedule is changed atomically,
+   * but not all of them together.
    */
   sync(
     definitions: readonly ScheduleDefinition[],

@@ -3,7 +3,10 @@
 // also starts with a mark.
 import type { PayloadCodec } from '../../ports/payload-codec.ts'
 
-/** Encodes an input or output. Returns undefined if there is no payload, because JSON cannot represent undefined. `json` is the value's JSON. */
+/**
+ * Encodes an input or output. Returns undefined if there is no payload, because JSON cannot represent undefined. `json` is the
+ * value's JSON.
+ */
 export function encodePayload(
   value: unknown,
   codec: PayloadCodec,

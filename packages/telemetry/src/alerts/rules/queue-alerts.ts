@@ -1,9 +1,10 @@
 // Defines the alerts about queues: their backlog, their limits, their schedules, their outbox and their counts.
 //
-// A backlog alone does not say what is wrong. If producers are slowed down while tasks start or all slots are busy, the workers do not keep
-// up (backpressure). If tasks wait that could start, and none starts although slots are free, the workers are stalled (stuck), whether the queue is
-// full or not. If every waiting task is blocked, nothing is wrong with the workers (limited). If there are no slots, no worker serves the queue, or
-// Prometheus does not scrape those that do. A queue that a command holds starts nothing on purpose.
+// A backlog alone does not say what is wrong. If producers are slowed down while tasks start or all slots are busy, the workers
+// do not keep up (backpressure). If tasks wait that could start, and none starts although slots are free, the workers are
+// stalled (stuck), whether the queue is full or not. If every waiting task is blocked, nothing is wrong with the workers
+// (limited). If there are no slots, no worker serves the queue, or Prometheus does not scrape those that do. A queue that a
+// command holds starts nothing on purpose.
 import { type AlertRule, alert } from '../alert-rule.ts'
 import { growth, largest, on, rate, sum } from '../expressions.ts'
 

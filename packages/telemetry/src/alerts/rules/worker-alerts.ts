@@ -31,8 +31,8 @@ and ${on('queue')} ${sum('bullpen_attempts_started_total', 'queue')} > 0`,
   }),
   alert({
     name: 'BullpenDrainOverrun',
-    // A drain that still has time is not late, however long its time limit is. A worker that drains on SIGTERM ends soon after its limit, or
-    // is killed; what it leaves behind is recovered, and BullpenDrainAbandonsTasks fires.
+    // A drain that still has time is not late, however long its time limit is. A worker that drains on SIGTERM ends soon after
+    // its limit, or is killed; what it leaves behind is recovered, and BullpenDrainAbandonsTasks fires.
     expr: `${sum('bullpen_pool_state{state="SHUTTING_DOWN"}', 'instance', 'queue')} > 0
 unless ${on('instance', 'queue')} ${largest('bullpen_drain_deadline_timestamp_seconds', 'instance', 'queue')} > time()`,
     for: '5m',

@@ -105,7 +105,10 @@ export class Turns {
     }
   }
 
-  /** Notes that a lane has lost its last waiting task before its turn. Returns whether it gives its tickets back in the next turn because of that. */
+  /**
+   * Notes that a lane has lost its last waiting task before its turn. Returns whether it gives its tickets back in the next
+   * turn because of that.
+   */
   emptied(lane: Lane): boolean {
     const blocked = this.#places.blockedLane(lane.name)
     if (blocked === undefined || lane.needs.length === 0) return false
@@ -114,8 +117,8 @@ export class Turns {
   }
 
   /**
-   * Lets the lanes take turns again that may start a task after limits have changed. Those that wait for a time are looked at again. `lifted` are
-   * the limiters that limit nothing any more, although tasks hold something of them.
+   * Lets the lanes take turns again that may start a task after limits have changed. Those that wait for a time are looked at
+   * again. `lifted` are the limiters that limit nothing any more, although tasks hold something of them.
    */
   recheck(lifted: readonly string[]): void {
     for (const key of this.#uncounted()) {
@@ -129,8 +132,8 @@ export class Turns {
   }
 
   /**
-   * Returns the keys of blocked lanes whose active tasks are no longer counted, because keys have no limits any more. As in Redis, those with the
-   * fewest active tasks come first.
+   * Returns the keys of blocked lanes whose active tasks are no longer counted, because keys have no limits any more. As in
+   * Redis, those with the fewest active tasks come first.
    */
   #uncounted(): readonly string[] {
     const wereLimited = this.#wereKeysLimited
@@ -238,8 +241,8 @@ export class Turns {
   }
 
   /**
-   * Returns what a lane has to wait for with this pass, or undefined if its next task may start. A lane that has to wait gives back its ticket for
-   * the key. One that needs more than a capacity also gives back those for the other limiters.
+   * Returns what a lane has to wait for with this pass, or undefined if its next task may start. A lane that has to wait gives
+   * back its ticket for the key. One that needs more than a capacity also gives back those for the other limiters.
    */
   #refusalOf(lane: Lane, pass: number): Refusal | undefined {
     const refused: Need[] = []
@@ -263,8 +266,8 @@ export class Turns {
   }
 
   /**
-   * Blocks a lane because of its key. `time` is the pass that all lanes have reached, and `waitsSince` the same for a lane that waits together
-   * with other lanes of the key.
+   * Blocks a lane because of its key. `time` is the pass that all lanes have reached, and `waitsSince` the same for a lane that
+   * waits together with other lanes of the key.
    */
   #blockByKey(
     lane: Lane,

@@ -55,8 +55,8 @@ export class WaitingList {
   }
 
   /**
-   * Returns the task that runs next. `only`, if given, contains the ids of the tasks that may run. These do not wait behind other lanes, which may
-   * have tasks that no worker runs.
+   * Returns the task that runs next. `only`, if given, contains the ids of the tasks that may run. These do not wait behind
+   * other lanes, which may have tasks that no worker runs.
    */
   next(only?: readonly TaskId[]): StoredTask | undefined {
     if (only !== undefined) return this.all.find((task) => only.includes(task.id) && this.#mayStart(task))
@@ -141,8 +141,9 @@ export class WaitingList {
 }
 
 /**
- * Returns whether a task that is added runs before one that waits. Tasks that have returned as the first ones of the same priority are ordered by
- * their ids, because BullMQ gives all of them the same score. Without a priority, the last one to return comes first.
+ * Returns whether a task that is added runs before one that waits. Tasks that have returned as the first ones of the same
+ * priority are ordered by their ids, because BullMQ gives all of them the same score. Without a priority, the last one to
+ * return comes first.
  */
 function isBefore(added: Waiting, waiting: Waiting): boolean {
   if (added.priority !== waiting.priority) return added.priority < waiting.priority

@@ -2,31 +2,37 @@
 //
 // A limiter has a name, which begins with its kind, and a capacity. There are three kinds:
 //
-// - `permits:db`: the permits of a resource. The queue's definition says how many there are, and each task definition how many it needs.
+// - `permits:db`: the permits of a resource. The queue's definition says how many there are, and each task definition
+//   how many it needs.
 // - `task:reports.render`: the `concurrency` of a task definition. Each of its tasks needs 1.
-// - `service:smtp`: a circuit breaker. Its capacity is 0 while no task may start, and absent otherwise (../../../breakers/gate-steps.ts).
+// - `service:smtp`: a circuit breaker. Its capacity is 0 while no task may start, and absent otherwise
+//   (../../../breakers/gate-steps.ts).
 //
-// The name of a lane contains what its tasks need (./needs.ts), so all tasks of a lane can start, or none of them. These keys belong to the
-// limiters of a queue (../../../keys.ts):
+// The name of a lane contains what its tasks need (./needs.ts), so all tasks of a lane can start, or none of them.
+// These keys belong to the limiters of a queue (../../../keys.ts):
 //
-// - `capacities` has the limiters that limit something. A limiter without a capacity limits nothing, and nothing is counted for it.
-// - `in-use` counts what the active tasks hold. As with the keys (../key-concurrency.ts), `active` is the truth, a start adds to the count, and
-//   the text that removes a task from `active` subtracts from it.
-// - `need-waiters:<need>` has the blocked lanes with this need that have met the limit, by the pass of the turn in which they did: their tickets.
-//   The lanes that wait for their concurrency key are in `need-waiters:key:<key>=1`.
+// - `capacities` has the limiters that limit something. A limiter without a capacity limits nothing, and nothing is
+//   counted for it.
+// - `in-use` counts what the active tasks hold. As with the keys (../key-concurrency.ts), `active` is the truth, a
+//   start adds to the count, and the text that removes a task from `active` subtracts from it.
+// - `need-waiters:<need>` has the blocked lanes with this need that have met the limit, by the pass of the turn in
+//   which they did: their tickets. The lanes that wait for their concurrency key are in `need-waiters:key:<key>=1`.
 // - `waited-needs` names the needs for which lanes wait.
-// - `key-passes` has the pass of each concurrency key that has several lanes, so that they share its turns (../turn-steps.ts).
+// - `key-passes` has the pass of each concurrency key that has several lanes, so that they share its turns
+//   (../turn-steps.ts).
 //
-// A task starts when all that it needs is free, and takes it in the same script. A lane whose tasks may not start leaves the turns, like one
-// whose key is at its limit:
+// A task starts when all that it needs is free, and takes it in the same script. A lane whose tasks may not start
+// leaves the turns, like one whose key is at its limit:
 //
-// - Lanes that wait for a limiter start strictly in the order of their tickets. A lane keeps its tickets until one of its tasks starts, so a
-//   large need is not starved by small ones. It gets a ticket at each limiter that refuses it. The tickets of a lane have the same pass, so no two
-//   lanes wait for each other.
-// - A lane that waits for its key, or for a time, gives its tickets back. So does a lane that needs more than a capacity: it can never start,
-//   and must not hold up others. It waits at that limiter alone, where it is passed over until the capacity is raised.
-// - What is given back wakes the first lane that waits for the limiter: the lane takes turns again, with the pass of its ticket. A lane that
-//   gives its ticket back wakes the next one, whether or not its task has started. One wake-up thus reaches each lane that may start.
+// - Lanes that wait for a limiter start strictly in the order of their tickets. A lane keeps its tickets until one of
+//   its tasks starts, so a large need is not starved by small ones. It gets a ticket at each limiter that refuses it.
+//   The tickets of a lane have the same pass, so no two lanes wait for each other.
+// - A lane that waits for its key, or for a time, gives its tickets back. So does a lane that needs more than a
+//   capacity: it can never start, and must not hold up others. It waits at that limiter alone, where it is passed over
+//   until the capacity is raised.
+// - What is given back wakes the first lane that waits for the limiter: the lane takes turns again, with the pass of
+//   its ticket. A lane that gives its ticket back wakes the next one, whether or not its task has started. One wake-up
+//   thus reaches each lane that may start.
 //
 // After each script, besides what ../key-concurrency.ts says:
 //
@@ -64,11 +70,16 @@ export const wakeFirst = (ticket: string): string => `if first and call('ZREM', 
 export const WAKE_KEY = `local first, ticket = unpack(call('ZRANGE', ${WAITERS_OF_KEY}, 0, 0, 'WITHSCORES'))
     ${wakeFirst('ticket')}`
 
-/** A Lua line that declares the functions of {@link LIMITERS}, so that they can be defined where they are first needed. */
+/**
+ * A Lua line that declares the functions of {@link LIMITERS}, so that they can be defined where they are first needed.
+ */
 export const DECLARE_LIMITERS =
   'local is_before, first_waiter, wake, leave, leave_waiters, refusals, is_full, wait_for, take'
 
-/** Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables `call` and `base`. */
+/**
+ * Lua functions that look for the first lane that waits for a limiter, and wake it. They need the local variables
+ * `call` and `base`.
+ */
 const WAKE = `
   function is_before(one, other)
     for i = 1, math.min(#one, #other) do
@@ -94,16 +105,17 @@ const WAKE = `
   end`
 
 /**
- * Lua functions for the lane whose turn it is. They need the local variables `call` and `base`, and follow {@link DECLARE_LIMITERS}. `name`,
- * `key` and `needs` are the lane's.
+ * Lua functions for the lane whose turn it is. They need the local variables `call` and `base`, and follow
+ * {@link DECLARE_LIMITERS}. `name`, `key` and `needs` are the lane's.
  *
- * - `leave_waiters(name, key, needs, kept)` gives back the lane's tickets, and wakes the next lanes. `kept` is a limiter, or 'key', for which the
- *   lane keeps its ticket. Returns whether it has given one back.
- * - `refusals(name, key, needs, pass)` returns the needs for which the lane has to wait, or nil if its next task may start. It also returns the
- *   pass that all lanes have reached: that of the lane or, if others wait longer for the same, theirs. A lane that has to wait gives back its
- *   ticket for the key. One that needs more than a capacity also gives back those for the other limiters, and the pass is nil.
- * - `wait_for(name, needs, pass, time)` blocks the lane until it is woken because of one of the needs, a table. `time` is the pass that all
- *   lanes have reached, or nil.
+ * - `leave_waiters(name, key, needs, kept)` gives back the lane's tickets, and wakes the next lanes. `kept` is a
+ *   limiter, or 'key', for which the lane keeps its ticket. Returns whether it has given one back.
+ * - `refusals(name, key, needs, pass)` returns the needs for which the lane has to wait, or nil if its next task may
+ *   start. It also returns the pass that all lanes have reached: that of the lane or, if others wait longer for the
+ *   same, theirs. A lane that has to wait gives back its ticket for the key. One that needs more than a capacity also
+ *   gives back those for the other limiters, and the pass is nil.
+ * - `wait_for(name, needs, pass, time)` blocks the lane until it is woken because of one of the needs, a table. `time`
+ *   is the pass that all lanes have reached, or nil.
  * - `is_full(needs)` returns whether some limiter has too little left. Lanes that wait are not considered.
  * - `take(needs)` counts a start.
  */
@@ -177,12 +189,16 @@ export const LIMITERS = `${WAKE}
     end
   end`
 
-/** Lua lines that block the lane `name` until its key may start a task. They follow {@link LIMITERS}. `pass` and `time` are Lua expressions. */
+/**
+ * Lua lines that block the lane `name` until its key may start a task. They follow {@link LIMITERS}. `pass` and `time`
+ * are Lua expressions.
+ */
 export const waitForKey = (pass: string, time: string): string =>
   `wait_for(name, { ${needOfKey('key')} }, ${pass}, ${time})`
 
 /**
- * Lua lines that give back what a task with the needs `needs` has held, and wake the next lanes. A limiter without a capacity was not counted.
+ * Lua lines that give back what a task with the needs `needs` has held, and wake the next lanes. A limiter without a
+ * capacity was not counted.
  */
 export const GIVE_BACK_NEEDS = `
     ${DECLARE_LIMITERS}${WAKE}
@@ -195,8 +211,8 @@ export const GIVE_BACK_NEEDS = `
     end`
 
 /**
- * Lua lines that let the lane `name`, a Lua expression, take turns if it has become empty while it was blocked. The next fetch then gives its
- * tickets back.
+ * Lua lines that let the lane `name`, a Lua expression, take turns if it has become empty while it was blocked. The
+ * next fetch then gives its tickets back.
  */
 export const resumeEmptied = (name: string): string => `
       local pass = string.find(${name}, ${LUA_MARK}, 1, true) and call('ZSCORE', ${BLOCKED}, ${name})
@@ -220,8 +236,8 @@ export const TAKE_TICKETS = `for _, need in ipairs(call('ZRANGE', ${WAITED_NEEDS
         ${FORGET_WAITERS}`
 
 /**
- * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has changed. Those that wait
- * for their concurrency key are not woken. The function follows {@link LIMITERS}.
+ * A Lua function, `wake_all()`, which wakes the first lane of each limiter for which lanes wait, because a capacity has
+ * changed. Those that wait for their concurrency key are not woken. The function follows {@link LIMITERS}.
  */
 export const WAKE_ALL = `
   local function wake_all()
@@ -241,8 +257,8 @@ export const READ_CAPACITIES = `local capacities, stored_capacities = {}, call('
   end`
 
 /**
- * A Lua function, `ticket_of(base, name, key, needs)`, which returns the first limiter for which a lane waits, 'key' if it waits for its concurrency
- * key, or nil.
+ * A Lua function, `ticket_of(base, name, key, needs)`, which returns the first limiter for which a lane waits, 'key' if
+ * it waits for its concurrency key, or nil.
  */
 export const TICKET_OF = `
 local function ticket_of(base, name, key, needs)

@@ -11,8 +11,8 @@
 // remembered, so a queue that keeps its ended tasks for longer has no such set. Each member takes about 130 bytes.
 //
 // A task of a pipeline run that is completed, or cancelled with its run, is deleted by the script that ends it
-// (../../../outbox/outbox-steps.ts). If that script is sent again, nothing that the attempt has stored is left. The set therefore has another
-// member for such a task, `<task id> e<fencing token>`, with the time of the end.
+// (../../../outbox/outbox-steps.ts). If that script is sent again, nothing that the attempt has stored is left. The set
+// therefore has another member for such a task, `<task id> e<fencing token>`, with the time of the end.
 import { REPEATS_WITHIN_MS } from '@bullpen/engine/internal'
 
 /** The set's key without the prefix of the queue's keys. */
