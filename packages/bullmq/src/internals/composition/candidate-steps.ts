@@ -4,7 +4,8 @@
 // limits.
 //
 // If there are no candidates, a fetch pays for one comparison. Otherwise, the script looks at the candidates one after the other, which
-// takes about 1 µs for each candidate that does not wait. It then removes one task from the list of waiting tasks. To find the task,
+// takes about 1 µs for each candidate that does not wait, and 3 µs for one that waits but may not start, because
+// it examines each lane once. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
 import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
@@ -43,12 +44,14 @@ export const TAKE_CANDIDATE = `${LEAVE_LANE}
   may_be_uncounted = has_limits or has_capacities
   if has_times then${resumeDue('ARGV[2]', MAX_LANES)}
   end
-  local noted = {}
+  local noted, at_limit = {}, {}
+  ${DECLARE_LIMITERS}
   local function is_at_limit(lane, has_started)
     local name, limit, rate = ${nameIn('lane')}, nil, nil
     ${splitName('name')}
-    ${DECLARE_LIMITERS}
-    if needs then${LIMITERS}${NOTE_SERVICES}
+    if needs then
+      if not take then${LIMITERS}
+      end${NOTE_SERVICES}
     end
     if key ~= '' then
     ${READ_LIMITS}
@@ -60,9 +63,9 @@ export const TAKE_CANDIDATE = `${LEAVE_LANE}
     end
     local pass = starts_at and call('ZSCORE', base .. 'turns', name)
     if pass then
-            if needs then leave_waiters(name, key, needs) end
-            ${leaveTurns('pass')}
-            ${STORE_TIME}
+      if needs then leave_waiters(name, key, needs) end
+      ${leaveTurns('pass')}
+      ${STORE_TIME}
     end
     return starts_at or limit and ${ACTIVE_OF_KEY} >= limit or needs and is_full(needs)
   end
@@ -76,7 +79,11 @@ export const TAKE_CANDIDATE = `${LEAVE_LANE}
       elseif has_list and call('EXISTS', base .. id .. ':lock') == 0 then
         local known = call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane')
         local lane = known[3]
-        local may_start = known[1] and not known[2] and not (lane and (may_be_uncounted or has_throttles) and is_at_limit(lane))
+        local may_start = known[1] and not known[2]
+        if may_start and lane and (may_be_uncounted or has_throttles) then
+          if at_limit[lane] == nil then at_limit[lane] = is_at_limit(lane) or false end
+          may_start = not at_limit[lane]
+        end
         if may_start and not call('ZSCORE', base .. 'delayed', id) and not call('LPOS', active, id) then
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}

@@ -1,10 +1,10 @@
 // What tasks that may not start cost workers that have nothing else to do, on a Redis of their own.
-
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { long, setup } from '../../setup.fixture.ts'
+import { stage } from './stage.fixture.ts'
 
 it('neither the backlog of a key at its limit nor further tasks of the key cost two idle workers a command', async () => {
   const server = await privateRedis()
@@ -40,4 +40,18 @@ it('neither the backlog of a key at its limit nor further tasks of the key cost 
   // without a marker.
   expect(waitsNow - waits).toBeLessThan(added / 5)
   expect(scriptsNow - scripts - added).toBeLessThan(added / 5)
+})
+
+it('a fetch by a worker that runs only some tasks examines each lane once, however many of its tasks are blocked', async () => {
+  const server = await privateRedis()
+  await server.start()
+  const { addSeveral, setCapacity, startOnly, redis } = await stage({ redisUrl: server.url })
+  await setCapacity('permits:db', 1)
+  const needs = [{ limiter: 'permits:db', amount: 1 }]
+  const ids = [...(await addSeveral('a', 25, { needs })), ...(await addSeveral('b', 25, { needs }))]
+  expect(await startOnly(ids)).toHaveLength(1)
+  await redis.config('RESETSTAT')
+  expect(await startOnly(ids)).toEqual([])
+  // Only the examination of a lane reads how much of a limiter is in use.
+  expect(await redis.info('commandstats')).toMatch(/cmdstat_hget:calls=2,/)
 })

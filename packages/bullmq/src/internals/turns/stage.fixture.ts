@@ -15,8 +15,8 @@ import { setLimits } from './set-limits.fixture.ts'
 
 export const NO_KEY = ''
 
-export async function stage() {
-  const world = await openWorld(inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`, { leads: false })
+export async function stage({ redisUrl = inject('redisUrl') } = {}) {
+  const world = await openWorld(redisUrl, `t-${randomUUID().slice(0, 12)}`, { leads: false })
   onTestFinished(() => world.close())
   const { broker, redis, keys, queue, fetch, end } = world
   const names = new Map<string, string>()
