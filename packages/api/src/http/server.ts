@@ -43,6 +43,8 @@ declare module 'fastify' {
     taskId: TaskId | undefined
     /** The trace that the tasks of this request belong to. */
     traceContext: TraceContext | undefined
+    /** Whether the request has stored something, although it may fail afterwards. */
+    hadEffect: boolean
   }
 }
 
@@ -101,6 +103,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   })
   app.decorateRequest('taskId', undefined)
   app.decorateRequest('traceContext', undefined)
+  app.decorateRequest('hadEffect', false)
   app.decorateRequest('keyFingerprint', undefined)
   app.decorateRequest('apiKeyName', undefined)
   app.decorateRequest('requesterName', undefined)

@@ -4,7 +4,7 @@
 // the group's outbox, from which they are enqueued (./group-forwarder.ts), and their ends arrive through the outboxes of their queues
 // (./group-deliveries.ts). The leader completes what a dead process has left (./group-visits.ts).
 import type { GroupId, GroupResult, TaskId } from '@bullpen/contract'
-import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES } from '@bullpen/contract/internal'
+import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES, withoutEffect } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type AddedMembers,
@@ -125,6 +125,15 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
         if (fields === 'reused') throw groupExists(id)
         return { fields, result: undefined }
       })
+    },
+
+    async admit(id, tasks) {
+      try {
+        await admit(tasks)
+      } catch (error) {
+        const group = await read(id).catch(() => undefined)
+        if (group === undefined) throw withoutEffect(error)
+      }
     },
 
     async add(id, { key, digest, tasks, seal }) {

@@ -155,6 +155,11 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       return model.group
     },
 
+    async admit(id, tasks) {
+      check()
+      if (!models.has(id)) admit(tasks)
+    },
+
     async add(id, { key, digest, tasks, seal }) {
       check()
       const queues = tasks.map(({ queue }) => queue)

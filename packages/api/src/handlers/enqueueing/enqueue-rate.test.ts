@@ -1,6 +1,6 @@
 // Tests how the API responds if an API key exceeds its rate.
 import { BullpenError, EnqueueRateError } from '@bullpen/contract'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { KEY, problemIn, testApi } from '../../api.fixture.ts'
 import { createKeyring } from '../../auth/keyring.ts'
 
@@ -52,6 +52,15 @@ describe('a request whose API key exceeds its rate', () => {
     expect(events).toEqual([
       { event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'enqueueRate', action: 'rejected' },
     ])
+  })
+
+  test('creates no group', async () => {
+    const { exceed, ask, broker } = await limitedApi()
+    const create = vi.spyOn(broker.groups, 'create')
+    exceed()
+    const answer = await ask({ method: 'POST', url: '/v1/groups', payload: { tasks: [SQUARE], onEnd: [SQUARE] } })
+    expect(problemIn(answer)).toMatchObject({ status: 429, code: 'enqueue_rate_exceeded' })
+    expect(create).not.toHaveBeenCalled()
   })
 
   test('gets no window if the period is not whole seconds', async () => {

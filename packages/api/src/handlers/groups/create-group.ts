@@ -33,11 +33,15 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     const { correlationId, traceContext, apiKeyName, idempotencyKey } = originOf(request)
     if (idempotencyKey !== undefined) throw headerRefused('Idempotency-Key', EXPECTED_ID)
     const followUps = planFollowUps(settings, { catalogue, correlationId, traceContext, apiKeyName, passesOnApiKey })
-    // The tasks are checked first, so that a request with an invalid one creates no group.
-    const add = tasks && planMembers(request, tasks)
+    // The tasks are checked first, so that a request creates no group if one of them is invalid or is refused. A group that is created
+    // and cancelled would release its follow-ups.
+    const members = tasks && planMembers(request, tasks)
+    await members?.keepToRate()
+    await members?.admit(id)
     let group = await broker.groups.create(newGroup(id, settings, by, followUps))
-    if (add !== undefined) {
-      await add({ id, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
+    request.hadEffect = true
+    if (members !== undefined) {
+      await members.add({ id, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
         // The response has no id, so the caller could not use the group.
         if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})
         throw error instanceof BullpenError && error.code === 'idempotency_key_reused' ? groupExists(id) : error
@@ -55,7 +59,9 @@ export function addToGroup(context: ApiContext, taskSchema: z.ZodType) {
   const planMembers = memberPlanner(context, taskSchema)
   return async ({ params, body, request, reply }: Call<GroupParams>): Promise<MembersAdded> => {
     const { tasks, seal = false } = body as AddToGroupRequest
-    const { start, ids } = await planMembers(request, tasks)({ id: groupId(params.id), seal })
+    const members = planMembers(request, tasks)
+    await members.keepToRate()
+    const { start, ids } = await members.add({ id: groupId(params.id), seal })
     reply.code(202)
     return { start, count: ids.length, ids: [...ids] }
   }

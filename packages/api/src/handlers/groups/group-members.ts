@@ -8,6 +8,7 @@ import {
   QueueFullError,
 } from '@bullpen/contract'
 import { errorAt } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
 import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
@@ -25,13 +26,17 @@ interface GroupOfMembers {
   readonly key?: string
 }
 
-/** Adds the tasks of a request to a group. */
-type AddMembers = (group: GroupOfMembers) => Promise<AddedMembers>
+/** The valid tasks of a request. */
+interface PlannedMembers {
+  /** Takes the tasks from the rate of the request's API key. @throws EnqueueRateError, or another error like `keepToRate`. */
+  keepToRate(): Promise<void>
+  /** Checks whether their queues accept the tasks, before the group is created. @throws BullpenError like `Groups.admit`. */
+  admit(group: GroupId): Promise<void>
+  /** Adds the tasks to a group. @throws BullpenError like `Groups.add`. */
+  add(group: GroupOfMembers): Promise<AddedMembers>
+}
 
-/**
- * Returns the function that checks the tasks of a request, and returns a function that adds them to a group. `taskSchema` is the schema of
- * one task.
- */
+/** Returns the function that checks the tasks of a request. `taskSchema` is the schema of one task. */
 export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
   const { catalogue, broker, emit, randomBytes } = context
   const plan = taskPlanner(context)
@@ -50,42 +55,43 @@ export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
     }
   }
 
-  return (request: FastifyRequest, tasks: readonly MemberRequest[]): AddMembers => {
+  return (request: FastifyRequest, tasks: readonly MemberRequest[]): PlannedMembers => {
     const origin = originOf(request)
     const checked = tasks.map((task, index) => check(task, index, origin))
     const invalid = checked.filter((each) => each instanceof BullpenError)
     if (invalid.length > 0) throw errorOfAll(invalid)
     const planned = checked as readonly PlannedTask[]
-    return (target) => add(request, tasks, planned, target)
+    return {
+      keepToRate: async () => keepToRate(context, request, planned),
+      admit: (group) => broker.groups.admit(group, created(planned)).catch((error) => refuse(planned, error)),
+      async add({ id, seal, key: given }) {
+        const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
+        const digests = idempotencyOf({ key, caller: origin.caller, request: JSON.stringify({ tasks, seal }), life: 0 })
+        const members = { key: digests.key, digest: digests.request, tasks: created(planned), seal }
+        const added = await broker.groups.add(id, members).catch((error) => refuse(planned, error))
+        added.ids.forEach((taskId, i) => {
+          reportStored(context, planned[i] as PlannedTask, taskId)
+        })
+        return added
+      },
+    }
   }
 
-  async function add(
-    request: FastifyRequest,
-    tasks: readonly MemberRequest[],
-    planned: readonly PlannedTask[],
-    { id, seal, key: given }: GroupOfMembers,
-  ): Promise<AddedMembers> {
-    const origin = originOf(request)
-    await keepToRate(context, request, planned)
-    const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
-    const digests = idempotencyOf({ key, caller: origin.caller, request: JSON.stringify({ tasks, seal }), life: 0 })
-    const created = planned.map((each) => each.create())
-    const members = { key: digests.key, digest: digests.request, tasks: created, seal }
-    const added = await broker.groups.add(id, members).catch((error: unknown) => {
-      if (error instanceof EnqueueRateError) countRefused(context, planned)
-      if (error instanceof QueueFullError) {
-        const { queue: full, limit } = error.reached
-        for (const { queue, task } of planned) {
-          if (queue === full) emit({ event: 'task.refused', queue, task, limit, action: 'rejected' })
-        }
+  /** Counts the tasks that the broker has refused, and throws its error with pointers into the request's body. */
+  function refuse(planned: readonly PlannedTask[], error: unknown): never {
+    if (error instanceof EnqueueRateError) countRefused(context, planned)
+    if (error instanceof QueueFullError) {
+      const { queue: full, limit } = error.reached
+      for (const { queue, task } of planned) {
+        if (queue === full) emit({ event: 'task.refused', queue, task, limit, action: 'rejected' })
       }
-      // The broker's pointers begin with the index of a member.
-      const isOfMember = error instanceof BullpenError && error.code === 'payload_too_large' && error.errors.length > 0
-      throw isOfMember ? errorAt(error, '/tasks') : error
-    })
-    added.ids.forEach((taskId, i) => {
-      reportStored(context, planned[i] as PlannedTask, taskId)
-    })
-    return added
+    }
+    // The broker's pointers begin with the index of a member.
+    const isOfMember = error instanceof BullpenError && error.code === 'payload_too_large' && error.errors.length > 0
+    throw isOfMember ? errorAt(error, '/tasks') : error
   }
+}
+
+function created(planned: readonly PlannedTask[]): readonly NewTask[] {
+  return planned.map((each) => each.create())
 }

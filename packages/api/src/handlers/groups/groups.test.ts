@@ -170,11 +170,46 @@ it('a full queue refuses the members of a request together', async () => {
   ])
 })
 
-it('a group whose first members are refused is cancelled, unless the caller has chosen its id', async () => {
-  const { send, get } = await setup()
-  expect((await send('', { tasks: [square('x')] })).statusCode).toBe(422)
+it('a group whose first members are refused is not created, so that its follow-ups do not run', async () => {
+  const { send, broker, events } = await setup()
+  const create = vi.spyOn(broker.groups, 'create')
+  broker.trouble = 'queue full'
+  const refused = problemIn(await send('', { tasks: [square(1)], onEnd: [square(2)] }))
+  expect(refused).toMatchObject({ status: 429, code: 'queue_full' })
+  expect(create).not.toHaveBeenCalled()
+  expect(events).toMatchObject([{ event: 'task.refused', action: 'rejected' }])
+})
+
+it('a repeated request whose members are stored needs no room for them', async () => {
+  const { send, broker } = await setup()
+  const body = { id, tasks: [square(1)] }
+  await send('', body)
+  broker.trouble = 'queue full'
+  expect((await send('', body)).json()).toMatchObject({ id, count: 1 })
+})
+
+it('a problem says that the request had no effect only if its group was not created', async () => {
+  const { send, get, broker } = await setup()
+  const draining = new BullpenError('queue_draining', "queue 'cpu' is draining")
+  vi.spyOn(broker.groups, 'admit').mockRejectedValueOnce(draining)
+  expect(problemIn(await send('', { id, tasks: [square(1)] })).outcome).toBe('refused')
+  expect((await get(`/v1/groups/${id}`)).statusCode).toBe(404)
+  vi.spyOn(broker.groups, 'add').mockRejectedValueOnce(draining)
+  const late = problemIn(await send('', { id, tasks: [square(1)] }))
+  expect(late).toMatchObject({ status: 503, code: 'queue_draining' })
+  expect(late.outcome).toBeUndefined()
+  expect((await get(`/v1/groups/${id}`)).json()).toMatchObject({ state: 'open', count: 0 })
+})
+
+it('a group whose first members are refused after it was created is cancelled, unless the caller has chosen its id', async () => {
+  const { send, get, broker } = await setup()
+  const add = vi.spyOn(broker.groups, 'add')
+  const draining = new BullpenError('queue_draining', "queue 'cpu' is draining")
+  add.mockRejectedValueOnce(draining)
+  expect((await send('', { tasks: [square(1)] })).statusCode).toBe(503)
   expect((await get('/v1/groups')).json()).toEqual({ groups: [] })
-  await send('', { id, tasks: [square('x')] })
+  add.mockRejectedValueOnce(draining)
+  await send('', { id, tasks: [square(1)] })
   expect((await send('', { id, tasks: [square(1)] })).json()).toMatchObject({ id, count: 1, state: 'sealed' })
 })
 

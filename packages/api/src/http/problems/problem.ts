@@ -38,7 +38,8 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   415: 'unsupported_media_type',
 }
 
-export function problemOf(error: BullpenError, requestId: string): Problem {
+/** Returns the problem for the error of a request. `hadEffect` says whether the request has stored something before it failed. */
+export function problemOf(error: BullpenError, requestId: string, hadEffect = false): Problem {
   const status = HTTP_STATUS[error.code]
   return {
     type: `/problems/${error.code}`,
@@ -50,7 +51,7 @@ export function problemOf(error: BullpenError, requestId: string): Problem {
     requestId,
     ...(error.errors.length === 0 ? {} : { errors: [...error.errors] }),
     ...(error.taskId === undefined ? {} : { taskId: error.taskId }),
-    ...(status >= 500 && !mayHaveTakenEffect(error) ? { outcome: 'refused' as const } : {}),
+    ...(status >= 500 && !hadEffect && !mayHaveTakenEffect(error) ? { outcome: 'refused' as const } : {}),
   }
 }
 
@@ -92,7 +93,7 @@ export function mayHaveTakenEffect(error: BullpenError): boolean {
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
-  const problem = problemOf(error, request.id)
+  const problem = problemOf(error, request.id, request.hadEffect)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   const retryAfter = retryAfterSeconds(error)
   if (retryAfter !== undefined) reply.header('retry-after', `${retryAfter}`)

@@ -65,7 +65,8 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
         '`tasks`, the group is created with its first members and, unless `seal` is `false`, is sealed. Without `tasks`, add ' +
         'members with POST /v1/groups/{id}/tasks and then seal the group, because only a sealed group can end. The request is ' +
         'idempotent if it has an `id`, and a request with the `id` of a different group is refused. The header Idempotency-Key is not ' +
-        'accepted. If its members are refused, a group with that `id` exists without members, and the request can be repeated.',
+        'accepted. No group is created if its members are refused. Only if they are refused after that check, because other tasks have ' +
+        'filled their queue in the meantime, a group with that `id` exists without members, and the request can be repeated.',
       body: createGroupBodySchema(taskBody),
       checkedBody: uncheckedGroupBodySchema,
       bodyLimit: context.bulkBodyLimit,

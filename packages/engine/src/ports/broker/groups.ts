@@ -116,6 +116,14 @@ export interface Groups {
    */
   create(group: NewGroup): Promise<Group>
   /**
+   * Checks whether the first members could be added to a group that is created next, without storing anything, so that no group is created in
+   * vain. Resolves as well if the group exists, because a repeated request needs no room. Takes one round trip for each queue, and one
+   * more if the tasks are refused.
+   *
+   * @throws BullpenError with which `Broker.enqueue` refuses a task.
+   */
+  admit(id: GroupId, tasks: readonly NewTask[]): Promise<void>
+  /**
    * Adds members, either all of them or none. Takes two round trips, and two more for each queue. The limits of the members' queues
    * are checked before the members are stored, so concurrent requests can exceed a limit together. A stored member is never
    * refused afterwards.

@@ -1,4 +1,6 @@
 // Tests on every broker how members are added to a group, and what their results are.
+import { randomBytes } from 'node:crypto'
+import { createGroupId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
@@ -85,6 +87,19 @@ export function groupMembers(open: OpenBackend): void {
     await expect(add(id, [limited(1), limited(2)])).rejects.toMatchObject({ code: 'queue_full' })
     expect(await all.find(id)).toMatchObject({ count: 0, queues: [] })
     expect((await add(id, [limited(1)])).start).toBe(0)
+  })
+
+  it('first members that do not fit into their queue are refused before their group exists', async () => {
+    const { create, createGroup, add, groups: all, find } = await openGroups(open)
+    const limited = (n: number) => ({ ...create(long, { n }), limits: { maxTasks: 1 } })
+    const [other] = (await add(await createGroup(), [limited(0)])).ids
+    await eventually(async () => (await find(other as never).catch(() => undefined)) !== undefined)
+    const missing = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+    await expect(all.admit(missing, [limited(1)])).rejects.toMatchObject({ code: 'queue_full' })
+    await all.admit(missing, [create(long, { n: 1 })])
+    expect(await all.find(missing)).toBeUndefined()
+    // The members of a group that exists may have been stored by the same request.
+    await all.admit(await createGroup(), [limited(1)])
   })
 
   it.each([
