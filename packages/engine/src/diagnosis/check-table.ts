@@ -103,7 +103,7 @@ export const CHECKS = {
     advice: 'raise maxclients, or look in CLIENT LIST for a program that does not close its connections',
   },
   redis_latency: {
-    finds: 'the fastest of five round trips from the API to Redis takes at least 10 ms',
+    finds: 'half of nine round trips from the API to Redis take at least 10 ms',
     examine: latency,
     reason: 'every task needs several round trips, one after another',
     advice:

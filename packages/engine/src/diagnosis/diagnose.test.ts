@@ -128,7 +128,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
   ],
   redis_permissions: [[onServer({ refused: ['CONFIG GET'] }), 'warning', 'does not permit CONFIG GET']],
   redis_connections: [[onServer({ connections: { open: 90, max: 100 } }), 'warning', '90 of the 100 connections']],
-  redis_latency: [[onServer({ latencyMs: 10 }), 'warning', 'took 10.0 ms']],
+  redis_latency: [[onServer({ latencyMs: 10 }), 'warning', 'took 10.0 ms or longer']],
   clocks: [
     [ofApi({ clockSkewMs: 1_500 }), 'warning', 'the clock of the API is 1.5 s ahead of the clock of Redis'],
     [withWorkers({ skewMs: -500 }), 'warning', 'the clock of h1 is 0.5 s behind'],

@@ -21,7 +21,7 @@ export interface ServerFacts {
   /** What the server could not write to its disk when it last tried, such as `the append-only file`. */
   readonly failedWrites: readonly string[] | undefined
   readonly connections: { readonly open: number; readonly max: number } | undefined
-  /** The fastest of some round trips from this process, in ms. */
+  /** The median of some round trips from this process, in ms. */
   readonly latencyMs: number
   /** The commands that the server does not permit, such as `CONFIG GET`. */
   readonly refused: readonly string[]

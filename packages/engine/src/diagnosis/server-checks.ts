@@ -66,7 +66,7 @@ export const latency = onEach(({ latencyMs }) =>
     : [
         {
           severity: 'warning',
-          problem: `the fastest of several round trips from the API to Redis took ${latencyMs.toFixed(1)} ms`,
+          problem: `half of several round trips from the API to Redis took ${latencyMs.toFixed(1)} ms or longer`,
         },
       ],
 )

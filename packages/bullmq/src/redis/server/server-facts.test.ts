@@ -1,4 +1,5 @@
 // Tests the facts about servers from which a diagnosis is made.
+import { privateRedis } from '@bullpen/testing'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { factsOf, readServerFacts } from './server-facts.ts'
@@ -22,6 +23,28 @@ it('the facts of a server are its settings, writes, connections and memory, and 
   })
   expect(server?.settings.get('version')).toMatchObject({ isOk: true })
   expect(server?.latencyMs).toBeGreaterThan(0)
+})
+
+/** Keeps Redis busy for 40 ms. */
+const KEEP_BUSY = `
+local function now() local time = redis.call('TIME') return time[1] * 1e6 + time[2] end
+local ends = now() + 40000
+repeat until now() >= ends`
+
+it('the time of a round trip is that of most of them if another client keeps the server busy', async () => {
+  const server = await privateRedis()
+  await server.start()
+  const [redis, other] = [new Redis(server.url), new Redis(server.url)]
+  onTestFinished(() => redis.disconnect())
+  let isBusy = true
+  const busy = (async () => {
+    while (isBusy) await other.eval(KEEP_BUSY, 0)
+    other.disconnect()
+  })()
+  const [facts] = await readServerFacts(redis)
+  isBusy = false
+  await busy
+  expect(facts?.latencyMs).toBeGreaterThan(10)
 })
 
 it.each([

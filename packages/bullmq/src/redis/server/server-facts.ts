@@ -1,4 +1,5 @@
 // Reads the facts about the servers from which a diagnosis is made.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerFacts } from '@bullpen/engine/internal'
 import { parseMemory } from '../../admission/memory-meter.ts'
 import type { Commander } from '../../scripts/script.ts'
@@ -7,10 +8,15 @@ import { checkServer, type ServerDescription } from './server-checks.ts'
 import { describeServer, type Server, serversOf } from './server-description.ts'
 import { infoNumber } from './server-info.ts'
 
-/** The first round trips may be slow because this process is busy, so only the fastest counts. */
-const ROUND_TRIPS = 5
+/**
+ * Some round trips may be slow because this process is busy, and some are fast although Redis is busy, because they fall between two long
+ * commands of other clients. The median of round trips that are made at different times tells which of the two is the rule.
+ */
+const ROUND_TRIPS = 9
+/** The time between two round trips, in ms. */
+const PAUSE_MS = 20
 
-/** Takes six round trips for each server. */
+/** Takes ten round trips for each server, and at least 160 ms. */
 export async function readServerFacts(redis: Commander): Promise<readonly ServerFacts[]> {
   return Promise.all(
     serversOf(redis).map(async ([node, server]) => {
@@ -37,11 +43,12 @@ export function factsOf(description: ServerDescription): Omit<ServerFacts, 'node
 }
 
 async function latencyOf(server: Server): Promise<number> {
-  let fastest = Number.POSITIVE_INFINITY
+  const times: number[] = []
   for (let i = 0; i < ROUND_TRIPS; i++) {
+    if (i > 0) await sleep(PAUSE_MS)
     const sentAt = performance.now()
     await server.ping()
-    fastest = Math.min(fastest, performance.now() - sentAt)
+    times.push(performance.now() - sentAt)
   }
-  return fastest
+  return times.toSorted((a, b) => a - b)[Math.floor(ROUND_TRIPS / 2)] ?? 0
 }
