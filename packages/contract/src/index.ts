@@ -2,9 +2,7 @@
 
 // Define tasks, queues and the catalogue:
 
-export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
-export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
 export type { Fairness, FairnessOptions } from './definition/fairness.ts'
 export { type FollowUp, type FollowUpOptions, type FollowUps, followUp } from './definition/follow-ups/follow-up.ts'
 export type {
@@ -44,6 +42,8 @@ export {
 export type { Slo, SloOptions } from './definition/slo.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
+export type { Memory } from './definition/units/bytes.ts'
+export { type Duration, formatDuration, type Limit, milliseconds } from './definition/units/duration.ts'
 
 export type { Cadence, CadenceOptions } from './schedule/cadence.ts'
 export {

@@ -12,8 +12,6 @@ export type {
   TransportEvent,
   Try,
 } from './client/task-transport.ts'
-export { bytes, formatBytes } from './definition/bytes.ts'
-export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/duration.ts'
 export { handlersByName, toHandlers } from './definition/erased-handlers.ts'
 export { weightOf } from './definition/fairness.ts'
 export { DEFAULT_KEPT_EVENTS, MIN_KEPT_EVENTS } from './definition/kept-events.ts'
@@ -36,6 +34,8 @@ export {
   MAX_FACTOR,
 } from './definition/retry/retry-policy.ts'
 export { contradictionIn } from './definition/timeouts.ts'
+export { bytes, formatBytes } from './definition/units/bytes.ts'
+export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/units/duration.ts'
 export { errorAt } from './errors/error-at.ts'
 export type { DeclaredFailure } from './errors/failure.ts'
 export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './errors/field-error.ts'

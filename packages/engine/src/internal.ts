@@ -202,7 +202,6 @@ export {
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkInput, checkProduced } from './task/check-call.ts'
 export { editedEnvelope, envelopeText, retriedEnvelope } from './task/envelope.ts'
-export { keyReused } from './task/key-reused-error.ts'
 export { capacitiesOf, definitionLimiter, limiterOf, needsOf, parseLimiter, permitsLimiter } from './task/needs.ts'
 export { newTask } from './task/new-task.ts'
 export { inputJson } from './task/payload/input-json.ts'
@@ -216,7 +215,7 @@ export {
   textOfResult,
 } from './task/payload/value-text.ts'
 export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
-export { taskNotFound } from './task/task-not-found-error.ts'
+export { keyReused, taskNotFound } from './task/task-errors.ts'
 export {
   endWithoutStart,
   MAX_ATTEMPT_RECORDS,

@@ -7,10 +7,10 @@ import type { TaskId } from '../task/task-id.ts'
 import type { TaskGroup } from '../task/task-record.ts'
 import type { TraceContext } from '../task/trace-context.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
-import type { Duration } from './duration.ts'
 import type { FollowUps } from './follow-ups/follow-up.ts'
 import type { HandlerLog } from './log.ts'
 import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
+import type { Duration } from './units/duration.ts'
 
 /** The resources that a worker opens for its handlers when it starts, such as database pools, HTTP clients and settings. */
 export type Resources = object

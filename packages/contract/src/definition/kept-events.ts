@@ -1,6 +1,7 @@
 // Parses how long the events of a queue's tasks are kept.
-import { type Duration, milliseconds } from './duration.ts'
+
 import { suggestion } from './nearest.ts'
+import { type Duration, milliseconds } from './units/duration.ts'
 
 /** Which events of a queue's tasks are kept. An event is dropped as soon as either limit applies to it. */
 export interface EventOptions {

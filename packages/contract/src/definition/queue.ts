@@ -1,7 +1,6 @@
 // Defines queues that need more than a name.
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
-import { type Duration, milliseconds } from './duration.ts'
 import { type Fairness, type FairnessOptions, parseFairness } from './fairness.ts'
 import { DEFAULT_KEPT_EVENTS, type EventOptions, type KeptEvents, keptEvents } from './kept-events.ts'
 import { type BreakerOptions, type BreakersOf, parseBreakers } from './limits/breakers.ts'
@@ -12,6 +11,7 @@ import { checkedWhenFull, type WhenFull } from './limits/when-full.ts'
 import { suggestion } from './nearest.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
 import { parseSlo, type Slo, type SloOptions } from './slo.ts'
+import { type Duration, milliseconds } from './units/duration.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const

@@ -1,7 +1,7 @@
 // Parses how long a queue's ended tasks are kept.
 import { FINAL_STATUSES, type FinalStatus } from '../task/states.ts'
-import { type Limit, limitMs } from './duration.ts'
 import { suggestion } from './nearest.ts'
+import { type Limit, limitMs } from './units/duration.ts'
 
 /** Which ended tasks of one status are kept. A task is removed as soon as either limit applies to it. */
 export interface KeptOptions {

@@ -1,6 +1,7 @@
 // Parses a service-level objective, which says how soon most tasks should start.
-import { type Duration, milliseconds } from './duration.ts'
+
 import { suggestion } from './nearest.ts'
+import { type Duration, milliseconds } from './units/duration.ts'
 
 export interface SloOptions {
   /** How long after a task is ready its first attempt should start, such as `'30s'`. The time of a delay does not count. */

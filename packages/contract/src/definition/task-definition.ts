@@ -3,8 +3,6 @@ import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
 import { ISOLATIONS, type Isolation, type TaskKind } from '../task/states.ts'
-import { bytes, type Memory } from './bytes.ts'
-import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
 import { parseDependencies } from './limits/breakers.ts'
@@ -15,6 +13,8 @@ import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry/retry-policy.ts'
 import { parseSlo, type Slo, type SloOptions } from './slo.ts'
 import { contradictionIn } from './timeouts.ts'
+import { bytes, type Memory } from './units/bytes.ts'
+import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './units/duration.ts'
 
 /** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */
 export type TaskName = `${string}.${string}`

@@ -1,5 +1,5 @@
 // Defines declared failures, which a handler throws as a TaskError or a classifier recognises.
-import { type Duration, milliseconds } from '../definition/duration.ts'
+import { type Duration, milliseconds } from '../definition/units/duration.ts'
 
 /** How a classifier describes an error that a handler threw. */
 export interface Failure {

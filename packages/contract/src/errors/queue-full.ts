@@ -1,7 +1,8 @@
 // Defines the error for a task that was not stored because its queue had reached a limit.
-import { formatBytes } from '../definition/bytes.ts'
-import { formatDuration } from '../definition/duration.ts'
+
 import type { QueueLimitName } from '../definition/limits/queue-limits.ts'
+import { formatBytes } from '../definition/units/bytes.ts'
+import { formatDuration } from '../definition/units/duration.ts'
 import { BullpenError } from './errors.ts'
 
 /** How long a caller should wait before it repeats a call that a full queue has rejected, in ms. */

@@ -1,6 +1,6 @@
 // Defines the error that a handler throws when a service limits its calls. The error throttles the task's queue or concurrency key and does
 // not count as a failed attempt.
-import { type Duration, formatDuration, milliseconds } from '../definition/duration.ts'
+import { type Duration, formatDuration, milliseconds } from '../definition/units/duration.ts'
 import { BullpenError } from './errors.ts'
 
 /** What a handler throttles: its whole queue, or only the tasks with the same concurrency key. */

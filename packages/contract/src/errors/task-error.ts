@@ -1,6 +1,6 @@
 // Defines the error with which a handler declares an expected failure. The error has a code and indicates whether another attempt
 // can succeed.
-import type { Duration } from '../definition/duration.ts'
+import type { Duration } from '../definition/units/duration.ts'
 import { declareFailure } from './failure.ts'
 
 interface TaskErrorOptions {

@@ -1,9 +1,9 @@
 // Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
-import { bytesOrAmount, durationText, limitText } from '../definition/duration-text.ts'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
 import { MAX_PERMITS, PERMIT_NAME, PERMIT_NAME_RULE } from '../definition/limits/permits.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
+import { bytesOrAmount, durationText, limitText } from '../definition/units/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { requesterName } from '../http/requester.ts'
 import { BREAKER_MODES } from '../task/breaker-states.ts'

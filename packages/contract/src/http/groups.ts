@@ -1,9 +1,9 @@
 // Defines groups over HTTP: the requests that create groups and add members, and the responses that show them.
 import { z } from 'zod'
-import type { Duration } from '../definition/duration.ts'
-import { durationWithin } from '../definition/duration-text.ts'
 import type { FollowUps } from '../definition/follow-ups/follow-up.ts'
-import { groupedDigits } from '../definition/grouped-digits.ts'
+import type { Duration } from '../definition/units/duration.ts'
+import { durationWithin } from '../definition/units/duration-text.ts'
+import { groupedDigits } from '../definition/units/grouped-digits.ts'
 import { MAX_FOLLOW_UPS } from '../task/follow-up.ts'
 import { readGroupId } from '../task/group-id.ts'
 import {

@@ -1,7 +1,7 @@
 // Defines the runs of pipelines over HTTP: the requests that start and cancel them, and the responses that show them.
 import { z } from 'zod'
-import type { Duration } from '../definition/duration.ts'
-import { durationOrZeroText, durationText } from '../definition/duration-text.ts'
+import type { Duration } from '../definition/units/duration.ts'
+import { durationOrZeroText, durationText } from '../definition/units/duration-text.ts'
 import {
   REDUCTION_STATES,
   RUN_ON_ERROR,

@@ -1,7 +1,7 @@
 // Defines schedules over HTTP: the request that stores one, and the responses that show them.
 import { z } from 'zod'
-import type { Duration } from '../definition/duration.ts'
-import { durationText } from '../definition/duration-text.ts'
+import type { Duration } from '../definition/units/duration.ts'
+import { durationText } from '../definition/units/duration-text.ts'
 import type { ScheduledTaskOptions, SchedulePolicies } from '../schedule/schedule-definition.ts'
 import { MAX_CATCH_UP, OVERLAPS } from '../schedule/schedule-policies.ts'
 import { TASK_STATUSES } from '../task/states.ts'

@@ -1,5 +1,5 @@
 // Defines when a schedule's tasks are due: at the times of a cron expression, or at a fixed interval.
-import { type Duration, milliseconds } from '../definition/duration.ts'
+import { type Duration, milliseconds } from '../definition/units/duration.ts'
 import { cronProblem, neverRuns } from './ticks.ts'
 
 export type CadenceOptions =

@@ -1,7 +1,8 @@
 // Defines schedules, which enqueue a task at regular times.
-import { type Duration, milliseconds } from '../definition/duration.ts'
+
 import { suggestion } from '../definition/nearest.ts'
 import type { InputOf, TaskDefinition } from '../definition/task-definition.ts'
+import { type Duration, milliseconds } from '../definition/units/duration.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { bodyErrors, fieldErrorText } from '../errors/field-error.ts'
 import { scheduleRequestSchema } from '../http/schedules.ts'

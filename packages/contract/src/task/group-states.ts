@@ -1,5 +1,5 @@
 // Defines the states of a group, the results with which it ends, and the ways in which its members end.
-import type { DurationRange } from '../definition/duration.ts'
+import type { DurationRange } from '../definition/units/duration.ts'
 import type { TaskStatus } from './states.ts'
 
 /**

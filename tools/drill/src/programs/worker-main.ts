@@ -5,12 +5,12 @@ import { writeFileSync } from 'node:fs'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { besideHandler, callHandler, guardedHandler } from '../outage/call-handlers.ts'
 import { brokenHandler } from '../retry-dead/broken-handler.ts'
-import { afterHandler, bookingHandler, closingHandler, undoHandler } from './booking-handlers.ts'
 import { catalogue } from './catalogue.ts'
-import { digestHandler, sortHandler, walkHandler } from './digest-handlers.ts'
-import { hogHandler } from './hog-handler.ts'
-import { isolatedHandler } from './isolated-handler.ts'
-import { pillHandler } from './pill-handler.ts'
+import { afterHandler, bookingHandler, closingHandler, undoHandler } from './handlers/booking-handlers.ts'
+import { digestHandler, sortHandler, walkHandler } from './handlers/digest-handlers.ts'
+import { hogHandler } from './handlers/hog-handler.ts'
+import { isolatedHandler } from './handlers/isolated-handler.ts'
+import { pillHandler } from './handlers/pill-handler.ts'
 import {
   filesHandler,
   heavyHandler,
@@ -21,7 +21,7 @@ import {
   tenantHandler,
   thirdHandler,
   workHandler,
-} from './work-handlers.ts'
+} from './handlers/work-handlers.ts'
 import { ARGUMENTS_VARIABLE, WORKER_PID_VARIABLE, type WorkerArguments } from './worker-arguments.ts'
 
 const given = process.argv[2] ?? ''

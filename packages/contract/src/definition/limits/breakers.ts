@@ -1,6 +1,7 @@
 // Parses the circuit breakers of a queue, and which of them a task depends on.
-import { type Duration, milliseconds, millisecondsWithin } from '../duration.ts'
+
 import { suggestion } from '../nearest.ts'
+import { type Duration, milliseconds, millisecondsWithin } from '../units/duration.ts'
 
 /**
  * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service. An attempt

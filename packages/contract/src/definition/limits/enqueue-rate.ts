@@ -1,5 +1,5 @@
 // Parses how many tasks may be enqueued per period, such as '100/1s'.
-import { type Duration, formatDuration, milliseconds } from '../duration.ts'
+import { type Duration, formatDuration, milliseconds } from '../units/duration.ts'
 
 /** A number of tasks per period: `'100/1s'`, `'5000/1m'`. */
 export type EnqueueRateText = `${number}/${Duration}`

@@ -1,8 +1,8 @@
 // Parses a queue's limits, which determine how many tasks may wait in it, how much they may take, and for how long.
 
-import { bytes, type Memory } from '../bytes.ts'
-import { type Duration, milliseconds } from '../duration.ts'
 import { suggestion } from '../nearest.ts'
+import { bytes, type Memory } from '../units/bytes.ts'
+import { type Duration, milliseconds } from '../units/duration.ts'
 import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
 import type { PerConcurrencyKeyOptions } from './concurrency-key-limits.ts'
 import type { SharedPermits } from './permits.ts'

@@ -1,8 +1,8 @@
 // Defines the policies for a task whose queue is full.
 import { z } from 'zod'
 import { MAX_WAIT_S } from '../../http/queries.ts'
-import { type Duration, milliseconds } from '../duration.ts'
-import { durationText } from '../duration-text.ts'
+import { type Duration, milliseconds } from '../units/duration.ts'
+import { durationText } from '../units/duration-text.ts'
 
 /**
  * What happens to a task whose queue has reached a limit:

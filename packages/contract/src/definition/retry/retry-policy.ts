@@ -1,8 +1,8 @@
 // Defines a task's retry policy: the number of attempts, the delays between them, the budget for retries, and the bounds within
 // which a call may override the policy.
 import { BullpenError } from '../../errors/errors.ts'
-import { type Duration, milliseconds } from '../duration.ts'
 import { nearest } from '../nearest.ts'
+import { type Duration, milliseconds } from '../units/duration.ts'
 import { RETRY_BOUNDS_SETTINGS, type RetryBounds, type RetryBoundsOptions, retryBounds } from './retry-bounds.ts'
 import {
   DEFAULT_RETRY_BUDGET,

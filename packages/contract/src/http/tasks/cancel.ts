@@ -1,7 +1,7 @@
 // Defines how tasks are cancelled over HTTP: one task by id, or a queue's tasks by filter.
 import { z } from 'zod'
-import type { Duration } from '../../definition/duration.ts'
-import { durationText } from '../../definition/duration-text.ts'
+import type { Duration } from '../../definition/units/duration.ts'
+import { durationText } from '../../definition/units/duration-text.ts'
 import { TASK_STATUSES } from '../../task/states.ts'
 import { waitSchema } from '../queries.ts'
 import { requesterName } from '../requester.ts'

@@ -1,6 +1,6 @@
 // Defines POST /v1/tasks/bulk: the request body, which contains the bodies of several enqueues, and the response.
 import { z } from 'zod'
-import { groupedDigits } from '../../definition/grouped-digits.ts'
+import { groupedDigits } from '../../definition/units/grouped-digits.ts'
 import { problemSchema } from '../problem.ts'
 import { acceptedSchema, droppedSchema, type EnqueueRequest, type enqueueBodySchema } from './enqueue.ts'
 

@@ -1,6 +1,6 @@
 // Defines unique keys. If several tasks of one definition specify the same key, at most one of them has the key at a time.
 import { z } from 'zod'
-import { type Duration, milliseconds } from '../../definition/duration.ts'
+import { type Duration, milliseconds } from '../../definition/units/duration.ts'
 
 /** Events that release a unique key. */
 export const KEY_RELEASES = ['started', 'finished'] as const

@@ -1,6 +1,6 @@
 // Defines zod schemas for durations, limits and amounts of memory in JSON. They validate the string but do not convert it.
 import { z } from 'zod'
-import { BullpenError } from '../errors/errors.ts'
+import { BullpenError } from '../../errors/errors.ts'
 import { bytes } from './bytes.ts'
 import { type DurationRange, limitMs, milliseconds, millisecondsOrZero, millisecondsWithin } from './duration.ts'
 

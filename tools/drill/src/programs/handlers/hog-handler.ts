@@ -1,9 +1,9 @@
 // Handles the task that blocks the event loop of its worker.
 import { defineHandler } from '@bullpen/contract'
-import { appendTo, wallMs } from '../ledger/effects.ts'
-import { blockEventLoop } from './block-event-loop.ts'
-import { hog } from './catalogue.ts'
-import { workerArguments } from './worker-arguments.ts'
+import { appendTo, wallMs } from '../../ledger/effects.ts'
+import { blockEventLoop } from '../block-event-loop.ts'
+import { hog } from '../catalogue.ts'
+import { workerArguments } from '../worker-arguments.ts'
 
 export const hogHandler = defineHandler(hog, import.meta.url, async ({ id, input, fencingToken }) => {
   const { name, ledger } = workerArguments()

@@ -1,5 +1,5 @@
 // Parses durations such as '250ms', '30s' or '1.5h' into milliseconds, and formats them.
-import { BullpenError } from '../errors/errors.ts'
+import { BullpenError } from '../../errors/errors.ts'
 
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 

@@ -2,8 +2,8 @@
 // they can also run in child processes.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
-import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
-import { blockEventLoop } from './block-event-loop.ts'
+import { appendTo, type Effect, machineMs, wallMs } from '../../ledger/effects.ts'
+import { blockEventLoop } from '../block-event-loop.ts'
 import {
   filesWork,
   heavyWork,
@@ -14,8 +14,8 @@ import {
   tenantWork,
   thirdWork,
   work,
-} from './catalogue.ts'
-import { isWorkerProcess, workerArguments } from './worker-arguments.ts'
+} from '../catalogue.ts'
+import { isWorkerProcess, workerArguments } from '../worker-arguments.ts'
 
 type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
 

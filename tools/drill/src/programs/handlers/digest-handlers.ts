@@ -1,11 +1,11 @@
 // Handles the tasks of the pipeline that digests a tree. Each start and end of a digest is written to the ledger with the file's number.
 import { join, sep } from 'node:path'
 import { at, defineHandler, defineReduceHandler, defineSourceHandler } from '@bullpen/contract'
-import { appendTo, type Effect, wallMs } from '../ledger/effects.ts'
-import { digestOf, filesBelow, listOf } from '../pipeline/digest-stages.ts'
-import { fileNumber } from '../pipeline/file-tree.ts'
-import { digestFile, sortByPath, walk } from './catalogue.ts'
-import { workerArguments } from './worker-arguments.ts'
+import { appendTo, type Effect, wallMs } from '../../ledger/effects.ts'
+import { digestOf, filesBelow, listOf } from '../../pipeline/digest-stages.ts'
+import { fileNumber } from '../../pipeline/file-tree.ts'
+import { digestFile, sortByPath, walk } from '../catalogue.ts'
+import { workerArguments } from '../worker-arguments.ts'
 
 let append: ((effect: Effect) => void) | undefined
 

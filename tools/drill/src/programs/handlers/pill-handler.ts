@@ -1,9 +1,9 @@
 // Handles the poison pill: a task that ends its process in one of several ways, or blocks it forever.
 import { defineHandler } from '@bullpen/contract'
-import { appendTo, wallMs } from '../ledger/effects.ts'
-import { blockEventLoop } from './block-event-loop.ts'
-import { type PILLS, pill } from './catalogue.ts'
-import { workerArguments } from './worker-arguments.ts'
+import { appendTo, wallMs } from '../../ledger/effects.ts'
+import { blockEventLoop } from '../block-event-loop.ts'
+import { type PILLS, pill } from '../catalogue.ts'
+import { workerArguments } from '../worker-arguments.ts'
 
 const WAYS: Readonly<Record<(typeof PILLS)[number], () => void>> = {
   kill: () => process.kill(process.pid, 'SIGKILL'),

@@ -1,5 +1,5 @@
 // Parses amounts of memory such as '256MiB' into bytes, and formats them.
-import { BullpenError } from '../errors/errors.ts'
+import { BullpenError } from '../../errors/errors.ts'
 
 type Unit = 'MiB' | 'GiB'
 

@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, TaskError } from '@bullpen/contract'
-import { appendTo, type Effect, wallMs } from '../ledger/effects.ts'
-import { after, booking, closing, type POSITIONS, undo } from './catalogue.ts'
-import { workerArguments } from './worker-arguments.ts'
+import { appendTo, type Effect, wallMs } from '../../ledger/effects.ts'
+import { after, booking, closing, type POSITIONS, undo } from '../catalogue.ts'
+import { workerArguments } from '../worker-arguments.ts'
 
 const POLL_MS = 5
 
