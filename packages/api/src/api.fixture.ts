@@ -52,7 +52,8 @@ export interface LogLine {
 
 /** The head of a queue in which no task is waiting. */
 export const EMPTY_HEAD: QueueHead = {
-  ...{ oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, isPaused: false, isDraining: false },
+  ...{ oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, oldestBlocked: undefined },
+  ...{ isPaused: false, isDraining: false },
 }
 
 export const PLATFORM: Platform = {

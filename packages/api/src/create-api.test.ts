@@ -84,6 +84,7 @@ describe('on Redis', () => {
     expect(metrics).toContain('bullpen_enqueue_duration_seconds_count{queue="cpu"} 1')
     expect(metrics).toMatch(/bullpen_queue_oldest_seconds\{queue="cpu"\} \d+\.\d+/)
     expect(metrics).toContain('bullpen_queue_oldest_seconds{queue="mail"} 0')
+    expect(metrics).toContain('bullpen_queue_oldest_blocked_seconds{queue="cpu"} 0')
     expect(metrics).toContain('bullpen_queue_paused{queue="cpu"} 0')
     expect(metrics).toMatch(/bullpen_queue_limit_bytes\{queue="cpu"\} \d+/)
     expect(metrics).toMatch(/bullpen_http_requests_total\{method="POST",route="\/v1\/tasks",status="202"\} 1/)

@@ -459,6 +459,7 @@ function usedTelemetry(): Telemetry {
       oldest: { readyAt: 1_000 },
       nextReadyAt: undefined,
       blockedTasks: 2,
+      oldestBlocked: { readyAt: 2_000 },
       isPaused: true,
       isDraining: false,
     }

@@ -16,7 +16,8 @@ it('the oldest waiting task counts from the moment when it was ready, and a paus
   const { broker, enqueue, namespace } = await setup()
   const redis = client()
   const keys = queueKeys(namespace, 'rig')
-  const empty = { oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, isPaused: false, isDraining: false }
+  const waiting = { oldest: undefined, nextReadyAt: undefined, blockedTasks: 0, oldestBlocked: undefined }
+  const empty = { ...waiting, isPaused: false, isDraining: false }
   expect(await broker.head('rig')).toEqual(empty)
   const first = await enqueue(short)
   await enqueue(short)
@@ -26,9 +27,12 @@ it('the oldest waiting task counts from the moment when it was ready, and a paus
   await redis.hset(keys.meta, 'paused', '1')
   expect(await broker.head('rig')).toMatchObject({ oldest, isPaused: true })
   await redis.hset(keys.job(first), 'opts', '{"delay":5000}')
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: enqueuedAt + 5_000 })
+  expect(await broker.head('rig')).toMatchObject({
+    oldest: { id: first, readyAt: enqueuedAt + 5_000 },
+    nextReadyAt: enqueuedAt + 5_000,
+  })
   await redis.hset(keys.job(first), 'processedOn', 7)
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 7 })
+  expect(await broker.head('rig')).toMatchObject({ oldest: { id: first, readyAt: 7 }, nextReadyAt: 7 })
 })
 
 it('a dead task that was retried counts from the retry, not from the enqueueing', async () => {
@@ -47,7 +51,7 @@ it('a dead task that was retried counts from the retry, not from the enqueueing'
   await broker.retry(id, { request: 'r1', by: 'ann' })
   const [retry] = JSON.parse((await redis.hget(keys.job(id), 'retries')) ?? '[]') as { readonly at: number }[]
   expect(retry?.at).toBeGreaterThan(5)
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: retry?.at })
+  expect(await broker.head('rig')).toMatchObject({ oldest: { id, readyAt: retry?.at }, nextReadyAt: retry?.at })
 })
 
 it("the delay of a plain BullMQ job's backoff is not the delay of the job", async () => {
@@ -56,7 +60,7 @@ it("the delay of a plain BullMQ job's backoff is not the delay of the job", asyn
   const keys = queueKeys(namespace, 'rig')
   const id = await enqueue(short)
   await redis.hset(keys.job(id), 'timestamp', 5, 'opts', '{"attempts":3,"backoff":{"type":"fixed","delay":60000}}')
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 5 })
+  expect(await broker.head('rig')).toMatchObject({ oldest: { id, readyAt: 5 }, nextReadyAt: 5 })
 })
 
 it('a task with a priority is the head only if no other task is waiting', async () => {
@@ -65,10 +69,11 @@ it('a task with a priority is the head only if no other task is waiting', async 
   const keys = queueKeys(namespace, 'rig')
   const urgent = await enqueue(short, { priority: 1 })
   await redis.hset(keys.job(urgent), 'timestamp', 5)
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 5 })
+  const oldest = { id: urgent, readyAt: 5 }
+  expect(await broker.head('rig')).toMatchObject({ oldest, nextReadyAt: 5 })
   const plain = await enqueue(short)
   await redis.hset(keys.job(plain), 'timestamp', 9)
-  expect(await broker.head('rig')).toMatchObject({ nextReadyAt: 9 })
+  expect(await broker.head('rig')).toMatchObject({ oldest, nextReadyAt: 9, oldestBlocked: undefined })
   await startPool()
   await eventually(async () => (await broker.head('rig')).nextReadyAt === undefined)
 })

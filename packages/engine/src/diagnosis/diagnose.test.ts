@@ -47,7 +47,7 @@ const queue: QueueFacts = {
   catalogueLimits: { perConcurrencyKey: undefined, limiters: [], services: [] },
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
-  ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldest: { id: 'cpu-2', readyAt: NOW - 59_000 } },
+  ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldestBlocked: undefined },
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
 }
 const ok = { isOk: true, found: 'x', expected: 'x' }
@@ -80,9 +80,9 @@ const ofApi = (more: Partial<DiagnosisFacts['api']>): DiagnosisFacts => ({
 })
 const onQueue = (more: Partial<QueueFacts>): DiagnosisFacts => ({ ...HEALTHY, queues: [{ ...queue, ...more }] })
 /** All tasks of the queue are blocked. */
-const held = { nextReadyAt: undefined, blockedTasks: 5, oldest: { id: 'cpu-2', readyAt: NOW - 60_000 } }
-const blockedBy = (what: Partial<QueueFacts['oldest']>): DiagnosisFacts =>
-  onQueue({ ...held, oldest: { ...held.oldest, concurrencyKey: 'acme', ...what } })
+const held = { nextReadyAt: undefined, blockedTasks: 5, oldestBlocked: { id: 'cpu-2', readyAt: NOW - 60_000 } }
+const blockedBy = (what: Partial<QueueFacts['oldestBlocked']>): DiagnosisFacts =>
+  onQueue({ ...held, oldestBlocked: { ...held.oldestBlocked, concurrencyKey: 'acme', ...what } })
 const withSettings = (more: Partial<QueueSettings>): DiagnosisFacts => onQueue({ settings: { ...settings, ...more } })
 const withPool = (more: Partial<PoolStatus>, alsoWorker: Partial<RegisteredWorker> = {}): DiagnosisFacts => ({
   ...HEALTHY,
@@ -202,7 +202,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [
       blockedBy({ waitsFor: { kind: 'concurrency', ahead: 0 } }),
       'warning',
-      'the oldest waiting task of cpu has waited for 60 s, although the workers have 3 free slots: its concurrency key acme has as many running tasks as it may have; 5 waiting tasks are blocked',
+      'the oldest blocked task of cpu has waited for 60 s, although the workers have 3 free slots: its concurrency key acme has as many running tasks as it may have; 5 waiting tasks are blocked',
     ],
     [
       blockedBy({ waitsFor: { kind: 'rate', until: NOW + 7_000, ahead: 0 } }),
@@ -367,13 +367,13 @@ describe('nothing is found', () => {
     ['limited_queues', 'if a breaker blocks the tasks', blockedBy({ waitsFor: { kind: 'breaker', ahead: 0 } }), {}],
     [
       'limited_queues',
-      'if the oldest task could start',
+      'if tasks have just been blocked',
       HEALTHY,
-      { nextReadyAt: 0, blockedTasks: 1, oldest: { id: 'cpu-2', readyAt: 0 } },
+      { ...held, oldestBlocked: { id: 'cpu-2', readyAt: NOW - 59_999 } },
     ],
     ['limited_queues', 'if the queue is paused', withSettings({ paused: true }), held],
     ['stalled_queues', 'if every slot is busy', withPool({ busy: 4 }), { nextReadyAt: 0 }],
-    ['stalled_queues', 'if no task waits', HEALTHY, { nextReadyAt: undefined, oldest: undefined }],
+    ['stalled_queues', 'if no task waits', HEALTHY, { nextReadyAt: undefined }],
     ['unserved_queues', 'if a drain of the queue has stopped its pools', drained, { settings: { ...settings, drain } }],
     ['workers', 'if a drain of the queue has stopped its pools', drained, { settings: { ...settings, drain } }],
     ['unserved_queues', 'if no task waits', { ...HEALTHY, workers: [] }, { tasks: { ...queue.tasks, waiting: 0 } }],

@@ -78,8 +78,11 @@ export interface QueueFacts {
   readonly nextReadyAt: number | undefined
   /** How many waiting tasks could not start, however many slots are free. */
   readonly blockedTasks: number
-  /** The waiting task that has been ready for the longest time, and what keeps it from starting. Undefined if no task is waiting. */
-  readonly oldest:
+  /**
+   * The blocked task that has been ready for the longest time, and what keeps it from starting. Undefined if there is
+   * none, or if it is no longer waiting. Without `waitsFor`, what keeps it holds the whole queue.
+   */
+  readonly oldestBlocked:
     | ({ readonly id: string; readonly readyAt: number } & Partial<Pick<TaskRecord, 'concurrencyKey' | 'waitsFor'>>)
     | undefined
   /** Some of the active tasks, beginning with those that have been active for the longest time. */

@@ -95,7 +95,7 @@ export const limitedQueues = ofEach((queue, facts) =>
 )
 
 function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
-  const problem = waitBesideFreeSlots('the next task', queue.nextReadyAt ?? queue.oldest?.readyAt, queue, facts)
+  const problem = waitBesideFreeSlots('the next task', queue.nextReadyAt ?? queue.oldestBlocked?.readyAt, queue, facts)
   if (problem === undefined) return []
   const { concurrency, rate } = queue.settings
   const limits = [
@@ -111,12 +111,12 @@ function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): readonly Of
   ]
 }
 
-/** Finds a queue whose oldest waiting task is blocked. Tasks that wait for a circuit breaker are found by {@link openBreakers}. */
+/** Finds a queue with a blocked task. Tasks that wait for a circuit breaker are found by {@link openBreakers}. */
 function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
-  const { oldest, nextReadyAt = Number.POSITIVE_INFINITY, blockedTasks } = queue
-  if (oldest === undefined || blockedTasks === 0 || oldest.readyAt >= nextReadyAt) return []
+  const { oldestBlocked: oldest, blockedTasks } = queue
+  if (oldest === undefined) return []
   const cause = causeOfBlock(oldest, facts.now)
-  const problem = waitBesideFreeSlots('the oldest waiting task', oldest.readyAt, queue, facts)
+  const problem = waitBesideFreeSlots('the oldest blocked task', oldest.readyAt, queue, facts)
   if (problem === undefined || cause === undefined) return []
   return [
     {
@@ -128,7 +128,7 @@ function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueu
 }
 
 function causeOfBlock(
-  { waitsFor, concurrencyKey = '' }: NonNullable<QueueFacts['oldest']>,
+  { waitsFor, concurrencyKey = '' }: NonNullable<QueueFacts['oldestBlocked']>,
   now: number,
 ): string | undefined {
   switch (waitsFor?.kind) {

@@ -37,6 +37,7 @@ const slots = (busy: string, all: string): Series => ({
   'bullpen_pool_slots{queue="mail"}': all,
 })
 const blocked = (values: string): Series => ({ 'bullpen_queue_blocked_tasks{queue="mail"}': values })
+const oldestBlocked = (values: string): Series => ({ 'bullpen_queue_oldest_blocked_seconds{queue="mail"}': values })
 /** How long the oldest waiting task and the one that starts next have been ready. */
 const ages = (oldest: string, next: string): Series => ({
   'bullpen_queue_oldest_seconds{queue="mail"}': oldest,
@@ -295,21 +296,33 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
     },
   },
   BullpenQueueLimited: {
-    fires: { series: ages('901+60x20', '0x20'), at: '6m', labels: MAIL, figure: '21m 1s' },
+    fires: { series: oldestBlocked('901+60x20'), at: '6m', labels: MAIL, figure: '21m 1s' },
     alsoFires: {
-      'other tasks start': { series: ages('901+60x20', '3x20'), at: '6m', labels: MAIL, figure: '21m 1s' },
+      'another task, which could start, is older': {
+        series: { ...ages('2000+60x20', '2000+60x20'), ...oldestBlocked('901+60x20') },
+        at: '6m',
+        labels: MAIL,
+        figure: '21m 1s',
+      },
     },
     quiet: {
-      'the oldest task is the one that starts next': { series: ages('901+60x20', '901+60x20'), at: '6m' },
-      'the oldest task has been waiting for ten minutes': { series: ages('600x20', '0x20'), at: '6m' },
-      'the queue is paused': {
-        series: { ...ages('901+60x20', '0x20'), 'bullpen_queue_paused{queue="mail"}': '1x20' },
+      'every task waits for its turn, and the oldest one is not the next': {
+        series: { ...ages('901+60x20', '3x20'), ...blocked('0x20'), ...oldestBlocked('0x20') },
         at: '6m',
       },
-      'the queue was drained by command': { series: { ...ages('901+60x20', '0x20'), [DRAINING]: '1x20' }, at: '6m' },
+      'an old task with a lower priority waits, and others have just been blocked': {
+        series: { ...ages('901+60x20', '3x20'), ...blocked('2x20'), ...oldestBlocked('5x20') },
+        at: '6m',
+      },
+      'the oldest blocked task has been waiting for ten minutes': { series: oldestBlocked('600x20'), at: '6m' },
+      'the queue is paused': {
+        series: { ...oldestBlocked('901+60x20'), 'bullpen_queue_paused{queue="mail"}': '1x20' },
+        at: '6m',
+      },
+      'the queue was drained by command': { series: { ...oldestBlocked('901+60x20'), [DRAINING]: '1x20' }, at: '6m' },
       'a circuit breaker is open, which has an alert of its own': {
         series: {
-          ...ages('901+60x20', '0x20'),
+          ...oldestBlocked('901+60x20'),
           'bullpen_breaker_state{queue="mail",service="smtp",state="open"}': '1x20',
         },
         at: '6m',

@@ -322,6 +322,12 @@ export const METRICS = {
     labels: ['queue'],
     help: 'Number of waiting tasks that could not start at the moment, however many slots are free, because of a limit, a throttle, permits or an open circuit breaker, or because they wait for the children of a flow. A pause does not count. If more than 100 lanes take turns, only the tasks of 100 blocked lanes are counted, so the number may be too low, but never too high. Every API process reports the same number, so take the maximum rather than the sum.',
   },
+  bullpen_queue_oldest_blocked_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['queue'],
+    help: 'How long the oldest of the blocked tasks, which bullpen_queue_blocked_tasks counts, has been ready, or 0 if there are none. Tasks that wait for the children of a flow are not considered. It counts from the same moment as bullpen_queue_oldest_seconds. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
   bullpen_task_expected_seconds: {
     type: 'gauge',
     unit: 'seconds',

@@ -25,6 +25,8 @@ interface Head {
   /** Since when the waiting task that starts next has been ready. */
   readonly nextReadyAt: number | undefined
   readonly blockedTasks: number
+  /** The blocked task that has been ready for the longest time. */
+  readonly oldestBlocked: { readonly readyAt: number } | undefined
   readonly isPaused: boolean
   readonly isDraining: boolean
 }
@@ -58,6 +60,7 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const oldest = gauge(registry, 'bullpen_queue_oldest_seconds')
   const next = gauge(registry, 'bullpen_queue_next_task_seconds')
   const blocked = gauge(registry, 'bullpen_queue_blocked_tasks')
+  const oldestBlocked = gauge(registry, 'bullpen_queue_oldest_blocked_seconds')
   const paused = gauge(registry, 'bullpen_queue_paused')
   const draining = gauge(registry, 'bullpen_queue_draining')
   const breakers = gauge(registry, 'bullpen_breaker_state')
@@ -68,14 +71,14 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const ended = fleetCounter(registry, 'bullpen_queue_tasks_ended_total')
   const recovered = fleetCounter(registry, 'bullpen_queue_tasks_recovered_total')
   const limits = [maxTasks, maxBytes]
-  const head = [oldest, next, blocked, paused, draining]
+  const ofHead = [oldest, next, blocked, oldestBlocked, paused, draining]
   const all = [
     tasks,
     ended,
     recovered,
     bytes,
     ...limits,
-    ...head,
+    ...ofHead,
     breakers,
     unaccounted,
     repairs,
@@ -104,13 +107,14 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
         outboxEntries.set({ queue }, entries)
         outboxOldest.set({ queue }, Math.max(0, now - oldestAt) / 1_000)
       },
-      queueHead(queue, { oldest: task, nextReadyAt, blockedTasks, isPaused, isDraining }, now) {
+      queueHead(queue, head, now) {
         const secondsSince = (readyAt = now): number => Math.max(0, now - readyAt) / 1_000
-        oldest.set({ queue }, secondsSince(task?.readyAt))
-        next.set({ queue }, secondsSince(nextReadyAt))
-        blocked.set({ queue }, blockedTasks)
-        paused.set({ queue }, isPaused ? 1 : 0)
-        draining.set({ queue }, isDraining ? 1 : 0)
+        oldest.set({ queue }, secondsSince(head.oldest?.readyAt))
+        next.set({ queue }, secondsSince(head.nextReadyAt))
+        blocked.set({ queue }, head.blockedTasks)
+        oldestBlocked.set({ queue }, secondsSince(head.oldestBlocked?.readyAt))
+        paused.set({ queue }, head.isPaused ? 1 : 0)
+        draining.set({ queue }, head.isDraining ? 1 : 0)
       },
       queueLimits(queue, limits) {
         if (limits.maxTasks !== undefined) maxTasks.set({ queue }, limits.maxTasks)

@@ -75,10 +75,14 @@ it('limits of the catalogue that Redis does not have are named', async () => {
   ])
 })
 
-it('what the oldest task waits for is named if tasks are blocked', async () => {
-  const oldest = { id: id(1), task: 'math.square', enqueuedAt: NOW - 120_000, readyAt: NOW - 120_000 }
-  const head = async (queue: string) => (queue === 'cpu' ? { ...EMPTY_HEAD, oldest, blockedTasks: 2 } : EMPTY_HEAD)
-  const { get, fleet, broker } = await testApi({ platform: { ...PLATFORM, head } })
+/** The head of the queue cpu, with two blocked tasks. The older one has been ready for two minutes. */
+const blockedHead = async (queue: string) =>
+  queue === 'cpu'
+    ? { ...EMPTY_HEAD, oldestBlocked: { id: id(1), readyAt: NOW - 120_000 }, blockedTasks: 2 }
+    : EMPTY_HEAD
+
+it('what the oldest blocked task waits for is named', async () => {
+  const { get, fleet, broker } = await testApi({ platform: { ...PLATFORM, head: blockedHead } })
   fleet.put({ version: VERSION })
   broker.put({ id: id(1), concurrencyKey: 'acme', waitsFor: { kind: 'concurrency', ahead: 0 } })
   const { findings } = (await get('/v1/diagnosis')).json<Diagnosis>()
@@ -88,6 +92,17 @@ it('what the oldest task waits for is named if tasks are blocked', async () => {
       expect.stringMatching(/has waited for 120 s.*concurrency key acme.*2 waiting tasks are blocked/),
     ],
   ])
+})
+
+it('a blocked task that has started or was deleted since the head was read is no finding', async () => {
+  const { get, fleet, broker } = await testApi({ platform: { ...PLATFORM, head: blockedHead } })
+  fleet.put({ version: VERSION })
+  const findings = async () => (await get('/v1/diagnosis')).json<Diagnosis>().findings
+  expect(await findings()).toEqual([])
+  broker.put({ id: id(1), status: 'completed' })
+  expect(await findings()).toEqual([])
+  broker.put({ id: id(1), status: 'waiting' })
+  expect(await findings()).toMatchObject([{ problem: expect.stringContaining('a handler has throttled the queue') }])
 })
 
 it('the definitions of tasks that fail or killed their processes are named', async () => {

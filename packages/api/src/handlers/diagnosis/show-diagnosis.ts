@@ -1,5 +1,5 @@
 // GET /v1/diagnosis checks the installation, and returns what is wrong with it.
-import { BullpenError, type Diagnosis, type TaskId, type TaskRecord, VERSION } from '@bullpen/contract'
+import { BullpenError, type Diagnosis, type TaskId, VERSION } from '@bullpen/contract'
 import {
   capacitiesOf,
   catalogueDigests,
@@ -9,6 +9,7 @@ import {
   type FingerprintCount,
   needsOf,
   type QueueFacts,
+  type QueueHead,
   troublesOf,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -67,15 +68,21 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
     }
   }
 
-  /** Returns what a task waits for, which takes two round trips. */
-  async function waitOf(id: string): Promise<Pick<TaskRecord, 'concurrencyKey' | 'waitsFor'>> {
-    const { concurrencyKey, waitsFor } = (await broker.find(id as TaskId)) ?? {}
-    return { concurrencyKey, ...(waitsFor !== undefined && { waitsFor }) }
+  /**
+   * Adds what a blocked task waits for, which takes two round trips. Returns undefined if the task has started or was
+   * deleted meanwhile.
+   */
+  async function withWait(blocked: QueueHead['oldestBlocked']): Promise<QueueFacts['oldestBlocked']> {
+    if (blocked === undefined) return undefined
+    const record = await broker.find(blocked.id as TaskId)
+    if (record?.status !== 'waiting') return undefined
+    const { concurrencyKey, waitsFor } = record
+    return { ...blocked, concurrencyKey, ...(waitsFor !== undefined && { waitsFor }) }
   }
 
   async function factsOf(queue: string): Promise<QueueFacts> {
     const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
-    const [settings, tasks, totals, kinds, { oldest, nextReadyAt, blockedTasks }, active, retrying, held] =
+    const [settings, tasks, totals, kinds, { nextReadyAt, blockedTasks, oldestBlocked }, active, retrying, held] =
       await Promise.all([
         fleet.queueSettings(queue),
         broker.counts(queue),
@@ -112,7 +119,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
       outbox: totals.outbox,
       nextReadyAt,
       blockedTasks,
-      oldest: oldest && { ...oldest, ...(blockedTasks > 0 && (await waitOf(oldest.id))) },
+      oldestBlocked: await withWait(oldestBlocked),
       active: active.tasks.map(({ id, startedAt }) => ({ id, startedAt })),
       retrying: retrying.tasks.map(({ task, attempts }) => {
         const last = attempts.at(-1)

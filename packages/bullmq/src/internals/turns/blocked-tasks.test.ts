@@ -28,6 +28,7 @@ it('the head of the queue is its only task', async () => {
     oldest: { id, task: 'model.task', enqueuedAt: longAgo, readyAt: longAgo },
     nextReadyAt: longAgo,
     blockedTasks: 0,
+    oldestBlocked: undefined,
     isPaused: false,
     isDraining: false,
   })
@@ -44,10 +45,36 @@ it('if every waiting task is blocked by the limit of its key, the oldest one sti
     oldest: { id: oldest, readyAt: longAgo },
     nextReadyAt: undefined,
     blockedTasks: 3,
+    oldestBlocked: { id: oldest, readyAt: longAgo },
   })
   await complete()
   // That of the key b.
   expect(await head()).toMatchObject({ nextReadyAt: expect.any(Number), blockedTasks: 2 })
+})
+
+it('a task that waits for its turn or behind others with a higher priority is not blocked, however old it is', async () => {
+  const { add, addSeveral, start, head, longAgo } = await staged()
+  const [, old] = await addSeveral('a', 3, { enqueuedAt: longAgo })
+  await add('b', { enqueuedAt: longAgo + 5 })
+  expect(await start(1)).toHaveLength(1)
+  expect(await head()).toMatchObject({ oldest: { id: old }, nextReadyAt: longAgo + 5, oldestBlocked: undefined })
+  const urgent = await staged()
+  const last = await urgent.add(NO_KEY, { priority: 1, enqueuedAt: longAgo })
+  await urgent.add(NO_KEY, { enqueuedAt: longAgo + 5 })
+  expect(await urgent.head()).toMatchObject({
+    oldest: { id: last },
+    nextReadyAt: longAgo + 5,
+    oldestBlocked: undefined,
+  })
+})
+
+it('the oldest blocked task is not the oldest one if an older task of another key waits for its turn', async () => {
+  const { add, addSeveral, limit, startAll, head, longAgo } = await staged()
+  await limit({ concurrency: 1 }, 'a')
+  const [, blocked] = await addSeveral('a', 2, { enqueuedAt: longAgo + 5 })
+  await startAll()
+  const oldest = await add('b', { enqueuedAt: longAgo })
+  expect(await head()).toMatchObject({ oldest: { id: oldest }, oldestBlocked: { id: blocked, readyAt: longAgo + 5 } })
 })
 
 it('if some tasks are blocked, the oldest task may be one of them, and the next one is not', async () => {
@@ -81,7 +108,7 @@ it('tasks of a key that may start again by now are not blocked, although no work
   await startAll()
   expect(await head()).toMatchObject({ nextReadyAt: undefined, blockedTasks: 2 })
   await redis.zadd(keys.laneTimes, 1, 'a')
-  expect(await head()).toMatchObject({ nextReadyAt: longAgo, blockedTasks: 0 })
+  expect(await head()).toMatchObject({ nextReadyAt: longAgo, blockedTasks: 0, oldestBlocked: undefined })
 })
 
 it('tasks that depend on a service with an open breaker are blocked, except one as soon as the service may be probed', async () => {
@@ -109,7 +136,8 @@ it('every task of a queue at its own limit is blocked', async () => {
   await addSeveral(NO_KEY, 2, { priority: 1 })
   expect(await head()).toMatchObject({ blockedTasks: 0 })
   await start(1)
-  expect(await head()).toMatchObject({ oldest: expect.anything(), nextReadyAt: undefined, blockedTasks: 5 })
+  const { oldest, ...rest } = await head()
+  expect(rest).toMatchObject({ nextReadyAt: undefined, blockedTasks: 5, oldestBlocked: { id: oldest?.id } })
   await complete()
   expect(await head()).toMatchObject({ nextReadyAt: expect.any(Number), blockedTasks: 0 })
 })
@@ -164,5 +192,9 @@ it('among more lanes than are looked at, the oldest task is that of the lane tha
   for (let i = 0; i < 40; i++) await add(`a${i}`)
   await startAll()
   for (let i = 0; i < 40; i++) await add(`a${i}`)
-  expect(await head()).toMatchObject({ oldest: { readyAt: longAgo }, blockedTasks: 41 })
+  expect(await head()).toMatchObject({
+    oldest: { readyAt: longAgo },
+    blockedTasks: 41,
+    oldestBlocked: { readyAt: longAgo },
+  })
 })

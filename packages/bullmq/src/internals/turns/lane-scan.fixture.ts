@@ -150,7 +150,7 @@ export async function laneViolations(
 
 /** Returns how the head of the queue contradicts the lanes. Nothing limits the starts of the queue as a whole. */
 function headViolations(
-  { blockedTasks, nextReadyAt }: QueueHead,
+  { blockedTasks, nextReadyAt, oldestBlocked }: QueueHead,
   lanes: Scan['lanes'],
   { turns, blocked, timed, services }: Lanes,
 ): string[] {
@@ -161,10 +161,16 @@ function headViolations(
     timed.has(name) || split(name).needs.some(([limiter]) => services.has(limiter))
   const most = tasksIn((name) => blocked.has(name))
   const least = tasksIn((name) => blocked.has(name) && !mayBeDue(name))
+  const isOfBlockedLane = Object.entries(lanes).some(
+    ([name, { ids }]) => blocked.has(name) && ids.includes(oldestBlocked?.id ?? ''),
+  )
   const isUnread = Object.values(lanes).some(({ stored }) => stored.includes(''))
   return [
     ...(blockedTasks < least || blockedTasks > most
       ? [`${blockedTasks} tasks are blocked, not ${least} to ${most}`]
+      : []),
+    ...((oldestBlocked === undefined ? least > 0 : !isOfBlockedLane)
+      ? [`the oldest blocked task is ${oldestBlocked?.id ?? 'missing'}, although ${least} to ${most} tasks are blocked`]
       : []),
     ...(nextReadyAt === undefined && !isUnread && tasksIn((name) => turns.has(name)) > 0
       ? ['a lane with a task takes turns, and no task starts next']

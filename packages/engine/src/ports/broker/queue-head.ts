@@ -19,6 +19,11 @@ export interface QueueHead {
   readonly nextReadyAt: number | undefined
   /** How many waiting tasks could not start, however many slots are free. A pause and a drain do not count. */
   readonly blockedTasks: number
+  /**
+   * The task among these that has been ready for the longest time. Undefined if there is none. A task that waits behind
+   * others of its lane is not considered.
+   */
+  readonly oldestBlocked: { readonly id: string; readonly readyAt: number } | undefined
   /** Whether a command has paused the queue. */
   readonly isPaused: boolean
   /** Whether a command drains the queue, or has drained it. */

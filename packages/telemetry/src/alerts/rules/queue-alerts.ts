@@ -11,7 +11,7 @@ import { growth, largest, on, rate, sum } from '../expressions.ts'
 const WAITING = largest('bullpen_queue_tasks{status="waiting"}', 'queue')
 const ACTIVE = largest('bullpen_queue_tasks{status="active"}', 'queue')
 const BLOCKED = largest('bullpen_queue_blocked_tasks', 'queue')
-const OLDEST = largest('bullpen_queue_oldest_seconds', 'queue')
+const OLDEST_BLOCKED = largest('bullpen_queue_oldest_blocked_seconds', 'queue')
 const NEXT = largest('bullpen_queue_next_task_seconds', 'queue')
 const BUSY = sum('bullpen_pool_slots_busy', 'queue')
 const SLOTS = sum('bullpen_pool_slots', 'queue')
@@ -120,15 +120,15 @@ unless ${on('queue')} ${HELD}`,
   }),
   alert({
     name: 'BullpenQueueLimited',
-    // The oldest task waits for longer than the one that starts next, so it is blocked. Open breakers have an alert of their own.
-    expr: `${OLDEST} > 900
-and ${on('queue')} ${OLDEST} > ${NEXT}
+    // A task that waits for its turn or behind others with a higher priority is not blocked. Open breakers have an alert
+    // of their own.
+    expr: `${OLDEST_BLOCKED} > 900
 unless ${on('queue')} ${HELD}
 unless ${on('queue')} ${largest('bullpen_breaker_state{state!="closed"}', 'queue')} == 1`,
     for: '5m',
     severity: 'warning',
     summary:
-      'The oldest waiting task of the queue {{ $labels.queue }} has been ready for more than 15 minutes, and a limit, permits or a throttle keep it from starting',
+      'The oldest blocked task of the queue {{ $labels.queue }} has been ready for more than 15 minutes: a limit, permits or a throttle keep it from starting',
     figure: '{{ $value | humanizeDuration }}',
     runbook: 'nothing-is-running.md',
   }),

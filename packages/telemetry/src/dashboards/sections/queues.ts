@@ -23,12 +23,14 @@ export const queueSection: Section = {
     },
     {
       title: 'Oldest waiting task',
-      description: 'How long the oldest waiting task has been waiting, and how long the one that starts next has.',
-      bad: 'If the time of the next task grows, the queue is stuck or its workers do not keep up. The alert fires above 5 minutes. If only that of the oldest one grows, a limit, permits or an open circuit breaker keep it from starting.',
+      description:
+        'How long the oldest waiting task, the oldest blocked one and the one that starts next have been waiting.',
+      bad: 'If the time of the next task grows, the queue is stuck or its workers do not keep up. The alert fires above 5 minutes. If that of the oldest blocked task grows, a limit, a throttle, permits or an open circuit breaker keep it from starting. If only that of the oldest one grows, it waits for its turn, or behind tasks with a higher priority.',
       runbook: 'backlog-grows.md',
       unit: 's',
       queries: [
         query(`max by (queue) (bullpen_queue_oldest_seconds{${OF_QUEUE}})`, '{{queue}} oldest'),
+        query(`max by (queue) (bullpen_queue_oldest_blocked_seconds{${OF_QUEUE}})`, '{{queue}} oldest blocked'),
         query(`max by (queue) (bullpen_queue_next_task_seconds{${OF_QUEUE}})`, '{{queue}} next'),
       ],
     },
