@@ -1,4 +1,5 @@
 // Tests how a worker follows the group that it runs, also while the store does not respond.
+import { getEventListeners } from 'node:events'
 import { BullpenError, type GroupId } from '@bullpen/contract'
 import { fakeClock } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -128,6 +129,18 @@ it('the end of the group is noticed although the message about it was lost', asy
   await clock.advance(1)
   await ended
   expect([online.isDone(), clock.pending()]).toEqual([true, 0])
+})
+
+it('a wait for the end that is repeated adds one listener to the signal, which ends the wait and leaves none', async () => {
+  const { online, clock } = openWorld('a')
+  await online.open(NEVER)
+  const stop = new AbortController()
+  const ended = online.ended(stop.signal)
+  await clock.advance(30_000)
+  expect(getEventListeners(stop.signal, 'abort')).toHaveLength(1)
+  stop.abort()
+  await ended
+  expect([getEventListeners(stop.signal, 'abort').length, online.isDone(), clock.pending()]).toEqual([0, false, 0])
 })
 
 it('a consumer that looks for members notices the end of the group', async () => {

@@ -86,14 +86,19 @@ export function createOnlineGroup({ id, groups, queues, clock, sha256 }: OnlineG
   /** Waits until the group has ended, for a limited time. Rejects if the store does not respond. */
   const waitForEnd = async (signal: AbortSignal): Promise<void> => {
     const waiting = new AbortController()
-    stopWaiting = () => waiting.abort()
-    const cancelRecheck = clock.after(RECHECK_MS, stopWaiting)
+    const stop = (): void => waiting.abort()
+    stopWaiting = stop
+    const cancelRecheck = clock.after(RECHECK_MS, stop)
+    // AbortSignal.any is not used, because `signal` lives as long as the worker and would keep a reference to every wait.
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
     try {
-      const group = await groups.waitUntilEnded(id, AbortSignal.any([signal, waiting.signal]))
+      const group = await groups.waitUntilEnded(id, waiting.signal)
       if (group === undefined) fail(groupNotFound(id))
       else if (latest !== undefined) latest = { ...latest, group }
     } finally {
       cancelRecheck()
+      signal.removeEventListener('abort', stop)
     }
   }
 
