@@ -8,7 +8,7 @@ export type AddRefusal = 'sealed' | 'ended' | 'full' | 'queues' | 'reused' | 'bu
 export function groupNotFound(id: GroupId): BullpenError {
   return new BullpenError(
     'group_not_found',
-    `group ${id} not found; a group is kept for its keep (one day by default) after it ends`,
+    `group ${id} not found; a group is deleted when its 'keep' (one day by default) has passed since its end`,
   )
 }
 

@@ -4,7 +4,7 @@ import { BullpenError, type RunId, type RunPhase } from '@bullpen/contract'
 export function runNotFound(id: RunId): BullpenError {
   return new BullpenError(
     'run_not_found',
-    `run ${id} not found; a run is kept for its keep (one day by default) after it ends`,
+    `run ${id} not found; a run is deleted when its 'keep' (one day by default) has passed since its end`,
   )
 }
 

@@ -170,6 +170,7 @@ if id ~= '' and (${SUCCEEDED}) then
   return replaced and ${ADDED.byThisCall + ADDED.inPlaceOfAnother} or ${ADDED.byThisCall}
 end`,
 } as const satisfies Steps
+
 /**
  * The steps of BullMQ's own scripts, each of which adds a single job. No tasks are added before it. The argument after the extra
  * ones marks a call that may have been sent before (../../redis/script-calls.ts). Without this mark, no task has the id of a caller

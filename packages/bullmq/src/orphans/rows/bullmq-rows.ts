@@ -95,7 +95,7 @@ export const BULLMQ_ROWS = {
   },
   id: {
     type: 'string',
-    holds: "the last number that BullMQ has given to a job without an id of a team's own queue",
+    holds: "the last number that BullMQ has given to a job that a team's own Queue has added without an id",
     owner: 'queue',
     ends: 'kept; a number',
   },

@@ -34,12 +34,12 @@ export function endedBeforeItRan({ place, attempts }: StoredTask): boolean {
   return place === 'failed' && attempts.at(-1)?.fencingToken === 0
 }
 
-/** Returns all that is stored of a task's follow-ups and compensations, in the form in which the Redis broker stores it. */
 /** Returns how many bytes a task takes until it ends, with its follow-ups and compensations. */
 export function bytesOf(task: StoredTask): number {
   return taskBytes(task.dataBytes) + Buffer.byteLength(linesOf(task))
 }
 
+/** Returns all that is stored of a task's follow-ups and compensations, in the form in which the Redis broker stores it. */
 function linesOf({ followUps, next, compensations }: StoredTask): string {
   const lines = [encodeLines(followUps), encodeNext(next)].filter((text) => text !== '').join('\n')
   return lines + compensations.map(({ identity, template }) => `${identity} ${JSON.stringify(template)}`).join('\n')
