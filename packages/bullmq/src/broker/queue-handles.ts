@@ -95,6 +95,6 @@ function openQueueHandles(name: string, options: QueueTableOptions, follower: St
     addJob: jobAdder(redis, keys.base),
     addAllJobs: allJobsAdder(redis, keys.base),
     keys,
-    completions: openCompletionListener({ redis, events: keys.events, follower }),
+    completions: openCompletionListener({ redis, keys, follower }),
   }
 }

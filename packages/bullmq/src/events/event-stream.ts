@@ -1,6 +1,6 @@
 // Reads the stream of one queue's events from Redis.
 import type { TaskId } from '@bullpen/contract'
-import type { EventBody } from '@bullpen/contract/internal'
+import { type EventBody, MIN_KEPT_EVENTS } from '@bullpen/contract/internal'
 import type { EventStream, StoredEvent } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
 import type { StreamEntry, StreamFollower } from '../redis/stream-follower.ts'
@@ -31,13 +31,18 @@ export function eventStream({ redis, key, follower, call }: EventStreamOptions):
         return { events: entries.flatMap(decodeEntry), next }
       }),
     follow: (after, { onEvents, onLost }) =>
-      follower.follow(key, after, {
-        onEntries: (entries) => onEvents(entries.flatMap(decodeEntry)),
-        onMissed(kind) {
-          // After a reconnection, reading goes on after the last entry.
-          if (kind !== 'reconnected') onLost()
+      follower.follow(
+        key,
+        after,
+        {
+          onEntries: (entries) => onEvents(entries.flatMap(decodeEntry)),
+          onMissed(kind) {
+            // After a reconnection, reading goes on after the last entry.
+            if (kind !== 'reconnected') onLost()
+          },
         },
-      }),
+        MIN_KEPT_EVENTS,
+      ),
   }
 }
 

@@ -6,6 +6,9 @@ import { expect, inject, it, onTestFinished } from 'vitest'
 import { silent } from '../setup.fixture.ts'
 import { openStreamFollower, type StreamListener } from './stream-follower.ts'
 
+/** How many entries the streams of these tests keep, unless a test says otherwise. */
+const KEPT = 100
+
 async function setup({ reconnectAfterMs = 50 } = {}) {
   const base = `t-${randomUUID().slice(0, 12)}`
   const name = `follower-${base}`
@@ -47,7 +50,7 @@ async function setup({ reconnectAfterMs = 50 } = {}) {
 
 it('the followers of several streams share one connection, which is closed when the last one stops', async () => {
   const { base, redis, follower, received, listener, clients } = await setup()
-  const stops = ['a', 'b', 'c'].map((label) => follower.follow(`${base}:${label}`, '0-0', listener(label)))
+  const stops = ['a', 'b', 'c'].map((label) => follower.follow(`${base}:${label}`, '0-0', listener(label), KEPT))
   for (const label of ['a', 'b', 'c', 'a']) await redis.xadd(`${base}:${label}`, '*', 'n', label)
   await eventually(() => received.length === 4)
   expect(received.toSorted()).toEqual(['a a', 'a a', 'b b', 'c c'])
@@ -60,9 +63,9 @@ it('a follower that begins at an earlier position receives the entries since the
   const { base, redis, follower, received, listener } = await setup()
   const first = (await redis.xadd(base, '*', 'n', '1')) ?? ''
   await redis.xadd(base, '*', 'n', '2')
-  follower.follow(base, first, listener('late'))
+  follower.follow(base, first, listener('late'), KEPT)
   await eventually(() => received.length === 1)
-  follower.follow(base, '0-0', listener('early'))
+  follower.follow(base, '0-0', listener('early'), KEPT)
   await redis.xadd(base, '*', 'n', '3')
   await eventually(() => received.length === 5)
   expect(received.filter((each) => each.startsWith('late'))).toEqual(['late 2', 'late 3'])
@@ -71,7 +74,7 @@ it('a follower that begins at an earlier position receives the entries since the
 
 it('a follower whose connection was lost continues after the last entry, and is notified', async () => {
   const { base, redis, follower, received, listener, disconnect } = await setup()
-  follower.follow(base, '0-0', listener('a'))
+  follower.follow(base, '0-0', listener('a'), KEPT)
   await redis.xadd(base, '*', 'n', '1')
   await eventually(() => received.length === 1)
   await disconnect()
@@ -93,7 +96,7 @@ it.each([3_000, 200])(
     const { base, redis, follower, received, listener } = await setup()
     const [position = ''] = await addAll(redis, base, count)
     await redis.xtrim(base, 'MAXLEN', count / 2)
-    follower.follow(base, position, listener('a'))
+    follower.follow(base, position, listener('a'), KEPT)
     await eventually(() => received.length === 1 + count / 2)
     expect(received.slice(0, 2)).toEqual(['a trimmed', `a ${1 + count / 2}`])
   },
@@ -101,7 +104,7 @@ it.each([3_000, 200])(
 
 it('a follower learns that a few entries were dropped while it was disconnected', async () => {
   const { base, redis, follower, received, listener, disconnect } = await setup({ reconnectAfterMs: 500 })
-  follower.follow(base, '0-0', listener('a'))
+  follower.follow(base, '0-0', listener('a'), KEPT)
   await addAll(redis, base, 1)
   await eventually(() => received.length === 1)
   await disconnect()
@@ -111,11 +114,20 @@ it('a follower learns that a few entries were dropped while it was disconnected'
   expect(received.filter((each) => each !== 'a reconnected')).toEqual(['a 1', 'a trimmed', 'a 3', 'a 4'])
 })
 
+it('a follower of a stream that keeps few entries learns that some were dropped before it has read them', async () => {
+  const { base, redis, follower, received, listener } = await setup()
+  const [position = ''] = await addAll(redis, base, 20)
+  await redis.xtrim(base, 'MAXLEN', 10)
+  follower.follow(base, position, listener('a'), 10)
+  await eventually(() => received.includes('a 20'))
+  expect(received.slice(0, 2)).toEqual(['a trimmed', 'a 11'])
+})
+
 it('a follower is not notified of dropped entries that it has read', async () => {
   const { base, redis, follower, received, listener, disconnect } = await setup({ reconnectAfterMs: 500 })
   const [newest = ''] = await addAll(redis, base, 1)
   await redis.xtrim(base, 'MAXLEN', 0)
-  follower.follow(base, newest, listener('a'))
+  follower.follow(base, newest, listener('a'), KEPT)
   await disconnect()
   await addAll(redis, base, 200)
   await eventually(() => received.length === 201)
@@ -128,7 +140,7 @@ it('a follower is not notified of dropped entries that it has read', async () =>
 
 it('a follower whose entries Redis has lost goes on with the entries that follow', async () => {
   const { base, redis, follower, received, listener, disconnect } = await setup()
-  follower.follow(base, '9000000000000-0', listener('a'))
+  follower.follow(base, '9000000000000-0', listener('a'), KEPT)
   await redis.xadd(base, '1-0', 'n', 'old')
   await disconnect()
   await eventually(() => received.includes('a reset'))

@@ -10,7 +10,6 @@
 // read, because the last entry that was read may have been dropped without any that follow it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
-import { MIN_KEPT_EVENTS } from '@bullpen/contract/internal'
 import { compareEventIds, STREAM_START } from '@bullpen/engine/internal'
 import type { Commander } from '../scripts/script.ts'
 import { isCluster } from './redis-client.ts'
@@ -42,8 +41,11 @@ export interface StreamListener {
 }
 
 export interface StreamFollower {
-  /** Passes on all entries of a stream after this id, until the returned function is called. */
-  follow(key: string, after: string, listener: StreamListener): () => void
+  /**
+   * Passes on all entries of a stream after this id, until the returned function is called. The stream keeps at least `kept` entries that
+   * are not too old. All callers that follow the stream at the same time say the same number.
+   */
+  follow(key: string, after: string, listener: StreamListener, kept: number): () => void
   close(): void
 }
 
@@ -60,12 +62,12 @@ export function openStreamFollower(options: StreamFollowerOptions): StreamFollow
   const groupOf = (key: string): string => (isCluster(options.redis) ? key.slice(0, key.indexOf('}') + 1) : '')
   let isClosed = false
   return {
-    follow(key, after, listener) {
+    follow(key, after, listener, kept) {
       if (isClosed) return () => {}
       const name = groupOf(key)
       const group = groups.get(name) ?? createGroup(options)
       groups.set(name, group)
-      return group.follow(key, after, listener)
+      return group.follow(key, after, listener, kept)
     },
     close() {
       isClosed = true
@@ -87,6 +89,8 @@ interface Follower {
 }
 
 interface Stream {
+  /** A read that returns fewer entries than this has missed none, unless they were too old. */
+  readonly full: number
   /** The id after which the stream is read. */
   last: string
   /** How many entries up to `last` were ever added, if known. */
@@ -158,7 +162,7 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
     const stream = streams.get(key)
     const [first, newest] = [entries[0], entries.at(-1)]
     if (stream === undefined || first === undefined || newest === undefined) return
-    const mayMiss = stream.isBehind || entries.length >= MIN_KEPT_EVENTS
+    const mayMiss = stream.isBehind || entries.length >= stream.full
     const info = mayMiss ? await streamInfo(redis, key) : undefined
     // If a follower with an earlier position has come in the meantime, the next read returns these entries again.
     if (stream.last !== after) return
@@ -223,11 +227,12 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
   }
 
   return {
-    follow(key, after, listener) {
+    follow(key, after, listener, kept) {
       const follower = { listener, after }
       const known = streams.get(key)
       if (known === undefined) {
-        const stream = { last: after, added: undefined, isBehind: false, followers: new Set([follower]) }
+        const full = Math.min(kept, PAGE_SIZE)
+        const stream = { full, last: after, added: undefined, isBehind: false, followers: new Set([follower]) }
         streams.set(key, stream)
         restart()
         measure(key, stream).catch((err: unknown) => log.debug({ err }, 'reading a stream failed'))

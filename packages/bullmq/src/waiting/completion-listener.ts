@@ -1,5 +1,6 @@
 // Wakes callers that are waiting for a task to end. Follows BullMQ's event stream of the queue while any caller is waiting.
 import { endedJob } from '../internals/event-stream.ts'
+import type { QueueKeys } from '../keys.ts'
 import { newestId, type StreamFollower, type StreamListener } from '../redis/stream-follower.ts'
 import type { Commander } from '../scripts/script.ts'
 
@@ -11,6 +12,9 @@ const KEPT_MS = 5_000
  * adding an event.
  */
 const RECHECK_MS = 10_000
+
+/** How many events BullMQ keeps in a queue for which nobody has set `streams.events.maxLen`. */
+const DEFAULT_KEPT = 10_000
 
 type Wake = () => void
 
@@ -31,12 +35,11 @@ export interface CompletionListener {
 
 export interface CompletionListenerOptions {
   readonly redis: Commander
-  /** The key of BullMQ's event stream. */
-  readonly events: string
+  readonly keys: Pick<QueueKeys, 'events' | 'meta'>
   readonly follower: StreamFollower
 }
 
-export function openCompletionListener({ redis, events, follower }: CompletionListenerOptions): CompletionListener {
+export function openCompletionListener({ redis, keys, follower }: CompletionListenerOptions): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
   let current: Following | undefined
   let stopping: NodeJS.Timeout | undefined
@@ -53,9 +56,11 @@ export function openCompletionListener({ redis, events, follower }: CompletionLi
 
   const start = (): Following => {
     const own: Following = { started: Promise.resolve(), stop: () => {} }
-    own.started = newestId(redis, events).then(
-      (from) => {
-        if (current === own) own.stop = follower.follow(events, from, { onEntries, onMissed: wakeAll })
+    own.started = Promise.all([newestId(redis, keys.events), redis.hget(keys.meta, 'opts.maxLenEvents')]).then(
+      ([from, kept]) => {
+        if (current !== own) return
+        const listener = { onEntries, onMissed: wakeAll }
+        own.stop = follower.follow(keys.events, from, listener, Number(kept ?? DEFAULT_KEPT))
       },
       (error: unknown) => {
         // The next caller tries again.
