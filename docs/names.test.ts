@@ -57,6 +57,7 @@ const SETTINGS: ReadonlySet<string> = new Set(referencePages()['settings.md']?.m
 /** The codes of the errors and the faults that a simulation finds. */
 const SIMULATION_CODES = {
   not_idempotent: true,
+  no_interruption: true,
   never_completes: true,
   no_effects: true,
   non_deterministic: true,

@@ -162,7 +162,9 @@ function unknownTask(catalogue: Catalogue, name: string): BullpenError {
   try {
     catalogue.get(name.slice(0, 100))
   } catch (error) {
-    if (error instanceof BullpenError) return error
+    if (error instanceof BullpenError) {
+      return new BullpenError(error.code, error.message, { errors: [{ pointer: '/task', message: error.message }] })
+    }
   }
   return new BullpenError('unknown_task', 'no task has this name')
 }

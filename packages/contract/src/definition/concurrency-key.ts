@@ -1,5 +1,6 @@
 // Defines what a concurrency key may be, in calls and in the settings of a queue.
 import { z } from 'zod'
+import { isWellFormed, WELL_FORMED_RULE } from './well-formed.ts'
 
 /** The longest concurrency key, in Unicode code points. */
 const MAX_LENGTH = 128
@@ -15,6 +16,7 @@ export const concurrencyKeySchema = z
     (key) => !CONTROL_CHARACTER.test(key),
     'expected a concurrency key without line breaks and other control characters',
   )
+  .refine(isWellFormed, WELL_FORMED_RULE)
 
 /** Checks a key of the queue's setting `setting`. `fail` throws an error that names the queue. */
 export function checkConcurrencyKey(setting: string, key: string, fail: (problem: string) => never): void {
@@ -26,5 +28,8 @@ export function checkConcurrencyKey(setting: string, key: string, fail: (problem
     fail(
       `${setting} has the concurrency key ${JSON.stringify(key)}; expected a key without line breaks and other control characters`,
     )
+  }
+  if (!isWellFormed(key)) {
+    fail(`${setting} has the concurrency key ${JSON.stringify(key)}; ${WELL_FORMED_RULE}`)
   }
 }

@@ -503,6 +503,12 @@ describe('simulate rejects', () => {
     )
   })
 
+  it('kinds of interruption after which the task never runs again', async () => {
+    await expect(run(post, { kinds: [] })).rejects.toMatchObject(
+      failure('no_interruption', '`kinds` is [], and a task'),
+    )
+  })
+
   it('more runs than allowed', async () => {
     await expect(run(post, { maxRuns: 11 })).rejects.toMatchObject(
       failure('too_many_runs', 'would take 12 runs for 3 interruption points; the limit is 11'),

@@ -80,7 +80,8 @@ const DEFAULT_MAX_RUNS = 2_000
  *
  * A handler that makes n calls is run at most 8 n + 4 times, plus 4 times for each call of `ctx.once`.
  *
- * @throws SimulationError `never_completes`, `no_effects`, `non_deterministic` or `too_many_runs` if the handler cannot be simulated.
+ * @throws SimulationError `no_interruption`, `never_completes`, `no_effects`, `non_deterministic` or `too_many_runs` if the handler
+ * cannot be simulated.
  * @throws BullpenError `invalid_input` or `invalid_request` if the API would reject the input or the options.
  */
 export async function simulate<D extends TaskDefinition, R extends Resources = object>(
@@ -90,9 +91,11 @@ export async function simulate<D extends TaskDefinition, R extends Resources = o
 ): Promise<Simulation> {
   const options: SimulateOptions<R> = given ?? {}
   const { task } = handler
+  const wanted = options.kinds ?? INTERRUPTION_KINDS
   const kinds = repeatableKinds(task, { ...DEFAULT_TIMEOUTS, ...options.timeouts }).filter((kind) =>
-    (options.kinds ?? INTERRUPTION_KINDS).includes(kind),
+    wanted.includes(kind),
   )
+  assertInterrupted(task, wanted, kinds)
   const awaitedCalls = new Set<string>()
   const run = (plan: Plan): Promise<SimulatedOutcome> => runPlan(handler, input, options, plan, awaitedCalls)
   const assertFew = (runs: number, what: string): void => assertAtMost(options.maxRuns ?? DEFAULT_MAX_RUNS, runs, what)
@@ -196,6 +199,20 @@ async function runAll(
     outcomes.push(outcome)
   }
   return outcomes
+}
+
+/** Without an interruption, every handler would look idempotent. */
+function assertInterrupted(
+  { name }: TaskDefinition,
+  wanted: readonly InterruptionKind[],
+  kinds: readonly InterruptionKind[],
+): void {
+  if (kinds.length > 0) return
+  const list = (all: readonly string[]): string => all.map((kind) => `'${kind}'`).join(', ')
+  throw new SimulationError(
+    'no_interruption',
+    `\`kinds\` is [${list(wanted)}], and a task '${name}' runs again after none of these; expected some of ${list(INTERRUPTION_KINDS)}`,
+  )
 }
 
 function assertCompleted({ status, run, points }: SimulatedOutcome): void {

@@ -4,6 +4,8 @@ import type { SimulationFault } from './faults.ts'
 export type SimulationErrorCode =
   /** Interruptions make the handler repeat an effect, leave one out, or fail. */
   | 'not_idempotent'
+  /** None of the requested kinds of interruption lets the task run again. */
+  | 'no_interruption'
   /** The task does not complete even if nothing interrupts it. */
   | 'never_completes'
   /** The handler does not call a function that is marked as an effect. */

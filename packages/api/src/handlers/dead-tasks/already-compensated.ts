@@ -4,6 +4,6 @@ import { BullpenError, type TaskRecord } from '@bullpen/contract'
 export function alreadyCompensated({ id }: Pick<TaskRecord, 'id'>): BullpenError {
   return new BullpenError(
     'already_compensated',
-    `the compensations of task ${id} have been released, so a retry may find its steps undone; enqueue a new task, or pass afterCompensation: true`,
+    `the compensations of task ${id} have been released, so a retry may find its steps undone; enqueue a new task, or retry this one with afterCompensation: true (--after-compensation)`,
   )
 }

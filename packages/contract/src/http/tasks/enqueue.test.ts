@@ -81,6 +81,14 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, unique: { key: '' } }, 'unique.key: '],
     [{ task: 'math.square', input: { n: 4 }, unique: { key: 'x'.repeat(129) } }, 'unique.key: '],
     [
+      { task: 'math.square', input: { n: 4 }, unique: { key: 'k\ud801' } },
+      'unique.key: expected well-formed Unicode text, without unpaired surrogates',
+    ],
+    [
+      { task: 'math.square', input: { n: 4 }, concurrencyKey: '\udc00k' },
+      'concurrencyKey: expected well-formed Unicode text, without unpaired surrogates',
+    ],
+    [
       { task: 'math.square', input: { n: 4 }, unique: { key: 'k', until: 'ended' } },
       "unique.until: expected 'started', 'finished', or a duration",
     ],

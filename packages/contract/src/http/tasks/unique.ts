@@ -1,6 +1,7 @@
 // Defines unique keys. If several tasks of one definition specify the same key, at most one of them has the key at a time.
 import { z } from 'zod'
 import { type Duration, milliseconds } from '../../definition/units/duration.ts'
+import { isWellFormed, WELL_FORMED_RULE } from '../../definition/well-formed.ts'
 
 /** Events that release a unique key. */
 export const KEY_RELEASES = ['started', 'finished'] as const
@@ -37,6 +38,7 @@ export const uniqueSchema = z.strictObject({
     .string()
     .min(1)
     .max(128)
+    .refine(isWellFormed, WELL_FORMED_RULE)
     .describe(
       '1 to 128 characters. Keys belong to a task definition: a task of another definition may have the same key.',
     ),
