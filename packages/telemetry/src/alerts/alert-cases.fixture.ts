@@ -982,11 +982,14 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
   },
   BullpenGaugesMissing: {
     fires: {
-      series: { [`bullpen_scrape_failures_total${API}`]: '0x5 3x5' },
+      series: { [`bullpen_scrape_failures_total${API}`]: '0x5 3 5 8x5' },
       at: '8m',
       labels: { instance: 'api' },
-      figure: '3',
+      figure: '3 scrapes',
     },
-    quiet: { 'one read failed': { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 1x5' }, at: '8m' } },
+    quiet: {
+      'one read failed': { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 1x5' }, at: '8m' },
+      'every read of one scrape failed': { series: { [`bullpen_scrape_failures_total${API}`]: '0x5 28x5' }, at: '8m' },
+    },
   },
 }

@@ -79,10 +79,11 @@ unless ${on()} ${sum(RUNNABLE)} == 0`,
   }),
   alert({
     name: 'BullpenGaugesMissing',
-    expr: `${growth('bullpen_scrape_failures_total', '10m', 'instance')} >= 3`,
+    // The counter grows by the number of reads that fail in a scrape.
+    expr: `${largest('changes(bullpen_scrape_failures_total[10m])', 'instance')} >= 3`,
     severity: 'warning',
     summary: '{{ $labels.instance }} could not read all of its gauges in at least 3 scrapes within 10 minutes',
-    figure: '{{ printf `%.0f` $value }}',
+    figure: '{{ $value }} scrapes',
     runbook: 'metrics-missing.md',
   }),
 ]
