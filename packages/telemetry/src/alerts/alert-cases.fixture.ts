@@ -189,6 +189,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       figure: '5 waiting',
     },
     alsoFires: {
+      'some tasks are blocked, but others could start': {
+        series: { ...waiting('5x30'), ...blocked('4x30') },
+        at: '12m',
+        labels: MAIL,
+        figure: '5 waiting',
+      },
       'its last worker is gone': {
         series: { ...waiting('5x30'), ...slots('0x5 stale', '4x5 stale') },
         at: '12m',
@@ -208,6 +214,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         at: '12m',
       },
       'every pool is paused': { series: { ...waiting('5x30'), ...pool('w1', '0x30', '4x30', '1x30') }, at: '12m' },
+      'every waiting task is blocked, so that an autoscaler has removed the workers': {
+        series: { ...waiting('5x30'), ...blocked('5x30') },
+        at: '12m',
+      },
       'no task is waiting': { series: waiting('0x30'), at: '12m' },
     },
   },
@@ -952,6 +962,21 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
         at: '6m',
         labels: {},
       },
+      'every waiting task is blocked, and another one is active': {
+        series: { ...IDLE_API, ...waiting('5x10'), ...active('1x10'), ...blocked('5x10') },
+        at: '6m',
+        labels: {},
+      },
+      'it is unknown whether the queue with a waiting task is paused': {
+        series: {
+          'bullpen_build_info{role="api"}': '1x10',
+          ...waiting('1x10'),
+          'bullpen_queue_tasks{queue="files", status="waiting"}': '0x10',
+          'bullpen_queue_paused{queue="files"}': '0x10',
+        },
+        at: '6m',
+        labels: {},
+      },
     },
     quiet: {
       'a worker is scraped': { series: { [BUILD]: '1x10' }, at: '6m' },
@@ -961,6 +986,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
       'the workers are scaled to zero, and the queue is paused': {
         series: { ...IDLE_API, ...waiting('5x10'), 'bullpen_queue_paused{queue="mail"}': '1x10' },
+        at: '6m',
+      },
+      'the workers are scaled to zero, and every waiting task is blocked': {
+        series: { ...IDLE_API, ...waiting('5x10'), ...active('0x10'), ...blocked('5x10') },
         at: '6m',
       },
       'the workers are scaled to zero, and the queue is drained': {

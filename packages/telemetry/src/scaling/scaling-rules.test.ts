@@ -94,6 +94,11 @@ const CASES: Readonly<Record<string, Case>> = {
     at: '5m',
     recorded: { 'bullpen:queue_backlog_seconds': 0 },
   },
+  'a queue that a command has drained has no backlog after its workers were removed': {
+    series: { ...waiting('200x400'), 'bullpen_queue_draining{queue="mail", instance="a1"}': '1x400' },
+    at: '5m',
+    recorded: { 'bullpen:queue_backlog_seconds': 0 },
+  },
   'a queue of which one worker drains is not drained': {
     series: {
       ...waiting('200x400'),

@@ -50,8 +50,10 @@ const RAN_SECONDS = 'bullpen_attempt_duration_seconds_sum'
 const RAN = 'bullpen_attempt_duration_seconds_count'
 
 const IS_NOT_PAUSED = `(${largest('bullpen_queue_paused', QUEUE)} == bool 0)`
-/** 0 if every pool of the queue was drained or has failed. A queue without any worker is not drained. */
-const IS_NOT_DRAINED = `(${largest('bullpen_pool_state{state=~"NEW|BG_RUNNING|ONLINE_RUNNING"}', QUEUE)} or ${always(1)})`
+/** 0 if a command drains or has drained the queue. Its workers may be gone, and new ones would start nothing. */
+const IS_NOT_DRAINING = `((${largest('bullpen_queue_draining', QUEUE)} or ${always(0)}) == bool 0)`
+/** 0 if every pool of the queue was drained or has failed. A queue without any worker has no such pool. */
+const IS_SERVED = `(${largest('bullpen_pool_state{state=~"NEW|BG_RUNNING|ONLINE_RUNNING"}', QUEUE)} or ${always(1)})`
 
 const average = (selector: string): string => `avg by (namespace, ${QUEUE}) (${selector})`
 
@@ -73,7 +75,8 @@ or ${always(1)}`,
     'bullpen:queue_backlog_seconds',
     `${STARTABLE}
 * ${on(QUEUE)} ${IS_NOT_PAUSED}
-* ${on(QUEUE)} ${IS_NOT_DRAINED}
+* ${on(QUEUE)} ${IS_NOT_DRAINING}
+* ${on(QUEUE)} ${IS_SERVED}
 * ${on(QUEUE)} bullpen:queue_run_seconds
 / ${on(QUEUE)} bullpen:queue_slots_per_worker`,
   ),

@@ -14,9 +14,13 @@ unless ${on()} ${largest(present)}
 or absent(${present}) unless on () ${known}`
 }
 
-const isZero = (gauge: string): string => `${on('queue')} (${largest(gauge, 'queue')} == bool 0)`
-/** The tasks that a worker would run. A paused or drained queue has none. */
-const RUNNABLE = `${largest('bullpen_queue_tasks{status=~"waiting|active"}', 'queue')} * ${isZero('bullpen_queue_paused')} * ${isZero('bullpen_queue_draining')}`
+const UNFINISHED = largest('sum without (status) (bullpen_queue_tasks{status=~"waiting|active"})', 'queue')
+/** A gauge of each queue that has tasks, or 0 where it is not known. */
+const orZero = (name: string): string => `(${largest(name, 'queue')} or ${largest('bullpen_queue_tasks', 'queue')} * 0)`
+/** How many tasks of each queue a worker would run: no blocked ones, and none of a paused or drained queue. */
+const RUNNABLE = `clamp_min(${UNFINISHED} - ${on('queue')} ${orZero('bullpen_queue_blocked_tasks')}, 0)
+* ${on('queue')} (${orZero('bullpen_queue_paused')} == bool 0)
+* ${on('queue')} (${orZero('bullpen_queue_draining')} == bool 0)`
 
 export const FLEET_ALERTS: readonly AlertRule[] = [
   alert({
@@ -66,7 +70,7 @@ unless ${on()} ${sum(RUNNABLE)} == 0`,
     for: '5m',
     severity: 'critical',
     summary:
-      'Prometheus has not scraped any worker of the installation for 5 minutes, and it is not known that there is nothing to do',
+      'Prometheus has not scraped any worker of the installation for 5 minutes, although tasks are waiting or active, or their numbers are unknown',
     runbook: 'metrics-missing.md',
   }),
   alert({

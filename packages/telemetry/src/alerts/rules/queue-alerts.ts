@@ -56,10 +56,12 @@ unless ${on('queue')} ${HELD}`,
   }),
   alert({
     name: 'BullpenQueueUnserved',
-    // Active tasks show that workers which Prometheus does not scrape serve the queue, such as those of plain BullMQ.
+    // Active tasks show that workers which Prometheus does not scrape serve the queue, such as those of plain BullMQ. If
+    // every task is blocked, an autoscaler may have removed the workers.
     expr: `${WAITING} > 0
 unless ${on('queue')} ${SLOTS} > 0
 unless ${on('queue')} ${ACTIVE} > 0
+unless ${on('queue')} ${WAITING} <= ${BLOCKED}
 unless ${on('queue')} ${HELD}`,
     for: '5m',
     severity: 'critical',
