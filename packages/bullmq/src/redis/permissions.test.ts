@@ -45,3 +45,22 @@ it('a user without INFO can enqueue, but can start no worker, and ioredis prints
     new Set(['Skipping the ready check']),
   )
 })
+
+it.each([
+  ['INFO', ' +info', ' -info'],
+  ['CONFIG GET', ' +config|get', ''],
+])('a user without %s can enqueue, and the diagnosis names the command', async (command, permitted, refused) => {
+  const printed = vi.spyOn(console, 'warn').mockImplementation(() => {})
+  onTestFinished(() => printed.mockRestore())
+  const { redisUrl } = await serverWithUser((rules) => rules.replace(permitted, refused))
+  const stage = await setup({ redisUrl })
+  await stage.enqueue(short)
+  expect(await stage.broker.servers()).toMatchObject([{ refused: [command] }])
+})
+
+it('if Redis does not permit a command of a script, its error does not name the command, but ACL LOG does', async () => {
+  const { admin, redisUrl } = await serverWithUser((rules) => rules.replace(' +time', ' -time'))
+  const stage = await setup({ redisUrl })
+  await expect(stage.enqueue(short)).rejects.toThrow(/rejected a command: .* can't run this command or subcommand/)
+  expect(((await admin.acl('LOG')) as unknown[][]).flat()).toContain('time')
+})
