@@ -88,6 +88,21 @@ describe('the span of an attempt', () => {
     expect(ends).toMatchObject([{ exceptions: [error], attributes: { 'error.type': 'busy' } }])
   })
 
+  it('is failed if the drain of its pool has timed out, because no event about the attempt follows', () => {
+    const { tracing, ends } = openSpans()
+    tracing.startAttempt({ ...ATTEMPT, traceContext: undefined })
+    tracing.startAttempt({ ...ATTEMPT, queue: 'mail', id: 'mail-1' as TaskId, traceContext: undefined })
+    const pool = { event: 'pool.state', queue: 'cpu' } as const
+    tracing.sink({ ...pool, from: 'BG_RUNNING', to: 'SHUTTING_DOWN' })
+    expect(ends).toEqual([])
+    tracing.sink({ ...pool, from: 'SHUTTING_DOWN', to: 'TERMINATE_TIMEOUT' })
+    const ended = { 'messaging.message.id': 'cpu-1', 'error.type': 'unconfirmed' }
+    expect(ends).toMatchObject([{ attributes: ended, status: { code: SpanStatusCode.ERROR } }])
+    const late = { state: 'DONE_SUCCESS', reason: undefined, code: undefined, delayMs: undefined } as const
+    tracing.sink({ ...END, ...late, event: 'attempt.ended', verdict: 'completed' })
+    expect(ends.length).toBe(1)
+  })
+
   it('has no parent if the stored trace context is invalid', () => {
     const { tracing, parents } = openSpans()
     const { traceContext } = tracing.startAttempt({ ...ATTEMPT, traceContext: { traceparent: 'x' } })

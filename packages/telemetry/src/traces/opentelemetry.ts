@@ -16,6 +16,7 @@ import {
 } from '@opentelemetry/api'
 import { attemptAttributes, describeAttemptEnd } from './attempt-spans.ts'
 import { describeEnqueueEnd, enqueueAttributes } from './enqueue-spans.ts'
+import { failSpan } from './messaging.ts'
 import { contextOf, traceContextOf } from './w3c-context.ts'
 
 export interface OpenTelemetryOptions {
@@ -31,7 +32,7 @@ const ATTEMPT = createContextKey('bullpen attempt')
  * messaging.
  *
  * - `process QUEUE`, of kind CONSUMER, is an attempt. Its parent is the span of the call that has enqueued the task. The span is active
- *   while the handler runs in this process. If the worker dies, or a drain abandons the attempt, the attempt has no span.
+ *   while the handler runs in this process. If the worker dies, the attempt has no span.
  * - `enqueue QUEUE`, of kind PRODUCER, is a call that enqueues one or more tasks. Its parent is the active span, that of the request, or
  *   that of the attempt whose handler enqueues.
  *
@@ -39,13 +40,24 @@ const ATTEMPT = createContextKey('bullpen attempt')
  */
 export function openTelemetry({ tracer = trace.getTracer('bullpen', VERSION) }: OpenTelemetryOptions = {}): Tracing {
   /** The spans of the attempts that have not ended, by task id and fencing token. */
-  const spans = new Map<string, Span>()
+  const spans = new Map<string, { readonly queue: string; readonly span: Span }>()
+
+  /** Ends the spans of attempts that a drain has abandoned or whose end the store has not confirmed. No event about them follows. */
+  function endUnconfirmed(drained: string): void {
+    for (const [key, { queue, span }] of spans) {
+      if (queue !== drained) continue
+      spans.delete(key)
+      failSpan(span, 'unconfirmed', 'the pool was drained before the end of the attempt was stored')
+      span.end()
+    }
+  }
+
   return {
     startAttempt(attempt): AttemptSpan {
       const parent = contextOf(attempt.traceContext)
       const options = { kind: SpanKind.CONSUMER, attributes: attemptAttributes(attempt) }
       const span = tracer.startSpan(`process ${attempt.queue}`, options, parent)
-      if (span.isRecording()) spans.set(keyOf(attempt), span)
+      if (span.isRecording()) spans.set(keyOf(attempt), { queue: attempt.queue, span })
       const own = trace.setSpan(parent, span)
       const traceContext = traceContextOf(own) ?? attempt.traceContext
       const active = own.setValue(ATTEMPT, traceContext?.traceparent)
@@ -69,9 +81,10 @@ export function openTelemetry({ tracer = trace.getTracer('bullpen', VERSION) }: 
     },
 
     sink(event) {
+      if (event.event === 'pool.state' && event.to === 'TERMINATE_TIMEOUT') endUnconfirmed(event.queue)
       if (event.event !== 'attempt.ended' && event.event !== 'attempt.commit_refused') return
       const key = keyOf(event)
-      const span = spans.get(key)
+      const span = spans.get(key)?.span
       if (span === undefined) return
       spans.delete(key)
       describeAttemptEnd(span, event)
