@@ -31,7 +31,7 @@ describe('the alerts', () => {
   it('fire when they should, and only then', async () => {
     // Each alert has a file of its own, because promtool evaluates all rules of a file for each of its tests.
     const files = ALERTS.map((rule) => {
-      const rule_files = [file('rules.yaml', rulesFile([rule]))]
+      const rule_files = [file('rules.yaml', rulesFile({ alerts: [rule] }))]
       const cases = ALERT_CASES[rule.name]
       const tests = promtoolTests(rule, cases)
       return file(
@@ -40,6 +40,18 @@ describe('the alerts', () => {
       )
     })
     const { code, output } = await promtool(['test', 'rules', ...files])
+    expect(code, output).toBe(0)
+  })
+
+  it('link their runbook pages if the address of the runbook is given', async () => {
+    const [rule = expect.fail()] = ALERTS
+    const text = rulesFile({ alerts: [rule], runbookUrl: 'https://wiki.example/runbook/' })
+    expect(text).toContain(`\n          runbook_url: "https://wiki.example/runbook/${rule.runbook}"\n`)
+    expect(prometheusRuleFile({ alerts: [rule], runbookUrl: 'https://wiki.example/runbook' })).toContain(
+      `\n            runbook_url: "https://wiki.example/runbook/${rule.runbook}"\n`,
+    )
+    expect(rulesFile()).not.toContain('runbook_url')
+    const { code, output } = await promtool(['check', 'rules', '--lint-fatal', file('rules.yaml', text)])
     expect(code, output).toBe(0)
   })
 

@@ -224,7 +224,7 @@ it('Prometheus records how much work is waiting and how many workers are busy', 
       ),
     })),
   }))
-  const rule_files = [file('rules.yaml', rulesFile([]))]
+  const rule_files = [file('rules.yaml', rulesFile({ alerts: [] }))]
   const { code, output } = await promtool([
     'test',
     'rules',
