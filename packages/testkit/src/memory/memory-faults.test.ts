@@ -1,4 +1,12 @@
-import { defineCatalogue, defineHandler, defineTask, type TaskContext, type TaskEvent } from '@bullpen/contract'
+import {
+  defineCatalogue,
+  defineHandler,
+  defineQueue,
+  defineTask,
+  type TaskContext,
+  type TaskEvent,
+} from '@bullpen/contract'
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { fakeClock } from '../fake-clock.ts'
@@ -124,6 +132,33 @@ describe('a worker whose commit the broker does not answer', () => {
       { event: 'attempt.ended', fencingToken: 2 },
     ])
   })
+})
+
+it('a task whose worker was lost too often uses the rate of its key when it is fetched and ends', async () => {
+  const starts = 2 * MAX_LOSSES + 1
+  const perConcurrencyKey = { rate: '1/24h', burst: starts + 1 } as const
+  const queue = defineQueue({ name: 'q', limits: { perConcurrencyKey } })
+  const keyed = defineTask({ name: 'test.keyed', queue, input: z.number(), output: z.number() })
+  const clock = fakeClock()
+  const broker = memoryBroker({ clock })
+  const handle = defineHandler(keyed, import.meta.url, ({ input, id, fencingToken, snooze }) => {
+    if (input > 0) return input
+    // The task would be dead after three deaths in a row.
+    if (fencingToken % 2 === 0) return snooze('1s')
+    broker.loseLock(id)
+    return input
+  })
+  const handlers = { 'test.keyed': handle }
+  const pool = memoryPool(broker, { catalogue: defineCatalogue(keyed), handlers, clock, queue: 'q' })
+  await pool.start()
+  const poisoned = await broker.add(keyed, 0, { concurrencyKey: 'a' })
+  for (let i = 0; i <= starts; i++) await clock.advance(10_000)
+  expect(await broker.find(poisoned)).toMatchObject({ status: 'dead', fencingToken: starts })
+  const next = await broker.add(keyed, 1, { concurrencyKey: 'a' })
+  const other = await broker.add(keyed, 1, { concurrencyKey: 'b' })
+  await clock.advance(10_000)
+  expect(await broker.find(other)).toMatchObject({ status: 'completed' })
+  expect(await broker.find(next)).toMatchObject({ status: 'waiting', waitsFor: { kind: 'rate' } })
 })
 
 describe('a memory broker', () => {

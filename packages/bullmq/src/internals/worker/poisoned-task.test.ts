@@ -1,5 +1,5 @@
 // A task whose worker died too often: BullMQ fails the job instead of calling the processor, and the pool reports that end.
-import type { TaskEvent, TaskId } from '@bullpen/contract'
+import type { PerConcurrencyKey, TaskEvent, TaskId } from '@bullpen/contract'
 import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer } from 'bullmq'
@@ -12,10 +12,11 @@ import { long, setup } from '../../setup.fixture.ts'
 import { COMPOSED } from '../composition/composed-scripts.ts'
 import { scriptProxy } from '../index-model/script-proxy.fixture.ts'
 
-async function stage() {
+async function stage({ keyLimits }: { readonly keyLimits?: PerConcurrencyKey } = {}) {
   const handled: number[] = []
   const all = await setup({
     roundMs: 50,
+    ...(keyLimits && { keyLimits }),
     handle: ({ input, fencingToken }) => {
       handled.push(fencingToken)
       if (input.n === 1) throw new Error('broken')
@@ -84,6 +85,19 @@ it('the end is also reported if a Worker with BullMQ’s own, lower limit has fl
   expect(await settled(id)).toMatchObject({ status: 'dead' })
   await eventually(() => about(id).length > 0)
   expect(about(id)).toEqual([dead(id)])
+})
+
+it('the fetch with which the task ends uses the rate of its concurrency key', async () => {
+  const rate = { max: 1, perMs: 24 * 3_600_000, burst: 1 }
+  const { enqueue, startPool, settled, broker, redis, keys } = await stage({ keyLimits: { rate, keys: {} } })
+  const turn = { key: 'a', weight: 1 }
+  const id = await enqueue(long, { turn })
+  await redis.hset(keys.job(id), { ats: 2, stc: 2, defa: 'job stalled more than allowable limit' })
+  const next = await enqueue(long, { turn })
+  await startPool()
+  expect(await settled(id)).toMatchObject({ status: 'dead' })
+  expect(await settled(await enqueue(long))).toMatchObject({ status: 'completed' })
+  expect(await broker.find(next)).toMatchObject({ status: 'waiting', waitsFor: { kind: 'rate' } })
 })
 
 it.each(['before', 'after'] as const)(

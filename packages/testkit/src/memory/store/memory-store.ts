@@ -134,12 +134,15 @@ export class MemoryStore {
     task.fencingToken++
     this.#started++
     task.startedAt = this.#clock.now()
-    if (task.services.length > 0) {
-      task.admission = this.#breakers.admit(task.services, task.startedAt)
-      // If this was the last probe, the next one may start when the period is over.
-      this.#wakeLater(task.services, task.startedAt)
-    }
+    this.#admit(task, task.startedAt)
     return task
+  }
+
+  #admit(task: StoredTask, now: number): void {
+    if (task.services.length === 0) return
+    task.admission = this.#breakers.admit(task.services, now)
+    // If this was the last probe, the next one may start when the period is over.
+    this.#wakeLater(task.services, now)
   }
 
   /**
@@ -244,6 +247,9 @@ export class MemoryStore {
   endPoisoned(only?: readonly TaskId[]): StoredTask | undefined {
     const task = this.places.next(only)
     if (task === undefined || task.losses <= MAX_LOSSES) return undefined
+    // The task was fetched, so it has used its key's turn and rate, and may have been a probe.
+    this.places.activate(task)
+    this.#admit(task, this.#clock.now())
     task.attemptsMade++
     const message = 'the worker was lost'
     task.errorKind = errorKind({ state: 'RECOVER_ERR', reason: 'process_lost', message }, undefined, sha256)
