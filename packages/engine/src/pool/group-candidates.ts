@@ -15,8 +15,9 @@ export const MAX_CANDIDATES = 50
 const PAUSE_MS = 250
 
 /**
- * How much longer the pause is for each member that was tried without success, in ms. Trying a member takes Redis about 1 µs, and 3 µs if it
- * waits but may not start, so that a consumer of a large group whose members cannot start uses from a fiftieth to a sixteenth of Redis's time.
+ * How much longer the pause is for each member that was tried without success, in ms. Trying a member takes Redis about 1 µs, and 3 µs
+ * if it waits but may not start, so that a consumer of a large group whose members cannot start uses from a fiftieth to a sixteenth of
+ * Redis's time.
  */
 const PAUSE_PER_MEMBER_MS = 0.05
 

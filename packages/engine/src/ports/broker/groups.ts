@@ -116,9 +116,9 @@ export interface Groups {
    */
   create(group: NewGroup): Promise<Group>
   /**
-   * Checks whether the first members could be added to a group that is created next, without storing anything, so that no group is created in
-   * vain. Resolves as well if the group exists, because a repeated request needs no room. Takes one round trip for each queue, and one
-   * more if the tasks are refused.
+   * Checks whether the first members could be added to a group that is created next, without storing anything, so that no group is
+   * created in vain. Resolves as well if the group exists, because a repeated request needs no room. Takes one round trip for each
+   * queue, and one more if the tasks are refused.
    *
    * @throws BullpenError with which `Broker.enqueue` refuses a task.
    */
