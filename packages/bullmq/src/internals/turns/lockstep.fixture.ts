@@ -1,7 +1,13 @@
 // Does the same in Redis and in the in-memory broker, one step after the other, and compares which tasks start.
 import type { TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { type AttemptResult, type ConsumerHost, permitsLimiter, type Verdict } from '@bullpen/engine/internal'
+import {
+  type AttemptResult,
+  type ConsumerHost,
+  definitionLimiter,
+  permitsLimiter,
+  type Verdict,
+} from '@bullpen/engine/internal'
 import { type ConcurrencyKeyLimitChange, fakeClock, memoryBroker } from '@bullpen/testkit'
 import type { Job } from 'bullmq'
 import { expect } from 'vitest'
@@ -38,6 +44,7 @@ export async function lockstep(redisUrl: string, namespace: string) {
   /** The keys that have had limits of their own. */
   const limited = new Set<string>()
   const permits = new Set<string>()
+  const capped = new Set<string>()
 
   const host: Partial<ConsumerHost> = { settled() {}, released() {}, lockLost() {} }
   const consumer = memory.consumer({ queue: QUEUE, concurrency: 0 })(async ({ id }, commit) => {
@@ -81,6 +88,12 @@ export async function lockstep(redisUrl: string, namespace: string) {
     permits.add(name)
     await setLimits(redis, keys, capacitySetting(permitsLimiter(name), count))
     memory.limitPermits(QUEUE, { [name]: count })
+  }
+
+  const limitDefinition = async (name: string, concurrency: number | 'none'): Promise<void> => {
+    capped.add(name)
+    await setLimits(redis, keys, capacitySetting(definitionLimiter(name), concurrency))
+    memory.limitDefinition(QUEUE, name, concurrency)
   }
 
   return {
@@ -128,12 +141,14 @@ export async function lockstep(redisUrl: string, namespace: string) {
     },
     limit,
     limitPermits,
+    limitDefinition,
     /** Removes all limits and throttles. */
     async unlimit(): Promise<void> {
       await redis.del(keys.keyThrottles)
       await clock.advance(2 * HOUR)
       for (const key of [undefined, ...limited]) await limit({ concurrency: 'none', rate: 'none' }, key)
       for (const name of permits) await limitPermits(name, 'none')
+      for (const name of capped) await limitDefinition(name, 'none')
     },
     /** Cancels a task if it waits. Expects both to do so. */
     async cancel(id: TaskId): Promise<void> {

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { Need } from '@bullpen/engine'
-import { permitsLimiter, type Verdict } from '@bullpen/engine/internal'
+import { definitionLimiter, permitsLimiter, type Verdict } from '@bullpen/engine/internal'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, inject, it } from 'vitest'
@@ -28,9 +28,12 @@ const KEYS = [undefined, 'a', 'b', 'c', 'd']
 const WEIGHTS = [1, 3, 0.5]
 const PERMITS = ['db', 'gpu'] as const
 const need = (name: (typeof PERMITS)[number], of: number): Need => ({ limiter: permitsLimiter(name), amount: of })
-/** Half of the tasks need nothing. One script looks at 32 lanes at most, so there are fewer. */
+const CAPPED = 'model.capped'
+const CAP: Need = { limiter: definitionLimiter(CAPPED), amount: 1 }
+/** Many tasks need nothing. One script looks at 32 lanes at most, so there are fewer. */
 const NEEDS: readonly (readonly Need[] | undefined)[] = [
   ...[undefined, undefined, undefined, undefined],
+  ...[[CAP], [CAP, need('db', 1)]],
   ...[[need('db', 1)], [need('db', 3)], [need('gpu', 1)], [need('db', 2), need('gpu', 1)]],
 ]
 const REQUEUED: Verdict = { kind: 'requeued', throttleMs: undefined }
@@ -75,6 +78,12 @@ const limitPermits: Operation = async (world, pick, n) => {
   await world.fetch()
 }
 
+/** Sets or removes the concurrency of a definition. */
+const limitDefinition: Operation = async (world, _, n) => {
+  await world.limitDefinition(CAPPED, n % 4 === 0 ? 'none' : n % 4)
+  await world.fetch()
+}
+
 const cancel: Operation = async (world, pick) => {
   const id = world.addedAt(pick)
   if (id !== undefined) await world.cancel(id)
@@ -92,6 +101,7 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, Operation]>>
   cancel: [1, cancel],
   limit: [2, limit],
   'limit permits': [2, limitPermits],
+  'limit a definition': [1, limitDefinition],
 }
 
 async function run(world: World, steps: readonly Step[]): Promise<void> {
