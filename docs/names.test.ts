@@ -37,6 +37,7 @@ const FOREIGN_NAMES = {
   grafana_dashboard: 'a label of a config map',
   log_level: 'an action of a fleet command',
   rule_files: 'a setting of Prometheus',
+  runbook_url: 'an annotation of alerts that notifications link',
   node_modules: 'a directory',
   worker_threads: 'a module of Node',
   retry_requested: 'the type of an event',

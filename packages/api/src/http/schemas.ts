@@ -162,9 +162,7 @@ function unknownTask(catalogue: Catalogue, name: string): BullpenError {
   try {
     catalogue.get(name.slice(0, 100))
   } catch (error) {
-    if (error instanceof BullpenError) {
-      return new BullpenError(error.code, error.message, { errors: [{ pointer: '/task', message: error.message }] })
-    }
+    if (error instanceof BullpenError) return error
   }
   return new BullpenError('unknown_task', 'no task has this name')
 }

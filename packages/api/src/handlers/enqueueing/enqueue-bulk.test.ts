@@ -75,7 +75,7 @@ test('an invalid task does not affect the others, and its errors point into the 
       error: {
         code: 'unknown_task',
         detail: '/tasks/2: unknown task "math.sqaure"; did you mean math.square?',
-        errors: [{ pointer: '/tasks/2/task' }],
+        errors: [{ pointer: '/tasks/2' }],
       },
     },
     { error: { code: 'invalid_request', errors: [{ pointer: '/tasks/3' }] } },
@@ -226,7 +226,7 @@ test('an atomic request with invalid tasks stores none, and its problem lists th
     status: 422,
     code: 'invalid_input',
     detail: '/tasks/1/input/n: expected a number, got a string (and 1 other task is also invalid)',
-    errors: [{ pointer: '/tasks/1/input/n' }, { pointer: '/tasks/2/task' }],
+    errors: [{ pointer: '/tasks/1/input/n' }, { pointer: '/tasks/2' }],
   })
   expect(broker.enqueued).toEqual([])
 })

@@ -140,15 +140,19 @@ export async function laneViolations(
     timed: new Set(Object.values(others.timed).filter((name) => !isService(name))),
     services,
   }
+  // A rate limits the starts of the queue as a whole, so that all waiting tasks are blocked for a moment.
+  const isLimited = (await redis.exists(`${keys.base}limiter`)) === 1
+  const parents = await redis.zcard(`${keys.base}waiting-children`)
+  const head = await readQueueHead(redis, keys)
   return [
     ...found,
-    ...headViolations(await readQueueHead(redis, keys), lanes, world),
+    ...(isLimited ? [] : headViolations({ ...head, blockedTasks: head.blockedTasks - parents }, lanes, world)),
     ...limitViolations(others, world, before),
     ...limiterViolations(world, before),
   ]
 }
 
-/** Returns how the head of the queue contradicts the lanes. Nothing limits the starts of the queue as a whole. */
+/** Returns how the head of the queue, whose blocked tasks are those in lanes, contradicts the lanes. */
 function headViolations(
   { blockedTasks, nextReadyAt, oldestBlocked }: QueueHead,
   lanes: Scan['lanes'],
