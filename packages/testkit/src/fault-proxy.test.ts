@@ -2,11 +2,14 @@
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'
-import { faultProxy } from './fault-proxy.ts'
+import { type FaultProxy, faultProxy } from './fault-proxy.ts'
 
 async function echoThroughProxy() {
   const received: string[] = []
+  let open = 0
   const server = createServer((socket) => {
+    open++
+    socket.on('close', () => open--)
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
       received.push(String(chunk))
@@ -23,7 +26,7 @@ async function echoThroughProxy() {
     await proxy.close()
     server.close()
   })
-  return { proxy, client, answers, received }
+  return { proxy, client, answers, received, open: () => open }
 }
 
 it('forwards in both directions', async () => {
@@ -98,6 +101,40 @@ it('closes every connection when it is reset, loses what it held back, and forwa
   next.write('two')
   expect(await answered).toBe('two')
   expect(answers).toEqual([])
+})
+
+/** Opens a connection, and returns what the server echoes to it. */
+async function echoOf(proxy: FaultProxy, text: string): Promise<string> {
+  const client = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  onTestFinished(() => void client.destroy())
+  client.write(text)
+  return new Promise((resolve) => client.setEncoding('utf8').once('data', resolve))
+}
+
+it('silences only the connections that are open, also for the ends that close them', async () => {
+  const { proxy, client, answers, received, open } = await echoThroughProxy()
+  client.write('one')
+  await eventually(() => answers.join('') === 'one')
+  proxy.cutAnswers()
+  client.write('lost')
+  await eventually(() => received.join('') === 'onelost')
+  expect(proxy.silence()).toBe(1)
+  client.end('two')
+  expect(await echoOf(proxy, 'three')).toBe('three')
+  proxy.mend()
+  expect({ answers, received, open: open() }).toEqual({ answers: ['one'], received: ['one', 'lost', 'three'], open: 2 })
+  expect(proxy.silence()).toBe(1)
+})
+
+it('connects new clients to the server to which it was moved, and leaves open connections where they are', async () => {
+  const [one, other] = [await echoThroughProxy(), await echoThroughProxy()]
+  one.client.write('one')
+  await eventually(() => one.answers.join('') === 'one')
+  one.proxy.moveTo(other.proxy.url)
+  expect(await echoOf(one.proxy, 'two')).toBe('two')
+  one.client.write('three')
+  await eventually(() => one.answers.join('') === 'onethree')
+  expect([one.received, other.received]).toEqual([['one', 'three'], ['two']])
 })
 
 it('closes the connection of a client whose server is gone', async () => {

@@ -1,5 +1,6 @@
 // A TCP proxy in front of Redis that simulates network faults. It can stop forwarding while connections stay open, as in a
-// network partition, or close the connections so that data in transit is lost.
+// network partition, silence the connections that are open, as a firewall that forgets them, or close the connections so that data
+// in transit is lost.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
@@ -12,6 +13,13 @@ export interface FaultProxy {
    * but its replies do not arrive.
    */
   cutAnswers(): void
+  /**
+   * Forwards nothing on the open connections any more, not even that an end has closed them, and loses what was under way. New connections
+   * work. Returns how many connections became silent.
+   */
+  silence(): number
+  /** Connects new clients to the Redis at this URL. Open connections keep their server. */
+  moveTo(targetUrl: string): void
   /** Forwards everything this many ms later from now on, in each direction, as a slow network or server would. 0 ends the delay. */
   delay(ms: number): void
   /** Resumes forwarding, starting with the data that was held back. */
@@ -23,10 +31,12 @@ export interface FaultProxy {
 
 /** Starts a proxy on a free port of 127.0.0.1. `targetUrl` is the URL of a Redis without TLS. */
 export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
-  const { hostname, port } = new URL(targetUrl)
+  let target = new URL(targetUrl)
   const clients = new Set<Socket>()
   const servers = new Set<Socket>()
   const held = new Set<ReadonlySet<Socket>>()
+  /** The sockets of both ends of silent connections. */
+  const silent = new Set<Socket>()
   let delayMs = 0
 
   const forward = (from: Socket, to: Socket, sockets: Set<Socket>): void => {
@@ -36,23 +46,24 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
       for (let [next] = late; next !== undefined; [next] = late) {
         const leftMs = next.at - performance.now()
         if (leftMs > 0) return void setTimeout(forwardDue, Math.ceil(leftMs))
-        to.write(next.chunk)
+        if (!silent.has(from)) to.write(next.chunk)
         late.shift()
       }
     }
     from.on('data', (chunk: Buffer) => {
+      if (silent.has(from)) return
       late.push({ chunk, at: performance.now() + delayMs })
       if (late.length === 1) forwardDue()
     })
-    from.on('error', () => to.destroy())
+    from.on('error', () => {})
     from.on('close', () => {
       sockets.delete(from)
-      to.destroy()
+      if (!silent.delete(from)) to.destroy()
     })
     if (held.has(sockets)) from.pause()
   }
   const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname)
+    const upstream = connect(Number(target.port), target.hostname)
     forward(client, upstream, clients)
     forward(upstream, client, servers)
   })
@@ -79,6 +90,15 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
     cutAnswers() {
       hold(servers)
       release(clients)
+    },
+    silence() {
+      const silenced = [...clients].filter((client) => !silent.has(client)).length
+      // A socket that is paused would not notice that its end has closed it.
+      for (const socket of [...clients, ...servers]) silent.add(socket.resume())
+      return silenced
+    },
+    moveTo(url) {
+      target = new URL(url)
     },
     delay(ms) {
       delayMs = ms

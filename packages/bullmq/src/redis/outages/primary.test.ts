@@ -1,10 +1,9 @@
 // Tests what a process does, logs and reports when its server is a read-only replica, with real servers behind an address that can be
 // moved from one to another.
 import { randomUUID } from 'node:crypto'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Log } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
-import { eventually } from '@bullpen/testkit'
+import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { bareConsumer } from '../../bare-consumer.fixture.ts'
@@ -20,7 +19,7 @@ async function startServer() {
   const admin = new Redis(server.url)
   onTestFinished(() => admin.disconnect())
   return {
-    port: Number(new URL(server.url).port),
+    url: server.url,
     admin,
     // Nothing listens on port 1, so the replica keeps the data that it has.
     demote: () => admin.replicaof('127.0.0.1', 1),
@@ -28,33 +27,11 @@ async function startServer() {
   }
 }
 
-/** An address that leads to one of several servers, as a service's name does. Open connections stay with their server. */
-async function openAddress(port: number) {
-  let target = port
-  const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1')
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(from)
-      from.on('error', () => to.destroy())
-      from.on('close', () => to.destroy())
-      from.pipe(to)
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return {
-    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    moveTo(other: number): void {
-      target = other
-    },
-  }
+/** An address that leads to one of several servers, as a service's name does. */
+async function openAddress(url: string) {
+  const proxy = await faultProxy(url)
+  onTestFinished(() => proxy.close())
+  return proxy
 }
 
 function recordingLog() {
@@ -66,7 +43,7 @@ function recordingLog() {
 
 async function connected() {
   const server = await startServer()
-  const address = await openAddress(server.port)
+  const address = await openAddress(server.url)
   const { log, lines } = recordingLog()
   const [producer, worker] = [producerConnection(address.url, log), workerConnection(address.url, log)]
   onTestFinished(() => {
@@ -90,7 +67,7 @@ it('after a failover, the connections move to the new primary, and a worker send
   const stored = worker.set('by-worker', '1')
   await expect(producer.set('by-producer', '1')).rejects.toThrow(/^READONLY /)
   await eventually(() => lines().length > 0)
-  address.moveTo(next.port)
+  address.moveTo(next.url)
   await stored
   await eventually(() => producer.set('by-producer', '2').then(() => true))
   expect(await next.admin.mget('by-worker', 'by-producer')).toEqual(['1', '2'])
@@ -102,7 +79,7 @@ it('after a failover, the connections move to the new primary, and a worker send
 it('a process whose address leads to a replica says so to its callers, its probes and its log, until the server is a primary', async () => {
   const server = await startServer()
   await server.demote()
-  const address = await openAddress(server.port)
+  const address = await openAddress(server.url)
   const { log, lines } = recordingLog()
   const common = { redisUrl: address.url, namespace: `t-${randomUUID().slice(0, 12)}`, log }
   const broker = openBroker({ ...common, queues: ['rig'], sizeLimit: 10_000, leads: false })
