@@ -1,8 +1,11 @@
 // Tests that a worker starts once, drains once, and does not leave anything open, whenever it is drained.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { openBroker } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
@@ -49,6 +52,7 @@ async function sendToRedis(command: string): Promise<void> {
   socket.destroy()
 }
 
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const wrongState = { code: 'wrong_state' }
 
 describe('a worker', () => {
@@ -109,6 +113,40 @@ describe('a worker', () => {
     letOpen()
     expect(await code).toBe(0)
     expect(made.seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it('interrupts its attempts with the reason parent_closed when its parent closes', async () => {
+    const [parent, namespace, redisUrl] = [new AbortController(), `t-${randomUUID().slice(0, 12)}`, inject('redisUrl')]
+    const endless = defineTask({
+      name: 'life.endless',
+      queue: 'life',
+      input: z.null(),
+      output: z.null(),
+      timeout: '1m',
+    })
+    const catalogue = defineCatalogue(endless)
+    const begun = Promise.withResolvers<void>()
+    const handler = defineHandler(endless, import.meta.url, async ({ signal }) => {
+      begun.resolve()
+      await once(signal, 'abort')
+      throw signal.reason
+    })
+    const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+    const { start, ended } = createWorker({
+      catalogue,
+      handlers: { 'life.endless': handler },
+      parent: parent.signal,
+      config: { redisUrl, namespace, port: 0, logLevel: 'silent' },
+    })
+    await start()
+    const id = createTaskId('life', Date.now(), randomBytes(10))
+    await broker.enqueue(newTask(endless, null, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
+    await begun.promise
+    parent.abort()
+    expect(await ended).toMatchObject({ requeued: 1, abandoned: [] })
+    const [attempt] = (await broker.find(id))?.attempts ?? []
+    expect(attempt).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed', counted: false })
+    await broker.close()
   })
 
   it('does not start in a namespace that Bullpen 0.1.0 wrote', async () => {

@@ -116,7 +116,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     return lifecycle.drain(how)
   }
 
-  const onParentClosed = (): void => void drain()
+  // The pools listen as well, and drain first, so that their attempts end with the reason `parent_closed`.
+  const onParentClosed = (): void => queueMicrotask(() => void drain())
   parent?.addEventListener('abort', onParentClosed, { once: true })
   void lifecycle.ended.then(() => parent?.removeEventListener('abort', onParentClosed))
 

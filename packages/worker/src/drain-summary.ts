@@ -19,8 +19,7 @@ export function summarizeDrain(reports: readonly DrainReport[]): DrainSummary {
 
 /** Logs one line for each task that another worker must recover, and one line with the totals and the fields of `about`. */
 export function logDrainSummary(log: Log, end: DrainSummary, about: object = {}): void {
-  for (const { id, task } of end.abandoned)
-    log.error({ id, task }, 'task abandoned: still running at the end of the drain')
+  for (const { id, task } of end.abandoned) log.error({ id, task }, 'task abandoned: another worker recovers it')
   for (const { id, task } of end.unconfirmed) {
     log.error({ id, task }, 'task unconfirmed: Redis has not confirmed the result; the task may run again')
   }

@@ -24,6 +24,7 @@ const escapePromise = defineTask({
 const escapeEvent = defineTask({ name: 'slow.escape-event', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
 
 const escapeAbort = defineTask({ name: 'slow.escape-abort', queue: 'slow', timeout: '50ms', grace: '50ms', ...schemas })
+const escapeBatch = defineTask({ name: 'slow.escape-batch', queue: 'slow', timeout: '1m', ...schemas })
 
 export const slowTasks = defineCatalogue(
   listening,
@@ -34,6 +35,7 @@ export const slowTasks = defineCatalogue(
   escapePromise,
   escapeEvent,
   escapeAbort,
+  escapeBatch,
   inThread,
   inProcess,
 )
@@ -93,6 +95,17 @@ if (process.argv[1] === import.meta.filename) {
       return { fencingToken }
     }),
   }
+  // All handlers of the program share a batcher, whose timer belongs to no attempt.
+  const batch: (() => void)[] = []
+  setInterval(() => batch.pop()?.(), 20)
+  const batching = {
+    'slow.escape-batch': defineHandler(escapeBatch, import.meta.url, async ({ input, log, signal, fencingToken }) => {
+      log.info('begun')
+      batch.push(throwElsewhere)
+      await sleep(input.ms, undefined, { signal })
+      return { fencingToken }
+    }),
+  }
   const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
   // This throws outside any attempt.
@@ -114,7 +127,7 @@ if (process.argv[1] === import.meta.filename) {
         catalogue: slowTasks,
         resources: openers,
         isolatedResources,
-        handlers: { ...handlers, ...escaping, ...aborting, ...isolated },
+        handlers: { ...handlers, ...escaping, ...aborting, ...batching, ...isolated },
         config,
       }),
     ),

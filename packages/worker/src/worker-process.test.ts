@@ -255,7 +255,32 @@ describe('an error that escapes a handler', () => {
     worker.child.kill('SIGUSR2')
     expect(await worker.exited).toBe(70)
     expect(worker.output()).toContain('uncaught error outside any attempt')
-    expect(await broker.find(id)).toMatchObject({ status: 'waiting', attemptsMade: 0 })
+    expect(report(worker)).toMatchObject({ requeued: 0, abandoned: 1 })
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
+    await start()
+    const attempt = await eventually(async () => (await broker.find(id))?.attempts[0])
+    expect(attempt).toMatchObject({ state: 'RECOVER_ERR', reason: 'process_lost', counted: false })
+    expect(await broker.find(id)).toMatchObject({ attemptsMade: 0 })
+  })
+
+  it('outside any attempt is a death: the task that causes it runs apart, and is poison after its last death', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    // Two deaths end the task, and nothing else may be running when the second one happens.
+    const config = { maxDeaths: 2, quarantineProcesses: 0 }
+    const first = await start('1m', config)
+    const innocent = await enqueue('slow.listening', 1_000)
+    await active(innocent)
+    const id = await enqueue('slow.escape-batch', 60_000)
+    expect(await first.exited).toBe(70)
+    const second = await start('1m', config)
+    const third = await start('1m', config)
+    expect(await Promise.race([second.exited, third.exited])).toBe(70)
+    expect(await settled(id)).toMatchObject({
+      status: 'dead',
+      attempts: [{ reason: 'process_lost' }, { reason: 'process_lost' }, { reason: 'poison' }],
+    })
+    expect(await settled(innocent)).toMatchObject({ status: 'completed' })
+    expect([second, third].filter(({ child }) => child.exitCode !== null)).toHaveLength(1)
   })
 })
 

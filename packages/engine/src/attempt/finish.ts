@@ -25,6 +25,8 @@ export interface FinishHost {
   readonly worker: string
   /** The number of the slot that runs the attempt, for the attempt record. By default, the record does not contain a slot. */
   readonly slot?: number
+  /** Returns whether an uncaught error has left the process in an unknown state. The process then ends. Defaults to false. */
+  readonly isBroken?: () => boolean
 }
 
 const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
@@ -35,7 +37,7 @@ export function finish(attempt: Attempt, outcome: Outcome, host: FinishHost): At
   const { definition, retry, totalTimeoutAt } = decoded
   const endedAt = host.clock.monotonic()
   const now = host.clock.at(endedAt)
-  const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
+  const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(lostIfBroken(outcome, host), decoded, now)
   const described = describeOutcome(final)
   const redactor = described.message === undefined ? undefined : attempt.redactor
   const details = redactor === undefined ? described : redactedDetails(described, redactor)
@@ -73,6 +75,22 @@ export function finish(attempt: Attempt, outcome: Outcome, host: FinishHost): At
 }
 
 /**
+ * Returns the outcome unchanged, unless the end of a broken process has interrupted the attempt. Any task that the process ran may have
+ * broken it, so the end of the process counts as a death: the task is left as if the process had been killed.
+ */
+function lostIfBroken(outcome: Outcome, { isBroken }: FinishHost): Outcome {
+  const isInterrupted =
+    (outcome.kind === 'closed' && outcome.reason !== 'lock_lost') ||
+    (outcome.kind === 'stopped' && outcome.reason === 'slot_stopped')
+  if (!isInterrupted || isBroken?.() !== true) return outcome
+  return {
+    kind: 'panicked',
+    reason: 'process_lost',
+    error: new Error('an uncaught error outside any attempt ended the worker'),
+  }
+}
+
+/**
  * Returns the outcome unchanged, unless it is a snooze that would outlast the total timeout. Such a snooze ends the task instead.
  */
 function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }: DecodedTask, now: number): Outcome {
@@ -83,8 +101,8 @@ function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }
 }
 
 /**
- * Returns the event to emit once the store has carried out the verdict. For the verdict `lost`, there is nothing to carry out. `now` is
- * when the attempt ended, in ms since 1970.
+ * Returns the event to emit once the store has carried out the verdict. For the verdict `lost`, there is nothing to carry out: another
+ * process requeues the task if this one has ended, or owns it already. `now` is when the attempt ended, in ms since 1970.
  */
 export function endEvent(
   task: FetchedTask,
@@ -98,7 +116,8 @@ export function endEvent(
 ): EndEvent {
   const { id, fencingToken, attempt } = task
   // Every short task takes this path, so the common case creates only one object.
-  if (verdict.kind !== 'lost') {
+  const kindOfVerdict = verdict.kind === 'lost' && reason === 'process_lost' ? 'requeued' : verdict.kind
+  if (kindOfVerdict !== 'lost') {
     return {
       event: 'attempt.ended',
       queue,
@@ -113,9 +132,9 @@ export function endEvent(
       code,
       error,
       durationMs,
-      verdict: verdict.kind,
+      verdict: kindOfVerdict,
       delayMs: delayOf(verdict),
-      taskMs: ENDS_TASK[verdict.kind] ? now - task.enqueuedAt : undefined,
+      taskMs: ENDS_TASK[kindOfVerdict] ? now - task.enqueuedAt : undefined,
     }
   }
   const about = { queue, task: task.task, id, kind, fencingToken, attempt, correlationId }

@@ -232,7 +232,10 @@ export interface DrainReport {
   readonly requeued: number
   /** The number of tasks that failed because the drain interrupted them and their definition sets `onInterrupt: 'fail'`. */
   readonly failed: number
-  /** Tasks whose attempts are still running. Other workers recover these tasks after their locks have expired. */
+  /**
+   * Tasks whose attempts are still running, or were interrupted because the worker is broken. Other workers recover these tasks after
+   * their locks have expired.
+   */
   readonly abandoned: readonly NamedTask[]
   /**
    * Tasks whose attempts have ended but whose commits the store has neither confirmed nor refused. These tasks may run again.
@@ -251,14 +254,16 @@ export class DrainTally {
   #requeued = 0
   #failed = 0
   #slowestTaskMs = 0
+  readonly #lost: NamedTask[] = []
 
   /** All times are on the monotonic clock. */
   constructor(startedAt: number) {
     this.#startedAt = startedAt
   }
 
-  settled({ record, verdict }: AttemptResult, refusal: CommitRefusal | undefined, at: number): void {
+  settled({ event, record, verdict }: AttemptResult, refusal: CommitRefusal | undefined, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
+    if (record.reason === 'process_lost') this.#lost.push({ id: event.id, task: event.task })
     // Another worker owns the task, so the task's end is not part of this drain.
     if (refusal !== undefined || verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
@@ -284,7 +289,7 @@ export class DrainTally {
       finished: this.#finished,
       requeued: this.#requeued,
       failed: this.#failed,
-      abandoned: running.map(named),
+      abandoned: [...this.#lost, ...running.map(named)],
       unconfirmed,
       slowestTaskMs: Math.round(isIncomplete ? at - this.#startedAt : this.#slowestTaskMs),
     }

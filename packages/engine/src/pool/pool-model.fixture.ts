@@ -50,6 +50,7 @@ export class PoolModel {
   #consumer: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
   #failures = 0
   #isDraining = false
+  #lost = 0
   #drain:
     | {
         readonly startedAt: number
@@ -296,11 +297,13 @@ export class PoolModel {
     for (const slot of this.slots) this.#terminate(slot, 'TERMINATING_TASK_CH_CLOSED')
     this.#isDraining = false
     if (this.state === 'SHUTTING_DOWN') this.state = over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
-    this.drained.abandoned = this.busy
+    this.drained.abandoned = this.busy + this.#lost
     if (over) this.drained.slowestTaskMs = this.now - startedAt
   }
 
-  #end(task: ModelTask, end: ExpectedEnd): void {
+  #end(task: ModelTask, as: ExpectedEnd): void {
+    const isLost = this.state === 'RECOVER_ERR' && ['drain', 'parent_closed', 'slot_stopped'].includes(as.reason ?? '')
+    const end = isLost ? { state: 'RECOVER_ERR', reason: 'process_lost', verdict: 'lost' } : as
     task.end = end
     if (this.#drain !== undefined && this.#isDraining) this.#count(end, this.now - this.#drain.startedAt)
     const { slot } = task
@@ -316,6 +319,7 @@ export class PoolModel {
     this.drained.slowestTaskMs = slowestTaskMs
     if (verdict === 'requeued') this.drained.requeued++
     else if (reason === 'drain' || reason === 'parent_closed') this.drained.failed++
+    else if (reason === 'process_lost') this.#lost++
     else if (verdict !== 'lost') this.drained.finished++
   }
 

@@ -245,7 +245,7 @@ describe('an error that belongs to no attempt', () => {
     await clock.advance(0)
     expect(calls[0]?.abortReason()).toBeDefined()
     await clock.advance(GRACE_MS)
-    expect(await drained).toMatchObject({ requeued: 1, abandoned: [] })
+    expect(await drained).toMatchObject({ requeued: 0, abandoned: [{ task: 'test.long' }] })
     expect(pool.state()).toBe('RECOVER_ERR')
   })
 
@@ -268,7 +268,7 @@ describe('an error that belongs to no attempt', () => {
     await clock.advance(0)
     expect(calls[0]?.abortReason()).toBeDefined()
     await clock.advance(GRACE_MS)
-    expect(await drained).toMatchObject({ requeued: 1 })
+    expect(await drained).toMatchObject({ requeued: 0, abandoned: [{ task: 'test.long' }] })
     expect(pool.state()).toBe('RECOVER_ERR')
   })
 

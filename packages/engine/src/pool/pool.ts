@@ -69,7 +69,7 @@ class SlotPool implements Pool {
     this.#options = options
     this.#slots = new Slots(
       concurrency,
-      { ...host, queue, poolSignal: this.#poolSignal.signal },
+      { ...host, queue, poolSignal: this.#poolSignal.signal, isBroken: () => this.#state === 'RECOVER_ERR' },
       () => this.#updateCapacity(),
       (result, refusal) => this.#ending?.tally.settled(result, refusal, host.clock.monotonic()),
       () => this.#ending?.tally.released(),

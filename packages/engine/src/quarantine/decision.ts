@@ -132,6 +132,7 @@ export function survivalOf(outcome: Outcome, apart: Apart): Survival {
     case 'rate_limited':
       return 'lived'
     case 'panicked':
+      if (outcome.reason === 'process_lost') return undefined
       if (outcome.reason !== 'isolate_died' && outcome.reason !== 'out_of_memory') return 'lived'
       // If the definition itself asks for a child process, the retry policy decides.
       return apart === 'process' ? 'died' : undefined

@@ -63,6 +63,7 @@ export function decide(
       return retry(context, policy, now, random)
     case 'panicked':
       if (outcome.reason === 'poison') return DEAD
+      if (outcome.reason === 'process_lost') return LOST
       // The pool decides whether the task has died too often when it fetches the task again.
       return context.survival === 'died' ? REQUEUED : retry(context, policy, now, random)
   }

@@ -235,5 +235,6 @@ const REQUEUE_CAUSES: Readonly<Record<string, string>> = {
   drain: 'worker is draining',
   parent_closed: 'pool was closed',
   slot_stopped: 'slot was stopped',
+  process_lost: 'worker ends because its state is unknown',
   rate_limited: 'handler is rate limited',
 } satisfies Partial<Record<EndReason, string>>

@@ -175,7 +175,11 @@ export class MemoryStore {
   commit(task: StoredTask, owner: Owner, result: AttemptResult): CommitRefusal | undefined {
     const { verdict, record, error, survival } = result
     if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
-    if (verdict.kind === 'lost') return 'lock_lost'
+    if (verdict.kind === 'lost' && record.reason !== 'process_lost') return 'lock_lost'
+    if (verdict.kind === 'lost') {
+      this.orphan(task, owner)
+      return undefined
+    }
     addRecord(task, record)
     if (survival === 'lived') task.deaths = 0
     if (survival === 'died') task.deaths++
