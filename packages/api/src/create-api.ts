@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
-import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME } from '@bullpen/config'
+import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME, redisUrlOf } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, ProducerTracing } from '@bullpen/engine'
 import { createBlockedCallers, type Fleet, tracedBroker } from '@bullpen/engine/internal'
@@ -76,7 +76,8 @@ const FINISH_WITHIN_MS = 5_000
 export async function createApi({ catalogue, config = {}, codec, tracing, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
   avoidPretenuring()
-  const { redisUrl, namespace, bodyLimit } = settings
+  const { namespace, bodyLimit } = settings
+  const redisUrl = redisUrlOf(settings)
   const { queues } = catalogue
   const ownLog = createLog({ level: settings.logLevel, name: 'bullpen-api' })
   const logger = log ?? ownLog

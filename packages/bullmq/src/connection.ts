@@ -1,7 +1,7 @@
 // Opens Redis connections with the settings that suit each use, and limits how long a caller waits for a response.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { REDIS_URLS, type RedisAddress, readRedisUrl, withoutEffect } from '@bullpen/contract/internal'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
 import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
@@ -9,7 +9,14 @@ import { joinWrites } from './redis/joined-writes.ts'
 import { hadNoEffect } from './redis/not-sent.ts'
 import { addressOf, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
 import { troubleOf, troubleText } from './redis/outages/trouble.ts'
-import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
+import {
+  type ClientOptions,
+  FOLLOWING_CLUSTER,
+  isCluster,
+  openClient,
+  openServer,
+  RECONNECTING,
+} from './redis/redis-client.ts'
 import { startReplyTimer } from './redis/reply-timer.ts'
 import type { Commander } from './scripts/script.ts'
 
@@ -36,9 +43,9 @@ const WORKER_SILENCE_MS = 15_000
  */
 export function addressIn(redisUrl: string): RedisAddress {
   const address = readRedisUrl(redisUrl)
-  if (address !== undefined) return address
+  if (address.kind !== 'invalid') return address
   // The URL may contain a password.
-  throw new BullpenError('invalid_configuration', `invalid Redis URL; expected ${REDIS_URLS}`)
+  throw new BullpenError('invalid_configuration', `invalid Redis URL: ${address.fault}; expected ${REDIS_URLS}`)
 }
 
 /**
@@ -112,7 +119,7 @@ const WAITING: ClientOptions = {
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)
   if (address.kind === 'cluster') return openClusterSubscriber(address)
-  const redis = new Redis(address.url, SUBSCRIBER)
+  const redis = openServer(address, SUBSCRIBER)
   outageReporter(url, log).follow(redis)
   return redis
 }

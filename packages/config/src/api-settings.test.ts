@@ -13,6 +13,9 @@ describe('the settings of the API', () => {
   it('have defaults for all but the keys', () => {
     expect(check({ keys: [KEY] })).toEqual({
       redisUrl: 'redis://127.0.0.1:6379',
+      redisCaFile: undefined,
+      redisCertFile: undefined,
+      redisKeyFile: undefined,
       namespace: 'bullpen',
       environment: 'production',
       logLevel: 'info',

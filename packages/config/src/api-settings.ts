@@ -11,8 +11,8 @@ import { z } from 'zod'
 import { jsonFault, parseJson } from './json-syntax.ts'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { type NamedKey, readNamedKey } from './named-key.ts'
-import { REDIS_SETTINGS } from './redis-settings.ts'
-import { durationOr, trueOrFalse, wholeNumberOr } from './setting-types.ts'
+import { REDIS_RULES, REDIS_SETTINGS } from './redis-settings.ts'
+import { durationOr, listeningHost, trueOrFalse, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
 /**
@@ -88,8 +88,6 @@ const originSchema = z
   .string()
   .refine((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
 
-const host = { schema: z.string().min(1).default('127.0.0.1'), expected: 'a host name or an IP address' }
-
 export const API_SETTINGS = {
   ...REDIS_SETTINGS,
   ...LOG_SETTINGS,
@@ -101,7 +99,7 @@ export const API_SETTINGS = {
   },
   host: {
     env: 'BULLPEN_API_HOST',
-    ...host,
+    ...listeningHost,
     help: 'The address that the API listens on. Use 0.0.0.0 in a container.',
   },
   port: {
@@ -111,7 +109,7 @@ export const API_SETTINGS = {
   },
   metricsHost: {
     env: 'BULLPEN_API_METRICS_HOST',
-    ...host,
+    ...listeningHost,
     help: 'The address on which metrics are served. Metrics do not require a key, so do not expose this address outside the cluster.',
   },
   metricsPort: {
@@ -200,6 +198,7 @@ export type ApiSettings = SettingsOf<typeof API_SETTINGS>
 export type ApiConfig = PartialSettings<typeof API_SETTINGS>
 
 export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
+  ...REDIS_RULES,
   ({ environment, devKey }) =>
     environment === 'production' && devKey !== undefined
       ? 'devKey (BULLPEN_API_DEV_KEY) is for development only; in production, set keys (BULLPEN_API_KEYS) instead, or set environment (BULLPEN_ENV) to development'

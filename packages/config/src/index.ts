@@ -5,7 +5,7 @@ export { LOG_SETTINGS } from './log-settings.ts'
 export { type NamedKey, readNamedKey } from './named-key.ts'
 export { settingsOfPool } from './pool-settings.ts'
 export { apiConfig, workerConfig } from './process-settings.ts'
-export { REDIS_SETTINGS } from './redis-settings.ts'
+export { REDIS_SETTINGS, redisUrlOf } from './redis-settings.ts'
 export { durationOr, durationOrNone, trueOrFalse, wholeNumber, wholeNumberOr } from './setting-types.ts'
 export {
   checkSettings,

@@ -1,4 +1,5 @@
 // Defines value types that several settings share. Each type defines which values it accepts and how an error describes them.
+import { isIPv6 } from 'node:net'
 import { type Duration, milliseconds } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -19,6 +20,16 @@ export function wholeNumber(least: number, most: number) {
 export function wholeNumberOr(fallback: number, least: number, most: number) {
   const { schema, expected } = wholeNumber(least, most)
   return { schema: schema.default(fallback), expected }
+}
+
+/** Accepts what a server can listen on. An IPv6 address may be in brackets, as in a URL. Defaults to this machine. */
+export const listeningHost = {
+  schema: z
+    .string()
+    .transform((text) => /^\[(.+)\]$/.exec(text)?.[1] ?? text)
+    .refine((text) => /^[\w.-]+$/.test(text) || isIPv6(text))
+    .default('127.0.0.1'),
+  expected: 'a host name or an IP address, without a port',
 }
 
 /** Accepts true or false, with a default. */

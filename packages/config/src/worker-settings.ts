@@ -4,8 +4,8 @@ import { contradictionIn, DRAIN_MODES, QUEUE_NAME, readGroupId } from '@bullpen/
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { POOL_SETTINGS, settingsOfPool } from './pool-settings.ts'
-import { REDIS_SETTINGS } from './redis-settings.ts'
-import { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
+import { REDIS_RULES, REDIS_SETTINGS } from './redis-settings.ts'
+import { durationOr, durationOrNone, listeningHost, wholeNumber, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
 /**
@@ -153,8 +153,7 @@ export const WORKER_SETTINGS = {
   },
   host: {
     env: 'BULLPEN_WORKER_HOST',
-    schema: z.string().min(1).default('127.0.0.1'),
-    expected: 'a host name or an IP address',
+    ...listeningHost,
     help: 'The address on which probes and metrics are served. Use 0.0.0.0 in a container.',
   },
   port: {
@@ -215,4 +214,4 @@ function forPools(rule: (limits: Limits) => string | undefined): SettingsRule<ty
   }
 }
 
-export const WORKER_RULES = [forPools(contradictoryTimeouts), forPools(drainTooLong)] as const
+export const WORKER_RULES = [...REDIS_RULES, forPools(contradictoryTimeouts), forPools(drainTooLong)] as const

@@ -194,7 +194,16 @@ export { described, EXPECTED_ITERABLE, isIterable } from './pipeline/iterable.ts
 export type { FoldStage, MapStage, ReduceStage, SourceStage, Stage } from './pipeline/pipeline-definition.ts'
 export { batchSize, type PipelineSection, sectionsOf, stageRoom } from './pipeline/pipeline-sections.ts'
 export type { PipelineHandler } from './pipeline/stage-definitions.ts'
-export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
+export {
+  REDIS_URLS,
+  type RedisAddress,
+  type RedisClusterAddress,
+  type RedisNode,
+  type RedisServerAddress,
+  type RedisTlsFiles,
+  readRedisUrl,
+  withTlsFiles,
+} from './redis-url.ts'
 export { scheduleFrom } from './schedule/schedule-definition.ts'
 export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-policies.ts'
 export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'

@@ -12,6 +12,7 @@ import { createConnectionWatch, openFleet, openSkewMonitor } from '@bullpen/bull
 import {
   checkSettings,
   originOf,
+  redisUrlOf,
   settingsOfPool,
   WORKER_RULES,
   WORKER_SETTINGS,
@@ -224,7 +225,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     opening.owns(() => settlesWithin(resources.close(), CLOSE_RESOURCES_MS))
     opening.assertWanted()
 
-    const { namespace, redisUrl } = settings
+    const { namespace } = settings
+    const redisUrl = redisUrlOf(settings)
     const skew = openSkewMonitor({ redisUrl, namespace, log })
     opening.owns(skew.close)
     telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))

@@ -3,6 +3,7 @@ import { BullpenError } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { addressIn } from '../connection.ts'
 import { FOLLOWING_CLUSTER, openClient } from '../redis/redis-client.ts'
+import { isSelectError } from '../redis/selected-database.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /** How long the server may take to accept the connection, and to respond to a command, in ms. */
@@ -27,6 +28,8 @@ export async function withConnection<T>(redisUrl: string, use: (redis: Commander
   })
   try {
     await redis.connect()
+    // There is no ready check, which would have refused the connection.
+    if (isSelectError(lastError)) throw lastError
     return await use(redis)
   } catch (error) {
     throw asBullpenError(error instanceof ReplyError ? error : (lastError ?? error))

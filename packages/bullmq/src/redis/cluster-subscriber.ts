@@ -2,7 +2,7 @@
 // that node is lost, the connection moves to another one. ioredis also has a cluster subscriber, but it does not report when it
 // has changed nodes, and if no node responds, it reconnects in a tight loop.
 import { EventEmitter } from 'node:events'
-import type { RedisAddress, RedisNode } from '@bullpen/contract/internal'
+import type { RedisClusterAddress, RedisNode } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { nodeOptions, retryDelay } from './redis-client.ts'
 
@@ -19,9 +19,10 @@ export interface MessageConnection {
   disconnect(): void
 }
 
-type ClusterAddress = Extract<RedisAddress, { kind: 'cluster' }>
-
-export function openClusterSubscriber(address: ClusterAddress, random: () => number = Math.random): MessageConnection {
+export function openClusterSubscriber(
+  address: RedisClusterAddress,
+  random: () => number = Math.random,
+): MessageConnection {
   const events = new EventEmitter()
   /** The nodes in the URL, and those that the cluster listed when it was last asked. */
   let nodes: readonly RedisNode[] = address.nodes

@@ -1,10 +1,12 @@
 // Opens a client for a single Redis server or for a Redis Cluster. The module loads as little code as possible, because the
 // lock-renewal thread uses it.
-import type { RedisAddress } from '@bullpen/contract/internal'
+import type { RedisAddress, RedisClusterAddress, RedisServerAddress } from '@bullpen/contract/internal'
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
 import { shareCommands } from '../scripts/shared-commands.ts'
+import { accessOptions } from './access-options.ts'
 import { followPrimary } from './outages/primary.ts'
+import { requireDatabase } from './selected-database.ts'
 
 export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
@@ -47,19 +49,20 @@ export const FOLLOWING_CLUSTER = {
 } satisfies ClusterOptions
 
 export function openClient(address: RedisAddress, { server, cluster, node }: ClientOptions): Commander {
-  if (address.kind === 'server') return shareCommands(followPrimary(new Redis(address.url, server)))
+  if (address.kind === 'server') return shareCommands(followPrimary(openServer(address, server)))
   const redisOptions = { ...nodeOptions(address), ...node }
   return shareCommands(new Cluster([...address.nodes], { ...cluster, redisOptions }))
 }
 
+/** Opens a client for a single server. */
+export function openServer(address: RedisServerAddress, options: ClientOptions['server']): Redis {
+  const { host, port, family, database: db } = address
+  return requireDatabase(new Redis({ ...accessOptions(address), host, port, family, db, ...options }))
+}
+
 /** Returns the options for a connection to any node of a cluster. */
-export function nodeOptions({ tls, username, password }: Extract<RedisAddress, { kind: 'cluster' }>) {
-  return {
-    connectTimeout: NODE_CONNECT_TIMEOUT_MS,
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    ...(tls && { tls: {} }),
-  }
+export function nodeOptions(address: RedisClusterAddress) {
+  return { connectTimeout: NODE_CONNECT_TIMEOUT_MS, ...accessOptions(address) }
 }
 
 /** Returns how ioredis names a cluster node. */

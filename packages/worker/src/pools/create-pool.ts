@@ -1,7 +1,7 @@
 // Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
 import type { BullmqBroker } from '@bullpen/bullmq'
 import { type ConnectionWatch, openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
-import { settingsOfPool, type WorkerSettings } from '@bullpen/config'
+import { redisUrlOf, settingsOfPool, type WorkerSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { EventSink, PayloadCodec, Tracing } from '@bullpen/engine'
 import {
@@ -47,7 +47,8 @@ export interface PoolFactoryOptions {
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
   const { settings, catalogue, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } = options
   const { onlineGroup } = options
-  const { namespace, redisUrl, eventLoopStallLimit } = settings
+  const { namespace, eventLoopStallLimit } = settings
+  const redisUrl = redisUrlOf(settings)
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
   const quarantine = createQuarantine({
     clock: clockOf(clock),

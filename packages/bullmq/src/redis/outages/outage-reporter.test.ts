@@ -118,7 +118,8 @@ describe('a process whose Redis goes away', () => {
 describe('the address of a Redis', () => {
   it.each([
     ['redis://ann:secret@db.example:6380/2', 'redis://db.example:6380'],
-    ['rediss://db.example', 'rediss://db.example'],
+    ['rediss://db.example?ca=ca.pem', 'rediss://db.example:6379'],
+    ['redis://[::1]:7000', 'redis://[::1]:7000'],
     ['redis+cluster://ann:secret@a:7000,b:7001', 'redis+cluster://a:7000,b:7001'],
     ['not a URL', 'the configured address'],
   ])('%s is shown as %s', (url, shown) => {

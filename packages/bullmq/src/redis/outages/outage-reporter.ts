@@ -1,18 +1,23 @@
 // Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one when its cause turns
 // out to be another, one every 30 s while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
 import type { Log } from '@bullpen/contract'
+import { readRedisUrl } from '@bullpen/contract/internal'
 import type { Commander } from '../../scripts/script.ts'
 import { isCluster } from '../redis-client.ts'
 import { createNodeReporter } from './cluster-nodes.ts'
 import { READ_ONLY, WRITABLE } from './primary.ts'
+import { tlsMismatch } from './tls-trouble.ts'
 import { TROUBLE_LINES, type Trouble, troubleOf } from './trouble.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
 /** Returns the address of Redis without the user name and password. */
 export function addressOf(redisUrl: string): string {
-  const [, protocol, hosts] = /^(rediss?(?:\+cluster)?:\/\/)(?:[^/?#]*@)?([^/?#@]+)/.exec(redisUrl) ?? []
-  return hosts === undefined ? 'the configured address' : `${protocol}${hosts}`
+  const address = readRedisUrl(redisUrl)
+  if (address.kind === 'invalid') return 'the configured address'
+  const nodes = address.kind === 'cluster' ? address.nodes : [address]
+  const hosts = nodes.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
+  return `redis${address.tls ? 's' : ''}${address.kind === 'cluster' ? '+cluster' : ''}://${hosts.join(',')}`
 }
 
 export interface OutageReporter {
@@ -31,7 +36,8 @@ const reporters = new Map<string, OutageReporter>()
 export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVERY_MS): OutageReporter {
   const known = reporters.get(redisUrl)
   if (known !== undefined) return known
-  const created = createReporter(addressOf(redisUrl), log, repeatMs, () => reporters.delete(redisUrl))
+  const usesTls = redisUrl.trim().toLowerCase().startsWith('rediss')
+  const created = createReporter(addressOf(redisUrl), usesTls, log, repeatMs, () => reporters.delete(redisUrl))
   reporters.set(redisUrl, created)
   return created
 }
@@ -50,19 +56,27 @@ interface Outage {
   readonly logged: Set<Trouble>
 }
 
-function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
+function createReporter(
+  address: string,
+  usesTls: boolean,
+  log: Log,
+  repeatMs: number,
+  onUnused: () => void,
+): OutageReporter {
   const followed = new Set<Commander>()
   const down = new Set<Commander>()
   const nodes = createNodeReporter(address, log, (error) => troubleOf(error) !== undefined)
   let outage: Outage | undefined
+  let wasUsable = false
 
   const unreachableMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
 
-  const failed = (redis: Commander, trouble: Trouble, wasConnected: boolean): void => {
+  const failed = (redis: Commander, trouble: Trouble, wasConnected: boolean, err?: Error): void => {
     down.add(redis)
     const { first, still } = TROUBLE_LINES[trouble]
     const now = performance.now()
-    const begin = (): void => log.warn({ redis: address }, trouble === 'unreachable' && wasConnected ? LOST : first)
+    const fields = trouble === 'unusable' ? { redis: address, err } : { redis: address }
+    const begin = (): void => log.warn(fields, trouble === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
       outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([trouble]) }
       begin()
@@ -78,6 +92,9 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       log.warn({ redis: address, unreachableMs: unreachableMs(), failures: outage.failures }, still)
     }
   }
+
+  const refined = (trouble: Trouble, isOpening: boolean, error?: Error): Trouble =>
+    trouble === 'unreachable' && !wasUsable ? (tlsMismatch(usesTls, isOpening, error) ?? trouble) : trouble
 
   const restored = (redis: Commander): void => {
     down.delete(redis)
@@ -105,8 +122,15 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       if (isCluster(redis)) nodes.follow(redis)
       let wasConnected = false
       let isOnReplica = false
+      /** Whether the connection is open, but Redis has not replied yet. */
+      let isOpening = false
+      redis.on('connect', () => {
+        isOpening = true
+      })
       redis.on('ready', () => {
+        isOpening = false
         wasConnected = true
+        wasUsable = true
         // A connection to a replica is of no use.
         if (!isOnReplica) restored(redis)
       })
@@ -120,12 +144,13 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
       })
       // ioredis emits 'error' if a connection can't be established, and only 'close' if the server ends it.
       redis.on('error', (error: Error) => {
-        const trouble = troubleOf(error)
-        if (trouble !== undefined) failed(redis, trouble, wasConnected)
-        else log.warn({ redis: address, err: error }, 'redis reported an error')
+        const trouble = troubleOf(error) ?? (redis.status === 'ready' ? undefined : 'unusable')
+        if (trouble === undefined) log.warn({ redis: address, err: error }, 'redis reported an error')
+        else failed(redis, refined(trouble, isOpening, error), wasConnected, error)
       })
       redis.on('reconnecting', () => {
-        if (!down.has(redis)) failed(redis, 'unreachable', wasConnected)
+        if (!down.has(redis)) failed(redis, refined('unreachable', isOpening), wasConnected)
+        isOpening = false
       })
       redis.on('end', () => closed(redis))
     },

@@ -1,13 +1,27 @@
 // Tells why a connection to Redis cannot be used, from the errors of ioredis and of Redis.
+import { isSelectError } from '../selected-database.ts'
 import { isReadOnlyError } from './primary.ts'
+import { TLS_TROUBLES, type TlsTrouble, tlsTroubleOf } from './tls-trouble.ts'
 
 /**
  * - `unreachable`: Redis cannot be reached, or does not respond
  * - `unknown_host`: the host name of Redis has no address
  * - `read_only`: the server is a replica, and refuses writes
  * - `no_password`, `wrong_password`: the server does not accept the URL's user and password
+ * - `no_database`, `forbidden_database`: the server does not have the URL's database, or the user must not use SELECT
+ * - the others up to `no_tls`: see tls-trouble.ts
+ * - `unusable`: the server or the client refuses the connection for another reason
  */
-export type Trouble = 'unreachable' | 'unknown_host' | 'read_only' | 'no_password' | 'wrong_password'
+export type Trouble =
+  | 'unreachable'
+  | 'unknown_host'
+  | 'read_only'
+  | 'no_password'
+  | 'wrong_password'
+  | 'no_database'
+  | 'forbidden_database'
+  | TlsTrouble
+  | 'unusable'
 
 /** The log lines when the trouble begins, and while it lasts. */
 export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; readonly still: string }>> = {
@@ -25,6 +39,16 @@ export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; r
     first: 'redis refuses the user or the password',
     still: 'redis still refuses the user or the password',
   },
+  no_database: {
+    first: 'redis does not have the database of the URL',
+    still: 'redis still does not have the database of the URL',
+  },
+  forbidden_database: {
+    first: 'redis does not permit the user to select the database of the URL',
+    still: 'redis still does not permit the user to select the database of the URL',
+  },
+  ...TLS_TROUBLES.lines,
+  unusable: { first: 'redis connection cannot be used', still: 'redis connection still cannot be used' },
 }
 
 /** Describes the trouble to callers: what is wrong, and what to do about it. */
@@ -40,6 +64,14 @@ export function troubleText(address: string, trouble: Trouble): string {
       return `Redis at ${address} requires a password (NOAUTH); set it in the URL, as in redis://USER:PASSWORD@HOST:PORT`
     case 'wrong_password':
       return `Redis at ${address} refuses the user or the password (WRONGPASS); correct them in the URL`
+    case 'no_database':
+      return `Redis at ${address} does not have the database of the URL; correct the number at the end of the URL, or raise the server's setting 'databases'`
+    case 'forbidden_database':
+      return `Redis at ${address} does not permit the user to select the database of the URL (NOPERM); add +select to the user's permissions`
+    case 'unusable':
+      return `Redis at ${address} cannot be used; the reason is in the log, as 'err' of the line '${TROUBLE_LINES.unusable.first}'`
+    default:
+      return TLS_TROUBLES.text(address, trouble)
   }
 }
 
@@ -54,6 +86,9 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
   if (error.message.startsWith('WRONGPASS ')) return 'wrong_password'
   const code = 'code' in error ? String(error.code) : ''
   if (UNKNOWN_HOST.has(code)) return 'unknown_host'
+  if (isSelectError(error)) return error.message.startsWith('NOPERM ') ? 'forbidden_database' : 'no_database'
+  const tls = tlsTroubleOf(error)
+  if (tls !== undefined) return tls
   const isAway =
     CONNECTION_ERROR_CODES.has(code) || [error, thrown].some(({ message }) => CONNECTION_ERROR_MESSAGES.test(message))
   return isAway ? 'unreachable' : undefined

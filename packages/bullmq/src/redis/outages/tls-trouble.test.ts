@@ -1,0 +1,95 @@
+// Tests that a process says why TLS keeps it from using Redis, in one line of its log and in the errors of its callers.
+import { randomUUID } from 'node:crypto'
+import { type AddressInfo, createServer } from 'node:net'
+import { privateRedis, type TlsFrontOptions, tlsFile, tlsFront } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { expect, it, onTestFinished } from 'vitest'
+import { openBroker } from '../../broker/broker.ts'
+import { tlsMismatch } from './tls-trouble.ts'
+
+const ca = `ca=${encodeURIComponent(tlsFile('ca.pem'))}`
+const certificate = (name: 'client' | 'server', ownKey: 'client' | 'server' = name) =>
+  `cert=${encodeURIComponent(tlsFile(`${name}.pem`))}&key=${encodeURIComponent(tlsFile(`${ownKey}.key`))}`
+
+/** Opens a broker with a URL that is made of two ports: that of TLS in front of a Redis, and that of Redis itself. */
+async function connect(urlOf: (tls: number, plain: number) => string, options?: TlsFrontOptions) {
+  const server = await privateRedis()
+  await server.start()
+  const plain = Number(new URL(server.url).port)
+  const redisUrl = urlOf(await tlsFront(plain, options), plain)
+  const lines: string[] = []
+  const write = (fields: object, line: string): void => {
+    if (!('check' in fields)) lines.push(line)
+  }
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const log = { debug() {}, info: write, warn: write, error: write }
+  const broker = openBroker({ redisUrl, namespace, log, queues: ['rig'], sizeLimit: 10_000 })
+  onTestFinished(() => broker.close())
+  const ping = () =>
+    broker.ping().then(
+      () => 'usable',
+      ({ message }: Error) => message,
+    )
+  return { lines, ping, redisUrl }
+}
+
+it.each<readonly [string, (tls: number, plain: number) => string, TlsFrontOptions, RegExp]>([
+  [
+    'a certificate of a CA that it does not trust',
+    (tls) => `rediss://127.0.0.1:${tls}`,
+    {},
+    /has a certificate that is not trusted; set BULLPEN_REDIS_CA_FILE/,
+  ],
+  [
+    'an expired certificate',
+    (tls) => `rediss://127.0.0.1:${tls}?${ca}`,
+    { cert: 'expired.pem' },
+    /has a certificate that has expired or is not valid yet; renew it/,
+  ],
+  [
+    'a certificate for another host name',
+    (tls) => `rediss://localhost:${tls}?${ca}`,
+    {},
+    /has a certificate for another host name; use a host name from the certificate/,
+  ],
+  [
+    'a server that demands a client certificate',
+    (tls) => `rediss://127.0.0.1:${tls}?${ca}`,
+    { demandsClientCertificate: true },
+    /demands a client certificate or refuses this one; set BULLPEN_REDIS_CERT_FILE/,
+  ],
+  [
+    'a port that requires TLS, without TLS',
+    (tls) => `redis://127.0.0.1:${tls}`,
+    {},
+    /as if its port requires TLS; check the port, or use rediss:\/\//,
+  ],
+])('with %s, errors name the reason, and one line is logged', async (_, urlOf, options, expected) => {
+  const { lines, ping } = await connect(urlOf, options)
+  expect(await eventually(async () => expected.test(await ping()) && (await ping()))).toMatch(expected)
+  // Each connection has failed several times by now.
+  for (let i = 0; i < 20; i++) expect(await ping()).toMatch(expected)
+  expect(lines).toHaveLength(1)
+})
+
+it('with TLS to a port without TLS, the reason is named, also if the server never replies to the handshake', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', () => socket.end('-ERR unknown command\r\n'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const { lines, ping } = await connect(() => `rediss://127.0.0.1:${port}`)
+  const expected = /as if its port does not use TLS; check the port, or use redis:\/\//
+  await eventually(async () => expected.test(await ping()))
+  expect(lines).toHaveLength(1)
+  expect(tlsMismatch(true, false, new Error('connect ETIMEDOUT'))).toBe('no_tls')
+  expect(tlsMismatch(false, false, new Error('connect ETIMEDOUT'))).toBeUndefined()
+})
+
+it('a certificate of a trusted CA, and a client certificate that the server demands, are accepted', async () => {
+  const { ping } = await connect((tls) => `rediss://127.0.0.1:${tls}?${ca}&${certificate('client')}`, {
+    demandsClientCertificate: true,
+  })
+  await eventually(async () => (await ping()) === 'usable')
+})
