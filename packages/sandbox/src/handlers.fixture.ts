@@ -1,4 +1,5 @@
 // Handlers that do everything that a handler should and should not do.
+import { spawn } from 'node:child_process'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
 import { defineHandler, rateLimited, type TaskContext, TaskError } from '@bullpen/contract'
@@ -104,6 +105,15 @@ export const idleEscape = defineHandler(tasks.idleEscape, here, () => {
 export const exit = defineHandler(tasks.exit, here, ({ input, log }) => {
   log.info({}, 'exiting')
   process.exit(input.code)
+})
+
+export const program = defineHandler(tasks.program, here, async ({ input, log }) => {
+  const { pid } = spawn('sleep', ['600'], { stdio: 'ignore' })
+  log.info({ pid }, 'started')
+  if (input.next === 'exit') process.exit(3)
+  if (input.next === 'wait') await never()
+  while (input.next === 'loop') {}
+  return {}
 })
 
 export const loop = defineHandler(tasks.loop, here, ({ log }) => {

@@ -60,7 +60,10 @@ export function openIsolator(options: IsolatorOptions): PreparingIsolator {
     reportMemory: false,
   })
   const reaper = openOrphanReaper((err) =>
-    log.warn({ err }, 'orphan reaper unavailable: if this worker is killed, child processes in a loop keep running'),
+    log.warn(
+      { err },
+      'orphan reaper unavailable: if this worker is killed, child processes in a loop and programs of handlers keep running',
+    ),
   )
   const processes = new IsolatePool({
     ...common,

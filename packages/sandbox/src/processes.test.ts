@@ -103,7 +103,7 @@ describe('a child process', () => {
     expect(setup.replaced).toMatchObject([{ cause: 'isolate_died', of: { id: run.task.id } }])
   })
 
-  it('ignores signals to its process group, which are the worker’s to handle', async () => {
+  it('ignores signals that a service manager sends to every process, because the worker handles them', async () => {
     await using setup = openSetup('process')
     const run = setup.run(tasks.wait, { for: 'timer' })
     const { pid } = await run.logged('waiting')
@@ -112,19 +112,43 @@ describe('a child process', () => {
     expect(await outputOf(run)).toMatchObject({ reason: expect.stringContaining('by the parent') })
   })
 
-  it.each(['loop', 'wait', 'idle'])('dies when its worker is killed: %s', async (what) => {
-    const parent = spawn(process.execPath, [new URL('./parent.fixture.ts', import.meta.url).pathname, what], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const exited = new Promise((resolve) => parent.once('exit', resolve))
-    const pid = await new Promise<number>((resolve) =>
-      createInterface({ input: parent.stdout }).once('line', (line) => resolve(Number(line))),
-    )
-    expect(isAlive(pid)).toBe(true)
-    parent.kill('SIGKILL')
-    await exited
-    await eventually(() => !isAlive(pid))
-  })
+  it.each(['return', 'exit', 'loop', 'wait'])(
+    'ends with the programs that its handler has started: %s',
+    async (next) => {
+      const setup = openSetup('process')
+      const run = setup.run(tasks.program, { next })
+      const pid = Number((await run.logged('started'))['pid'])
+      expect(isAlive(pid)).toBe(true)
+      if (next === 'loop' || next === 'wait') run.kill()
+      await run.outcome
+      // An idle process ends when its worker drains.
+      if (next === 'return') await setup.isolator.close()
+      await eventually(() => !isAlive(pid))
+      await setup.isolator.close()
+    },
+  )
+
+  it.each(['loop', 'wait', 'idle', 'program return', 'program loop', 'program wait'])(
+    'dies when the group of its worker is killed: %s',
+    async (what) => {
+      const parent = spawn(
+        process.execPath,
+        [new URL('./parent.fixture.ts', import.meta.url).pathname, ...what.split(' ')],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+          detached: true,
+        },
+      )
+      const exited = new Promise((resolve) => parent.once('exit', resolve))
+      const pid = await new Promise<number>((resolve) =>
+        createInterface({ input: parent.stdout }).once('line', (line) => resolve(Number(line))),
+      )
+      expect(isAlive(pid)).toBe(true)
+      process.kill(-(parent.pid ?? 0), 'SIGKILL')
+      await exited
+      await eventually(() => !isAlive(pid))
+    },
+  )
 })
 
 it.each(['thread', 'process'] as const)(

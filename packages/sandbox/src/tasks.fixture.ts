@@ -93,6 +93,8 @@ export const keep = task(
   z.object({ bytes: z.int(), wait: z.boolean().default(false) }),
   z.object({ pid: z.int(), thread: z.int() }),
 )
+/** Starts a program, logs 'started' with its process id, and then ends in the given way, or never. */
+export const program = task('test.program', z.object({ next: z.enum(['return', 'exit', 'loop', 'wait']) }), none)
 /** Its module, broken.fixture.ts, throws when it is imported. */
 export const broken = task('test.broken', none, none)
 /** Calls a JavaScript function from WebAssembly `calls` times. */

@@ -6,7 +6,7 @@ const end = process.exit
 // The channel closes no matter how the worker dies. A child that is stuck in a loop never gets here; see orphan-reaper.ts.
 process.on('disconnect', () => end(1))
 
-// Ctrl-C and service managers signal the whole process group. The worker drains, so its children must keep running.
+// A service manager may signal each process of the service. The worker drains, so its children must keep running.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 // The child lives as long as the channel, even if a module that is preloaded into the worker's processes has unreferenced it.

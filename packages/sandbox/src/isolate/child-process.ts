@@ -1,5 +1,5 @@
 // Implements isolates as child processes. A child process can be killed whatever it is doing, can have a memory limit, and does
-// not affect the worker if it crashes.
+// not affect the worker if it crashes. It leads a process group of its own, so that the programs which its handlers start end with it.
 import { type ChildProcess, fork } from 'node:child_process'
 import { settlesWithin } from '@bullpen/engine/node'
 import { built } from '../built.ts'
@@ -18,8 +18,11 @@ const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 const OUT_OF_MEMORY = /heap out of memory|Fatal JavaScript invalid size error/
 /** How many characters at the end of stderr to search for that message, which is followed by native and JavaScript stacks. */
 const STDERR_TAIL = 16_384
-/** How long to wait for the end of stderr after the exit, in ms. A grandchild may have inherited stderr and keep it open. */
+/** How long to wait for the end of stderr after the exit, in ms. A program that has left the child's group may keep stderr open. */
 const STDERR_MS = 250
+
+/** On Windows, there are no process groups, and a detached child would have a console window of its own. */
+const HAS_GROUPS = process.platform !== 'win32'
 
 export function childStarter(reaper: OrphanReaper, readResident: ReadResident): StartIsolate {
   return (listener, memoryLimitBytes) => startChild(listener, memoryLimitBytes, reaper, readResident)
@@ -35,25 +38,32 @@ function startChild(
   const child = fork(ENTRY, process.argv.slice(2), {
     execArgv: childExecArgv(process.execArgv, memoryLimitBytes),
     serialization: 'advanced',
+    detached: HAS_GROUPS,
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
   })
   const { pid = 0 } = child
   const name = `process ${pid}`
   let killed = false
   let exceeded: number | undefined
+  const kill = (): void => killGroup(child)
 
   const memory = watchMemory(
     memoryLimitBytes,
     () => readResident(pid),
     (takenBytes) => {
       exceeded = takenBytes
-      child.kill('SIGKILL')
+      kill()
     },
   )
   if (pid !== 0) {
     reaper.watch(pid)
-    child.once('exit', () => reaper.forget(pid))
+    child.once('exit', () => {
+      kill()
+      reaper.forget(pid)
+    })
   }
+  // A handler may have closed the channel. Without it, nothing else would end the attempt.
+  child.once('disconnect', kill)
   child.on('message', (message: FromIsolate) => {
     if (message.kind === 'memory') return memory.report(message.residentBytes)
     if (message.kind === 'ready') memory.start()
@@ -75,9 +85,19 @@ function startChild(
     send: (message: ToIsolate) => void child.send(message, () => {}),
     kill() {
       killed = true
-      child.kill('SIGKILL')
+      kill()
     },
     isFull: () => memory.isHalfFull(),
+  }
+}
+
+/** Kills the child and the programs that it has started. After the child's exit, kills those that are left. */
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(HAS_GROUPS ? -child.pid : child.pid, 'SIGKILL')
+  } catch {
+    // No process of the group is left.
   }
 }
 

@@ -1,11 +1,12 @@
 // Kills the child processes of a worker that was killed. A child exits when its IPC channel closes, unless it is stuck in a loop
-// and can't react. Therefore, one small shell process holds the read end of a pipe whose write end belongs to the worker. The
-// pipe closes no matter how the worker dies, and the shell then kills the remaining children.
+// and can't react, and the programs that it has started would go on. Therefore, one small shell process holds the read end of a pipe
+// whose write end belongs to the worker. The pipe closes no matter how the worker dies, and the shell then kills the process groups of
+// the children. The shell has a group of its own, so that a kill of the worker's group does not end it as well.
 import { type ChildProcess, spawn } from 'node:child_process'
 
 /**
- * Reads `+ pid` and `- pid`, and kills the remaining processes at the end of its input. It ignores signals to the process group,
- * which are meant for the worker.
+ * Reads `+ pid` and `- pid`, and kills the remaining groups at the end of its input. The first form of `kill` is that of POSIX, and the
+ * second that of some small shells. It ignores signals that a service manager sends to every process.
  */
 const SCRIPT = `
 trap '' INT TERM HUP
@@ -16,7 +17,7 @@ while read -r what pid; do
     -) left="\${left%% $pid *} \${left#* $pid }" ;;
   esac
 done
-for pid in $left; do kill -9 "$pid"; done
+for pid in $left; do kill -s KILL -- "-$pid" || kill -s KILL "-$pid"; done
 `
 
 export interface OrphanReaper {
@@ -28,14 +29,14 @@ export interface OrphanReaper {
 
 /**
  * Creates the reaper, which starts its shell with the first child. If the system has no shell, children that are stuck in a loop
- * outlive a killed worker.
+ * and programs that handlers have started outlive a killed worker.
  */
 export function openOrphanReaper(onError: (error: Error) => void): OrphanReaper {
   let shell: ChildProcess | undefined
   let closed: Promise<unknown> = Promise.resolve()
 
   const start = (): ChildProcess => {
-    const started = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'] })
+    const started = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
     closed = new Promise<void>((resolve) => {
       started.once('close', () => resolve())
       started.once('error', (error) => {
