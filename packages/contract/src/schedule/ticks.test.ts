@@ -245,6 +245,17 @@ it('a fixed time that the clocks skip is due at the end of the gap, and one that
   expect(onDay('*/30 1 * * *', '2026-11-01')).toEqual(['05:00', '05:30', '06:00', '06:30'])
 })
 
+it.each([
+  ['Pacific/Apia', '0 9 * * *', '2011-12-29', ['2011-12-29T19:00', '2011-12-30T10:00', '2011-12-30T19:00']],
+  ['Asia/Pyongyang', '45 23 * * *', '2018-05-04', ['2018-05-04T15:00', '2018-05-05T14:45']],
+  ['America/Nuuk', '30 23 * * SAT', '2027-03-27', ['2027-03-28T01:00']],
+])('in %s, a time in a gap that ends on another day is due at the end of the gap', (timeZone, cron, day, expected) => {
+  const from = Date.parse(day)
+  const ticks = ticksBetween({ cron, timeZone }, from, from + 2 * DAY)
+  expect(ticks.map((tick) => new Date(tick).toISOString().slice(0, 16))).toEqual(expect.arrayContaining(expected))
+  expect(ticks.length).toBeLessThanOrEqual(3)
+})
+
 it('the newest ticks are the last ones up to a time', () => {
   fc.assert(
     fc.property(

@@ -4,8 +4,12 @@
 // ranges), each of them yields exactly one tick a day: a time that the change skips is due at the end of the gap, and a time that
 // occurs twice is due the first time. If one of the three fields contains `*` or a step, the expression follows elapsed time:
 // skipped times are not due, and repeated times are due twice.
+//
+// The library skips a fixed time in a gap if the gap ends on another day than that of the time. So it only finds the wall-clock times
+// of such an expression, and wall-clock.ts finds their instants.
 import { Cron } from 'croner'
 import type { Cadence } from './cadence.ts'
+import { wallClock } from './wall-clock.ts'
 
 /** Returns the first tick after `after`, or undefined if there is none. */
 export function nextTick(cadence: Cadence, after: number): number | undefined {
@@ -13,15 +17,14 @@ export function nextTick(cadence: Cadence, after: number): number | undefined {
     const { everyMs, offsetMs } = cadence
     return (Math.floor((after - offsetMs) / everyMs) + 1) * everyMs + offsetMs
   }
-  return patternOf(cadence).nextRun(new Date(after))?.getTime()
+  return ticksOf(cadence).next(after)
 }
 
 /** Returns the first `count` ticks after `after`, in ascending order. */
 export function nextTicks(cadence: Cadence, after: number, count: number): readonly number[] {
   if ('cron' in cadence) {
-    return patternOf(cadence)
-      .nextRuns(count, new Date(after))
-      .map((date) => date.getTime())
+    const { next } = ticksOf(cadence)
+    return repeated(after, count, next)
   }
   const first = nextTick(cadence, after) ?? after
   return Array.from({ length: count }, (_, i) => first + i * cadence.everyMs)
@@ -34,12 +37,63 @@ export function newestTicks(cadence: Cadence, after: number, until: number, coun
     const last = Math.floor((until - offsetMs) / everyMs) * everyMs + offsetMs
     return Array.from({ length: count }, (_, i) => last - (count - 1 - i) * everyMs).filter((tick) => tick > after)
   }
-  // The library returns the ticks before a time. All ticks are at whole seconds.
-  return patternOf(cadence)
-    .previousRuns(count, new Date(Math.floor(until / 1_000) * 1_000 + 1_000))
-    .map((date) => date.getTime())
+  // All ticks are at whole seconds.
+  const beyond = Math.floor(until / 1_000) * 1_000 + 1_000
+  const { previous } = ticksOf(cadence)
+  return repeated(beyond, count, previous)
     .filter((tick) => tick > after)
     .reverse()
+}
+
+/** Returns `count` values, each of which is the step from the one before. Returns fewer if a step leads nowhere. */
+function repeated(start: number, count: number, step: (from: number) => number | undefined): number[] {
+  const values: number[] = []
+  for (let at = step(start); at !== undefined && values.length < count; at = step(at)) values.push(at)
+  return values
+}
+
+interface Ticks {
+  /** Returns the first tick after an instant. */
+  next(after: number): number | undefined
+  /** Returns the last tick before an instant. */
+  previous(before: number): number | undefined
+}
+
+function ticksOf(cadence: Extract<Cadence, { cron: string }>): Ticks {
+  const pattern = patternOf(cadence)
+  if (!isFixed(cadence.cron)) {
+    return {
+      next: (after) => pattern.nextRun(new Date(after))?.getTime(),
+      previous: (before) => pattern.previousRuns(1, new Date(before))[0]?.getTime(),
+    }
+  }
+  const clock = wallClock(cadence.timeZone)
+  const times = patternOf({ ...cadence, timeZone: 'UTC' })
+  return {
+    next(after) {
+      for (let time = times.nextRun(new Date(clock.at(after))); time !== null; time = times.nextRun(time)) {
+        const tick = clock.firstInstant(time.getTime())
+        if (tick > after) return tick
+      }
+      return undefined
+    },
+    previous(before) {
+      const isBefore = (time: Date): boolean => clock.firstInstant(time.getTime()) < before
+      let time = times.previousRuns(1, new Date(clock.latestUntil(before) + 1_000))[0]
+      while (time !== undefined && !isBefore(time)) time = times.previousRuns(1, time)[0]
+      return time === undefined ? undefined : clock.firstInstant(time.getTime())
+    },
+  }
+}
+
+/** Returns whether none of the seconds, minutes and hours contains `*` or a step. The names, such as `@daily`, are fixed but for one. */
+function isFixed(cron: string): boolean {
+  if (isNickname(cron)) return cron.trim().toLowerCase() !== '@hourly'
+  return !cron
+    .trim()
+    .split(/\s+/)
+    .slice(0, -3)
+    .some((field) => /[*/]/.test(field))
 }
 
 /** Returns what is wrong with a cron expression, or undefined if it is valid. */
