@@ -3,7 +3,7 @@ import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 
 helpOn(
-  'npm run ci\n\nChecks format, lint, import rules, lock file, types and dead code, builds the packages and runs the tests.',
+  'npm run ci\n\nChecks format, lint, import rules, Lua files, lock file, types and dead code, builds the packages and runs the tests.',
 )
 
 /** The steps, cheap ones first. The tests come last, so that their totals are the last line of the output. */
@@ -15,6 +15,7 @@ const STEPS = [
     '--error-on-warnings',
     ...(process.stdout.isTTY ? [] : ['--colors=off']),
   ],
+  ['Lua files', 'node', 'scripts/lua.mjs', '--check'],
   ['lock file', 'node', 'scripts/complete-lock.mjs', '--check'],
   ['types', 'tsc'],
   ['dead code', 'knip', '--no-config-hints'],

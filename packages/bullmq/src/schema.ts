@@ -8,9 +8,8 @@ import { BACKOFF_TYPE } from './internals/worker/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { type RegisteredQueue, registerQueues } from './leader/queue-registry.ts'
 import { unsupportedServer } from './redis/server/server-version.ts'
-import { claimNamespace } from './scripts/schema/claim-namespace.ts'
-import { isLegacy } from './scripts/schema/is-legacy.ts'
 import { type Commander, runScript } from './scripts/script.ts'
+import { claimNamespace, isLegacy } from './store/scripts.ts'
 
 export interface SchemaGuard {
   /**
@@ -103,5 +102,5 @@ async function isLegacyQueue(redis: Commander, namespace: string, queue: string)
   const keys = queueKeys(namespace, queue)
   const [switches, cancelFeeds] = legacyKeys(namespace, queue).queue
   const args = { base: keys.base, backoffType: BACKOFF_TYPE }
-  return runScript(redis, isLegacy, { ...keys, switches, cancelFeeds }, args)
+  return (await runScript(redis, isLegacy, { ...keys, switches, cancelFeeds }, args)) === 1
 }

@@ -13,8 +13,8 @@ import { skewConnection } from '../connection.ts'
 import { schemaKey } from '../keys.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { isCluster } from '../redis/redis-client.ts'
-import { readTime } from '../scripts/clock/read-time.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { readTime } from '../store/scripts.ts'
 import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
@@ -122,7 +122,10 @@ export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
  * client would send it to any node.
  */
 async function timeOf(redis: Commander, namespace: string): Promise<number> {
-  if (isCluster(redis)) return runScript(redis, readTime, { anchor: schemaKey(namespace) }, {})
+  if (isCluster(redis)) {
+    const [seconds, micros] = await runScript(redis, readTime, { anchor: schemaKey(namespace) }, {})
+    return Number(seconds) * 1_000 + Number(micros) / 1_000
+  }
   const [seconds, micros] = await redis.time()
   return Number(seconds) * 1_000 + Number(micros) / 1_000
 }

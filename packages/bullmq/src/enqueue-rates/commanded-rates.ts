@@ -3,8 +3,8 @@ import type { EnqueueRate } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { decodeRate, encodeRate } from '../fleet/queue-settings.ts'
 import type { FleetKeys } from '../keys.ts'
-import { applyEnqueueRate } from '../scripts/fleet/apply-enqueue-rate.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { applyEnqueueRate } from '../store/scripts.ts'
 
 /** The part of a command that limits an API key in all queues together. */
 export interface RateCommand {

@@ -10,10 +10,12 @@ import {
   SILENT_AFTER_MS,
 } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
-import { type CommandPage, readCommandPage } from '../scripts/fleet/read-commands.ts'
-import { respondToCommand } from '../scripts/fleet/respond-to-command.ts'
-import { storeCommandScript } from '../scripts/fleet/store-command.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import {
+  readCommands as readCommandsScript,
+  respondToCommand,
+  storeCommand as storeCommandScript,
+} from '../store/scripts.ts'
 import { changesSettings, isOfQueueOnly, type StoredCommand } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
@@ -89,10 +91,11 @@ export async function storeCommand(
     args,
     workers,
   )
-  if (stored === undefined) {
+  if (stored === null) {
     throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
-  return { id, spec, by, ...stored }
+  const [sequence, at] = stored
+  return { id, spec, by, sequence, at: Number(at) }
 }
 
 /** Returns the level that a command sets for all processes, and for how long in ms. The level is '' if it sets none. */
@@ -121,8 +124,8 @@ export async function readCommand(
   id: string,
 ): Promise<(CommandRecord & StoredCommand) | undefined> {
   const args = { base, id, before: '', limit: 1 }
-  const { now, commands: found } = await runScript(redis, readCommandPage, { commands, heartbeats }, args)
-  return found.map((each) => decodeCommand(each, now))[0]
+  const [now, , found] = await runScript(redis, readCommandsScript, { commands, heartbeats }, args)
+  return found && decodeCommand(found, Number(now))
 }
 
 /** Reads commands, newest first. Takes one round trip for every twenty commands. */
@@ -135,18 +138,20 @@ export async function readCommands(
   let before = '+inf'
   for (let left = limit; left > 0; left -= COMMANDS_PER_PAGE) {
     const args = { base, id: '', before, limit: Math.min(COMMANDS_PER_PAGE, left) }
-    const page = await runScript(redis, readCommandPage, { commands, heartbeats }, args)
-    records.push(...page.commands.map((each) => decodeCommand(each, page.now)))
-    if (page.last === '') break
-    before = `(${page.last}`
+    const [now, last, ...found] = await runScript(redis, readCommandsScript, { commands, heartbeats }, args)
+    records.push(...found.map((each) => decodeCommand(each, Number(now))))
+    if (last === '') break
+    before = `(${last}`
   }
   return records
 }
 
+/** Decodes a command of ./read-commands.lua: its id, its fields, and the last heartbeat of each worker that has not responded. */
 function decodeCommand(
-  { id, fields, seen }: CommandPage['commands'][number],
+  [id, flatFields, flatSeen]: readonly [string, readonly string[], readonly string[]],
   now: number,
 ): CommandRecord & StoredCommand {
+  const [fields, seen] = [pairsOf(flatFields), pairsOf(flatSeen)]
   const responses = [...fields]
     .filter(([name]) => name.startsWith('response:'))
     .map(([name, stored]) => readResponse(name.slice('response:'.length), stored, seen, now))
@@ -159,6 +164,10 @@ function decodeCommand(
     sequence: fields.get('sequence') ?? '',
     responses,
   }
+}
+
+function pairsOf(flat: readonly string[]): Map<string, string> {
+  return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
 /**

@@ -18,9 +18,8 @@ import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import { createSchemaGuard } from '../schema.ts'
-import { announceCommand } from '../scripts/fleet/announce-command.ts'
-import { decodeLogLevel } from '../scripts/fleet/worker-heartbeat.ts'
 import { runScript } from '../scripts/script.ts'
+import { announceCommand } from '../store/scripts.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
 import { readLimitSettings } from './limit-settings.ts'
 import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from './notifications.ts'
@@ -33,7 +32,7 @@ import {
   type StoredCommand,
   targetQueue,
 } from './queue-settings.ts'
-import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
+import { decodeLogLevel, leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 
 /**
  * How often a command is read again while a caller waits for its responses, in ms. Messages are not enough, because a worker that

@@ -1,13 +1,18 @@
 // Implements the registry of workers. With every heartbeat, a worker stores its status and receives the commands that are
 // addressed to it.
 import type { Log } from '@bullpen/contract'
-import { FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import {
+  type Command,
+  FORGOTTEN_AFTER_MS,
+  type LogLevelOverride,
+  type RegisteredWorker,
+  type WorkerStatus,
+} from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { leave } from '../scripts/fleet/leave-fleet.ts'
-import { readWorkerPage } from '../scripts/fleet/read-workers.ts'
-import { type HeartbeatReply, heartbeat } from '../scripts/fleet/worker-heartbeat.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { leaveFleet as leaveFleetScript, readWorkers as readWorkersScript, workerHeartbeat } from '../store/scripts.ts'
 import { FEATURES } from './features.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
@@ -19,8 +24,18 @@ const COMMANDS_PER_REPLY = 100
 /** The approximate number of workers that one script reads. */
 const WORKERS_PER_PAGE = 100
 
+export interface HeartbeatReply {
+  /** The commands that the worker has not responded to, oldest first. */
+  readonly commands: readonly Command[]
+  /** The ids of up to ten commands whose queue settings may not have been applied. */
+  readonly unapplied: readonly string[]
+  /** Changes whenever any queue's settings change. */
+  readonly revision: string
+  readonly logLevel: LogLevelOverride | undefined
+}
+
 /** Stores a worker's status and returns the commands for that worker. Takes one round trip. */
-export function storeHeartbeat(
+export async function storeHeartbeat(
   redis: Commander,
   { base, heartbeats, unapplied, settingsRevision, logLevel, ...keys }: FleetKeys,
   workerStatus: WorkerStatus,
@@ -36,13 +51,28 @@ export function storeHeartbeat(
   }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
   const stored = encodeStatus({ ...workerStatus, features: FEATURES })
-  return runScript(redis, heartbeat, names, { base, id: worker, ...stored, ...limits })
+  const args = { base, id: worker, ...stored, ...limits }
+  const [rows, ids, revision, level] = await runScript(redis, workerHeartbeat, names, args)
+  const commands = rowsOf(rows, 4).map(([id = '', spec = '', by = '', at]) => {
+    return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
+  })
+  return { commands, unapplied: ids, revision, logLevel: decodeLogLevel(level) }
+}
+
+/** Decodes the stored log level of all processes. */
+export function decodeLogLevel(stored: string | null): LogLevelOverride | undefined {
+  return stored === null || stored === '' ? undefined : (JSON.parse(stored) as LogLevelOverride)
+}
+
+/** Divides a flat list into rows of this length. */
+function rowsOf(flat: readonly string[], length: number): readonly string[][] {
+  return Array.from({ length: flat.length / length }, (_, i) => flat.slice(length * i, length * (i + 1)))
 }
 
 /** Removes a worker from the registry. Takes one round trip for every hundred commands that the worker has not responded to. */
 export async function leaveFleet(redis: Commander, { heartbeats, base }: FleetKeys, worker: string): Promise<void> {
   let isRemoved = false
-  while (!isRemoved) isRemoved = await runScript(redis, leave, { heartbeats }, { base, id: worker })
+  while (!isRemoved) isRemoved = (await runScript(redis, leaveFleetScript, { heartbeats }, { base, id: worker })) === 1
 }
 
 export interface RegisteredWorkers {
@@ -65,15 +95,15 @@ export async function readWorkers(
   const workers = new Map<string, RegisteredWorker>()
   for (let cursor = '0'; ; ) {
     const args = { base, silence: FORGOTTEN_AFTER_MS, slots, cursor, count: WORKERS_PER_PAGE }
-    const page = await runScript(redis, readWorkerPage, { heartbeats }, args)
-    for (const { id, seenAt, status, slots } of page.workers) {
+    const [next, now, ...rows] = await runScript(redis, readWorkersScript, { heartbeats }, args)
+    for (const [id = '', seenAt, status = '', slots = ''] of rowsOf(rows, 4)) {
       try {
-        workers.set(id, { ...decodeStatus(status, slots || undefined), seenAt })
+        workers.set(id, { ...decodeStatus(status, slots || undefined), seenAt: Number(seenAt) })
       } catch (err) {
         logUnreadable(err)
       }
     }
-    if (page.next === '0') return { now: page.now, workers: [...workers.values()] }
-    cursor = page.next
+    if (next === '0') return { now: Number(now), workers: [...workers.values()] }
+    cursor = next
   }
 }

@@ -10,8 +10,8 @@ import { openBroker } from '../broker/broker.ts'
 import type { BrokerOptions } from '../broker/broker-options.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
-import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
 import { silent } from '../setup.fixture.ts'
+import { takeLease } from '../store/scripts.ts'
 import { openLeader } from './leader.ts'
 import { resign } from './lease-calls.ts'
 
@@ -169,7 +169,7 @@ function candidate(
 ) {
   const redisUrl = inject('redisUrl')
   const asked = Promise.withResolvers<void>()
-  const { name: command, numberOfKeys, lua } = takeLeaseScript
+  const { name: command, numberOfKeys, lua } = takeLease
   redis.defineCommand(command, { numberOfKeys, lua })
   // ioredis adds defined commands as methods, which its types do not have.
   const commands = redis as unknown as Record<string, (args: unknown) => Promise<unknown>>

@@ -2,9 +2,8 @@
 // by Redis's clock unless the leader renews it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaderKeys, leaderKeys, SCHEMA_VERSION } from '../keys.ts'
-import { resignScript } from '../scripts/leader/resign.ts'
-import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { resign as resignScript, takeLease as takeLeaseScript } from '../store/scripts.ts'
 
 export interface LeaseAnswer {
   /** 0 if another process leads, or if this version is older than the namespace's data. */
@@ -25,8 +24,10 @@ export interface LeaseRequest {
 }
 
 /** Acquires or renews the lease. The call is atomic and takes one round trip. */
-export function takeLease(redis: Commander, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseReply> {
-  return runScript(redis, takeLeaseScript, keys, { ...request, schemaVersion: SCHEMA_VERSION })
+export async function takeLease(redis: Commander, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseReply> {
+  const args = { ...request, schemaVersion: SCHEMA_VERSION }
+  const [fencing, leftMs, newest] = await runScript(redis, takeLeaseScript, keys, args)
+  return { fencing, leftMs, newest }
 }
 
 /**

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Term } from '../cancel/bulk-canceller.ts'
 import { requeueLostTasks } from '../internals/stalled-check.ts'
 import type { QueueKeys } from '../keys.ts'
-import { soonestLockExpiry } from '../scripts/leader/soonest-lock-expiry.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { soonestLockExpiry } from '../store/scripts.ts'
 
 /** How soon a lock must expire to be waited for, in ms. Locks that expire later are left to a later round. */
 const HORIZON_MS = 2_000
@@ -29,7 +29,7 @@ export async function requeueAsLocksExpire(
   for (;;) {
     const expiresInMs = await runScript(redis, soonestLockExpiry, keys, { base: keys.base })
     await requeueLostTasks(redis, keys, { fencing, now: now() })
-    if (expiresInMs === undefined || expiresInMs > HORIZON_MS) return
+    if (expiresInMs === null || expiresInMs > HORIZON_MS) return
     const expiresAt = performance.now() + Math.max(expiresInMs, LEAST_WAIT_MS)
     for (let leftMs = expiresAt - performance.now(); leftMs > 0; leftMs = expiresAt - performance.now()) {
       if (isOver()) return

@@ -4,8 +4,8 @@ import type { Retention } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
-import { registerQueuesScript } from '../scripts/leader/register-queues.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { registerQueues as registerQueuesScript } from '../store/scripts.ts'
 
 export interface RegisteredQueue {
   readonly name: string
@@ -41,7 +41,7 @@ export async function registerQueues(
 ): Promise<boolean> {
   const args = { schemaVersion: SCHEMA_VERSION, replaces: replaces ? '1' : '' }
   const registered = queues.flatMap((queue) => [queue.name, encodeRegistered(queue)])
-  return runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)
+  return (await runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)) === 1
 }
 
 /** Returns all registered queues. Takes one round trip. */

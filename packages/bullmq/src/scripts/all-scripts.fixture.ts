@@ -1,14 +1,15 @@
-// All Lua scripts: Bullpen's own, and those that are composed from BullMQ's.
+// All Lua scripts: those of the .lua files, those in this directory, and those that are composed from BullMQ's.
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { COMPOSED } from '../internals/composition/composed-scripts.ts'
+import * as luaFiles from '../store/scripts.ts'
 
 interface Declared {
   readonly name: string
   readonly lua: string
 }
 
-/** Bullpen's own scripts, which are the exports of the files in this directory that have a text. */
+/** Bullpen's own scripts: the .lua files, and the exports of the files in this directory that have a text. */
 export const ownScripts: readonly Declared[] = (
   await Promise.all(
     globSync('*/**/*.ts', { cwd: import.meta.dirname, exclude: (path) => /\.(test|fixture)\.ts$/.test(path) }).map(
@@ -18,7 +19,9 @@ export const ownScripts: readonly Declared[] = (
       },
     ),
   )
-).flat()
+)
+  .flat()
+  .concat(Object.values(luaFiles))
 
 /** The text of each script by its name. */
 export const scripts: ReadonlyMap<string, string> = new Map(

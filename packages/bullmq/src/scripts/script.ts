@@ -61,6 +61,18 @@ export function defineScript<const Key extends string, const Arg extends string,
   return { name: `bullpen:${name}`, numberOfKeys: keys.length, keys, args, lua: text, answer }
 }
 
+/** Returns a script that a `.lua` file holds (../store/scripts.ts). The file's header states the type of Redis's reply. */
+export function luaScript<Key extends string, Arg extends string, Answer>(
+  source: Pick<Script<Key, Arg, Answer>, 'name' | 'keys' | 'args' | 'lua'>,
+): Script<Key, Arg, Answer> {
+  return {
+    ...source,
+    name: `bullpen:${source.name}`,
+    numberOfKeys: source.keys.length,
+    answer: (reply) => reply as Answer,
+  }
+}
+
 export function shebang(kind: ScriptKind): string {
   return `#!lua${FLAGS[kind]}`
 }

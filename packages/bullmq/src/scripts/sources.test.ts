@@ -1,4 +1,5 @@
-// Every Lua script is defined in a file of its own, under the name of that file, and runs through script.ts.
+// Every Lua script is a file of its own, under the name of that file, and runs through script.ts. A .lua file is checked by
+// scripts/lua.test.mjs.
 import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -16,8 +17,10 @@ it('no source but script.ts and the backend for BullMQ’s own scripts defines a
   expect(pathsWith(/\.(eval|evalsha|eval_ro|evalsha_ro|fcall)\(/)).toEqual(['scripts/script.ts'])
 })
 
-it('no Lua stands outside scripts/ and internals/', () => {
-  expect(pathsWith(/redis\.call\('/).filter((path) => !/^(scripts|internals)\//.test(path))).toEqual([])
+it('no Lua stands outside scripts/, internals/ and the module that is written from the .lua files', () => {
+  expect(pathsWith(/redis\.call\('/).filter((path) => !/^(scripts|internals)\//.test(path))).toEqual([
+    'store/scripts.ts',
+  ])
 })
 
 it('a file defines one script, under its own name', () => {
@@ -26,7 +29,7 @@ it('a file defines one script, under its own name', () => {
     const names = [...text.matchAll(/= defineScript\(\{\s*name: '([a-z-]+)'/g)].map(([, name]) => name)
     expect({ path, names }).toEqual({ path, names: [basename(path, '.ts')] })
   }
-  expect(defined.length).toBeGreaterThan(20)
+  expect(defined.length).toBeGreaterThan(0)
 })
 
 it('the comment of a script names the keys that it is sent', () => {

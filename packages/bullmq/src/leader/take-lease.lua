@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- Acquires or renews the lease of a namespace's leader.
+--
+-- KEYS[1]  lease          the leader's lease
+-- KEYS[2]  fencing        the number of the newest leader
+-- KEYS[3]  schema         the namespace's schema version
+-- ARGV[1]  holder         the caller
+-- ARGV[2]  leaseMs        how long the lease lasts
+-- ARGV[3]  schemaVersion  the caller's schema version; one that is older than the namespace's never leads
+-- ARGV[4]  above          the highest fencing number that the caller has seen
+--
+-- Returns `[fencing: number, leftMs: number, newest: number]`: the caller's fencing number (0 if it does not lead), the time that the
+-- lease still lasts, and the fencing number of the newest leader.
+--
+-- The number grows with each new leader. If a failover has lost the newest numbers, the lease's holder gets a number above those that
+-- the queues have stored.
+local lease, fencing, schema = KEYS[1], KEYS[2], KEYS[3]
+local holder, leaseMs, schemaVersion, above = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local newest = tonumber(redis.call('GET', schema) or '0')
+local number = tonumber(redis.call('GET', fencing) or '0')
+if newest > tonumber(schemaVersion) then
+  return { 0, tonumber(leaseMs), number }
+end
+local current = redis.call('GET', lease)
+if current and current ~= holder then
+  return { 0, redis.call('PTTL', lease), number }
+end
+if not current or number <= tonumber(above) then
+  number = math.max(number, tonumber(above)) + 1
+  redis.call('SET', fencing, string.format('%.0f', number))
+end
+redis.call('SET', lease, holder, 'PX', leaseMs)
+return { number, tonumber(leaseMs), number }

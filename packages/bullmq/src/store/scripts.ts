@@ -1,0 +1,485 @@
+// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
+import { luaScript } from '../scripts/script.ts'
+
+/** Reads the clock of the server that holds a key. */
+export const readTime = luaScript<'anchor', never, [seconds: string, micros: string]>({
+  name: 'read-time',
+  keys: ['anchor'],
+  args: [],
+  lua: `#!lua flags=no-writes
+local anchor = KEYS[1]
+return redis.call('TIME')
+`,
+})
+
+/** Applies a command to an API key's enqueue rate. An older command never overwrites a newer one. */
+export const applyEnqueueRate = luaScript<'enqueueRates', 'apiKeyName' | 'sequence' | 'rate', void>({
+  name: 'apply-enqueue-rate',
+  keys: ['enqueueRates'],
+  args: ['apiKeyName', 'sequence', 'rate'],
+  lua: `#!lua flags=allow-oom
+local enqueueRates = KEYS[1]
+local apiKeyName, sequence, rate = ARGV[1], ARGV[2], ARGV[3]
+local newest = string.match(redis.call('HGET', enqueueRates, apiKeyName) or '0', '^%d+')
+if tonumber(newest) < tonumber(sequence) then
+  redis.call('HSET', enqueueRates, apiKeyName, sequence .. ' ' .. rate)
+end
+`,
+})
+
+/** Announces a command, after its queue settings, if it has any, have been applied. Workers read the settings again when the revision has changed. */
+export const announceCommand = luaScript<
+  'unapplied' | 'settingsRevision',
+  'id' | 'hasChanged' | 'channel' | 'message',
+  void
+>({
+  name: 'announce-command',
+  keys: ['unapplied', 'settingsRevision'],
+  args: ['id', 'hasChanged', 'channel', 'message'],
+  lua: `#!lua flags=allow-oom
+local unapplied, settingsRevision = KEYS[1], KEYS[2]
+local id, hasChanged, channel, message = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if hasChanged == '1' then
+  redis.call('ZREM', unapplied, id)
+  redis.call('INCR', settingsRevision)
+end
+redis.call('PUBLISH', channel, message)
+`,
+})
+
+/** Removes a worker that has closed from the fleet. */
+export const leaveFleet = luaScript<'heartbeats', 'base' | 'id', 0 | 1>({
+  name: 'leave-fleet',
+  keys: ['heartbeats'],
+  args: ['base', 'id'],
+  lua: `#!lua flags=allow-oom
+local heartbeats = KEYS[1]
+local base, id = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local COMMANDS_AT_ONCE = 100
+local function forget_worker(base, worker, now)
+  local inbox = base .. 'inbox:' .. worker
+  local pending = redis.call('ZRANGE', inbox, 0, COMMANDS_AT_ONCE - 1)
+  for _, id in ipairs(pending) do
+    local command = base .. 'command:' .. id
+    redis.call('ZREM', inbox, id)
+    if redis.call('HGET', command, 'response:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'response:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
+      redis.call('PUBLISH', base .. 'responses', id)
+    end
+  end
+  if #pending == COMMANDS_AT_ONCE then
+    return false
+  end
+  redis.call('DEL', inbox, base .. 'worker:' .. worker)
+  redis.call('ZREM', base .. 'heartbeats', worker)
+  return true
+end
+return forget_worker(base, id, millis()) and 1 or 0
+`,
+})
+
+/** Reads one fleet command, or one page of the newest commands. */
+export const readCommands = luaScript<
+  'commands' | 'heartbeats',
+  'base' | 'id' | 'before' | 'limit',
+  [now: string, last: string, ...commands: Array<[id: string, fields: string[], seen: string[]]>]
+>({
+  name: 'read-commands',
+  keys: ['commands', 'heartbeats'],
+  args: ['base', 'id', 'before', 'limit'],
+  lua: `#!lua flags=no-writes
+local commands, heartbeats = KEYS[1], KEYS[2]
+local base, id, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local ids = { id, '' }
+if id == '' then
+  ids = redis.call('ZREVRANGEBYSCORE', commands, before, '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+end
+local found = { whole(millis()), ids[#ids] or '' }
+for at = 1, #ids, 2 do
+  local fields = redis.call('HGETALL', base .. 'command:' .. ids[at])
+  if #fields > 0 then
+    local seen = {}
+    for i = 1, #fields, 2 do
+      local worker = fields[i + 1] == 'pending' and string.match(fields[i], '^response:(.*)$')
+      if worker then
+        seen[#seen + 1] = worker
+        seen[#seen + 1] = redis.call('ZSCORE', heartbeats, worker) or '0'
+      end
+    end
+    found[#found + 1] = { ids[at], fields, seen }
+  end
+end
+return found
+`,
+})
+
+/** Reads one page of the registered workers. A worker that is registered throughout the scan is on at least one page. */
+export const readWorkers = luaScript<
+  'heartbeats',
+  'base' | 'silence' | 'slots' | 'cursor' | 'count',
+  [next: string, now: string, ...workers: string[]]
+>({
+  name: 'read-workers',
+  keys: ['heartbeats'],
+  args: ['base', 'silence', 'slots', 'cursor', 'count'],
+  lua: `#!lua flags=no-writes
+local heartbeats = KEYS[1]
+local base, silence, slots, cursor, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local now = millis()
+local page = redis.call('ZSCAN', heartbeats, cursor, 'COUNT', count)
+local found = { page[1], whole(now) }
+for i = 1, #page[2], 2 do
+  local id, seenAt = page[2][i], page[2][i + 1]
+  if tonumber(seenAt) > now - tonumber(silence) then
+    local worker = redis.call('HMGET', base .. 'worker:' .. id, 'status', slots)
+    if worker[1] then
+      for _, value in ipairs({ id, seenAt, worker[1], worker[2] or '' }) do
+        found[#found + 1] = value
+      end
+    end
+  end
+end
+return found
+`,
+})
+
+/** Stores a worker's response to a command. Only a worker's first response is stored. */
+export const respondToCommand = luaScript<'command' | 'inbox', 'channel' | 'id' | 'worker' | 'outcome', void>({
+  name: 'respond-to-command',
+  keys: ['command', 'inbox'],
+  args: ['channel', 'id', 'worker', 'outcome'],
+  lua: `#!lua flags=allow-oom
+local command, inbox = KEYS[1], KEYS[2]
+local channel, id, worker, outcome = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+redis.call('ZREM', inbox, id)
+if redis.call('HGET', command, 'response:' .. worker) ~= 'pending' then
+  return
+end
+redis.call('HSET', command, 'response:' .. worker, outcome .. ',"at":' .. whole(millis()) .. '}')
+redis.call('PUBLISH', channel, id)
+`,
+})
+
+/** Stores a fleet command, and adds it to the inboxes of the workers that it concerns. Also removes up to 200 old commands. */
+export const storeCommand = luaScript<
+  'command' | 'commands' | 'unapplied' | 'logLevel',
+  'base' | 'id' | 'spec' | 'by' | 'changesSettings' | 'keepMs' | 'keepAtMost' | 'level' | 'levelMs',
+  [sequence: string, at: string] | null
+>({
+  name: 'store-command',
+  keys: ['command', 'commands', 'unapplied', 'logLevel'],
+  args: ['base', 'id', 'spec', 'by', 'changesSettings', 'keepMs', 'keepAtMost', 'level', 'levelMs'],
+  lua: `#!lua flags=allow-oom
+local command, commands, unapplied, logLevel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local base, id, spec, by, changesSettings = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local keepMs, keepAtMost, level, levelMs = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local stored = redis.call('HMGET', command, 'spec', 'sequence', 'at')
+if stored[1] then
+  if stored[1] ~= spec then
+    return false
+  end
+  return { stored[2], stored[3] }
+end
+local now = micros()
+local newest = redis.call('ZREVRANGE', commands, 0, 0, 'WITHSCORES')
+local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
+local at = whole(math.floor(now / 1000))
+redis.call('HSET', command, 'spec', spec, 'by', by, 'at', at, 'sequence', whole(sequence))
+for i = 10, #ARGV do
+  local inbox = base .. 'inbox:' .. ARGV[i]
+  redis.call('HSET', command, 'response:' .. ARGV[i], 'pending')
+  redis.call('ZADD', inbox, whole(sequence), id)
+  redis.call('PEXPIRE', inbox, keepMs)
+end
+redis.call('PEXPIRE', command, keepMs)
+redis.call('ZADD', commands, whole(sequence), id)
+if level == 'configured' then
+  redis.call('DEL', logLevel)
+elseif level ~= '' then
+  local override = cjson.encode({ command = id, level = level, by = by, ['until'] = tonumber(at) + tonumber(levelMs) })
+  redis.call('SET', logLevel, override, 'PX', levelMs)
+end
+if changesSettings == '1' then
+  redis.call('ZADD', unapplied, whole(sequence), id)
+end
+local old = redis.call('ZRANGEBYSCORE', commands, '-inf', whole(now - tonumber(keepMs) * 1000), 'LIMIT', 0, 100)
+local over = redis.call('ZCARD', commands) - tonumber(keepAtMost)
+if over > 0 then
+  for _, more in ipairs(redis.call('ZRANGE', commands, 0, math.min(over, 100) - 1)) do
+    old[#old + 1] = more
+  end
+end
+for _, each in ipairs(old) do
+  redis.call('ZREM', commands, each)
+  redis.call('ZREM', unapplied, each)
+  redis.call('DEL', base .. 'command:' .. each)
+end
+return { whole(sequence), at }
+`,
+})
+
+/** Stores a worker's status, and returns the commands that are addressed to the worker. Also forgets up to twenty silent workers. */
+export const workerHeartbeat = luaScript<
+  'heartbeats' | 'worker' | 'inbox' | 'unapplied' | 'settingsRevision' | 'logLevel',
+  'base' | 'id' | 'status' | 'slots' | 'silence' | 'limit',
+  [commands: string[], unapplied: string[], revision: string, logLevel: string]
+>({
+  name: 'worker-heartbeat',
+  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision', 'logLevel'],
+  args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],
+  lua: `#!lua flags=allow-oom
+local heartbeats, worker, inbox = KEYS[1], KEYS[2], KEYS[3]
+local unapplied, settingsRevision, logLevel = KEYS[4], KEYS[5], KEYS[6]
+local base, id, status, slots, silence, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local COMMANDS_AT_ONCE = 100
+local function forget_worker(base, worker, now)
+  local inbox = base .. 'inbox:' .. worker
+  local pending = redis.call('ZRANGE', inbox, 0, COMMANDS_AT_ONCE - 1)
+  for _, id in ipairs(pending) do
+    local command = base .. 'command:' .. id
+    redis.call('ZREM', inbox, id)
+    if redis.call('HGET', command, 'response:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'response:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
+      redis.call('PUBLISH', base .. 'responses', id)
+    end
+  end
+  if #pending == COMMANDS_AT_ONCE then
+    return false
+  end
+  redis.call('DEL', inbox, base .. 'worker:' .. worker)
+  redis.call('ZREM', base .. 'heartbeats', worker)
+  return true
+end
+local now = millis()
+redis.call('HSET', worker, 'status', status, 'slots', slots)
+redis.call('PEXPIRE', worker, silence)
+redis.call('ZADD', heartbeats, whole(now), id)
+local forgotten = whole(now - tonumber(silence))
+for _, silent in ipairs(redis.call('ZRANGEBYSCORE', heartbeats, '-inf', forgotten, 'LIMIT', 0, 20)) do
+  if not forget_worker(base, silent, now) then
+    break
+  end
+end
+local found = {}
+for _, each in ipairs(redis.call('ZRANGE', inbox, 0, tonumber(limit) - 1)) do
+  local command = redis.call('HMGET', base .. 'command:' .. each, 'spec', 'by', 'at')
+  if command[1] then
+    for _, value in ipairs({ each, command[1], command[2], command[3] }) do
+      found[#found + 1] = value
+    end
+  else
+    redis.call('ZREM', inbox, each)
+  end
+end
+local revision, level = redis.call('GET', settingsRevision) or '', redis.call('GET', logLevel) or ''
+return { found, redis.call('ZRANGE', unapplied, 0, 9), revision, level }
+`,
+})
+
+/** Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks. */
+export const registerQueues = luaScript<'schema' | 'registry', 'schemaVersion' | 'replaces', 0 | 1>({
+  name: 'register-queues',
+  keys: ['schema', 'registry'],
+  args: ['schemaVersion', 'replaces'],
+  lua: `#!lua flags=allow-oom
+local schema, registry = KEYS[1], KEYS[2]
+local schemaVersion, replaces = ARGV[1], ARGV[2]
+if redis.call('GET', schema) ~= schemaVersion then
+  return 0
+end
+for i = 3, #ARGV, 2 do
+  local queue, retention = ARGV[i], ARGV[i + 1]
+  local stored = redis.call('HGET', registry, queue)
+  if not stored or retention ~= '' and (replaces == '1' or stored == '') then
+    redis.call('HSET', registry, queue, retention)
+  end
+end
+return 1
+`,
+})
+
+/** Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it. */
+export const resign = luaScript<'lease', 'holder' | 'channel', void>({
+  name: 'resign',
+  keys: ['lease'],
+  args: ['holder', 'channel'],
+  lua: `#!lua flags=allow-oom
+local lease = KEYS[1]
+local holder, channel = ARGV[1], ARGV[2]
+if redis.call('GET', lease) ~= holder then
+  return
+end
+redis.call('DEL', lease)
+redis.call('PUBLISH', channel, '')
+`,
+})
+
+/** Returns when the first lock of a queue's marked tasks expires. O(marked tasks). */
+export const soonestLockExpiry = luaScript<'stalled', 'base', number | null>({
+  name: 'soonest-lock-expiry',
+  keys: ['stalled'],
+  args: ['base'],
+  lua: `#!lua flags=no-writes
+local stalled = KEYS[1]
+local base = ARGV[1]
+local soonest
+for _, id in ipairs(redis.call('SMEMBERS', stalled)) do
+  local left = redis.call('PTTL', base .. id .. ':lock')
+  if left >= 0 and (not soonest or left < soonest) then
+    soonest = left
+  end
+end
+return soonest
+`,
+})
+
+/** Acquires or renews the lease of a namespace's leader. */
+export const takeLease = luaScript<
+  'lease' | 'fencing' | 'schema',
+  'holder' | 'leaseMs' | 'schemaVersion' | 'above',
+  [fencing: number, leftMs: number, newest: number]
+>({
+  name: 'take-lease',
+  keys: ['lease', 'fencing', 'schema'],
+  args: ['holder', 'leaseMs', 'schemaVersion', 'above'],
+  lua: `#!lua flags=allow-oom
+local lease, fencing, schema = KEYS[1], KEYS[2], KEYS[3]
+local holder, leaseMs, schemaVersion, above = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local newest = tonumber(redis.call('GET', schema) or '0')
+local number = tonumber(redis.call('GET', fencing) or '0')
+if newest > tonumber(schemaVersion) then
+  return { 0, tonumber(leaseMs), number }
+end
+local current = redis.call('GET', lease)
+if current and current ~= holder then
+  return { 0, redis.call('PTTL', lease), number }
+end
+if not current or number <= tonumber(above) then
+  number = math.max(number, tonumber(above)) + 1
+  redis.call('SET', fencing, string.format('%.0f', number))
+end
+redis.call('SET', lease, holder, 'PX', leaseMs)
+return { number, tonumber(leaseMs), number }
+`,
+})
+
+/** Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0. */
+export const claimNamespace = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({
+  name: 'claim-namespace',
+  keys: ['schema', 'legacyFleet'],
+  args: ['version', 'hasLegacyQueue'],
+  lua: `#!lua
+local schema, legacyFleet = KEYS[1], KEYS[2]
+local version, hasLegacyQueue = ARGV[1], ARGV[2]
+local stored = redis.call('GET', schema)
+if stored then
+  return stored
+end
+if hasLegacyQueue == '1' or redis.call('EXISTS', legacyFleet) == 1 then
+  return '1'
+end
+redis.call('SET', schema, version)
+return version
+`,
+})
+
+/** Detects whether Bullpen 0.1.0 wrote a queue. That version stored no schema version, so its data is recognised by keys that only it wrote, or by one of its jobs at either end of a place. Examines at most twelve jobs. */
+export const isLegacy = luaScript<
+  'switches' | 'cancelFeeds' | 'wait' | 'active' | 'prioritized' | 'delayed' | 'completed' | 'failed',
+  'base' | 'backoffType',
+  0 | 1
+>({
+  name: 'is-legacy',
+  keys: ['switches', 'cancelFeeds', 'wait', 'active', 'prioritized', 'delayed', 'completed', 'failed'],
+  args: ['base', 'backoffType'],
+  lua: `#!lua flags=no-writes
+local switches, cancelFeeds, wait, active = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local prioritized, delayed, completed, failed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local base, backoffType = ARGV[1], ARGV[2]
+if redis.call('EXISTS', switches, cancelFeeds) > 0 then
+  return 1
+end
+local function is_legacy(id)
+  local job = redis.call('HMGET', base .. id, 'data', 'opts')
+  return job[1]
+    and job[2]
+    and string.sub(job[1], 1, 7) == '{"v":1,'
+    and string.find(job[2], '"type":"' .. backoffType .. '"', 1, true)
+end
+for _, at in ipairs({ 0, -1 }) do
+  for _, list in ipairs({ wait, active }) do
+    local id = redis.call('LINDEX', list, at)
+    if id and is_legacy(id) then
+      return 1
+    end
+  end
+  for _, set in ipairs({ prioritized, delayed, completed, failed }) do
+    local id = redis.call('ZRANGE', set, at, at)[1]
+    if id and is_legacy(id) then
+      return 1
+    end
+  end
+end
+return 0
+`,
+})

@@ -1,0 +1,107 @@
+// The Lua files and the module that is written from them.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { expectKnownNames } from './lua/global-names.mjs'
+import { readLua } from './lua/lua-file.mjs'
+import { typedModule } from './lua/typed-module.mjs'
+import { expectedFiles } from './lua.mjs'
+
+/** Writes these files into a folder, and reads the script `main`. */
+function read(files) {
+  const folder = mkdtempSync(join(tmpdir(), 'lua-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'includes'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, `${name}.lua`), text)
+  return readLua(join(folder, 'main.lua'), join(folder, 'includes'))
+}
+
+const MAIN = `#!lua flags=allow-oom
+-- Counts. This is what
+-- it does.
+--
+-- KEYS[1]  counter  what is counted
+-- ARGV[1]  first
+-- ARGV[2]  second   the other one
+-- ARGV...  more
+--
+-- Returns \`[count: number,
+-- left: string[]]\`: both.
+local counter = KEYS[1]
+local first, second = ARGV[1], ARGV[2]
+--- @include twice
+return { twice(first), second }
+`
+const TWICE = `-- twice(number) doubles.
+--- @include plus
+local function twice(number)
+  -- A reason.
+  return plus(number, number)
+end
+`
+const PLUS = '-- plus(one, other) adds.\nlocal function plus(one, other)\n  return one + other\nend\n'
+
+describe('a Lua file', () => {
+  const files = { main: MAIN, 'includes/twice': TWICE, 'includes/plus': PLUS }
+
+  it('states its names and its reply in its header', () => {
+    expect(read(files)).toMatchObject({
+      name: 'main',
+      kind: 'frees',
+      summary: 'Counts. This is what it does.',
+      keys: ['counter'],
+      args: ['first', 'second'],
+      takesMore: true,
+      reply: '[count: number, left: string[]]',
+    })
+  })
+
+  it('is sent with its includes, each once, and without comments', () => {
+    const again = MAIN.replace('--- @include twice', '--- @include twice\n--- @include plus')
+    const { whole } = read({ ...files, main: again })
+    expect(whole.match(/local function plus/g)).toHaveLength(1)
+    expect(whole).not.toContain('--')
+    expect(whole.indexOf('plus(one')).toBeLessThan(whole.indexOf('twice(number)'))
+    expect(() => expectKnownNames('main', whole)).not.toThrow()
+  })
+
+  it.each([
+    ['#!lua flags=fast', (text) => text.replace('allow-oom', 'fast'), /:1: expected one of/],
+    ['no header', () => '#!lua\nreturn 1\n', /expected a comment at the top/],
+    ['a gap', (text) => text.replace('ARGV[2]  second', 'ARGV[3]  second'), /second is ARGV\[3\]; expected ARGV\[2\]/],
+    [
+      'another local name',
+      (text) => text.replace('local counter', 'local other'),
+      /calls KEYS\[1\] counter; the code calls it other/,
+    ],
+    [
+      'a name that the header lacks',
+      (text) => text.replace('-- ARGV[2]  second   the other one\n', ''),
+      /does not name all of ARGV/,
+    ],
+    ['an unknown include', (text) => text.replace('@include twice', '@include thrice'), /thrice\.lua is neither/],
+  ])('is refused with %s', (_, change, message) => {
+    expect(() => read({ ...files, main: change(MAIN) })).toThrow(message)
+  })
+
+  it('is refused with a global name that Redis does not define, and if it is not Lua', () => {
+    expect(() => expectKnownNames('main', '#!lua\nlocal a = 1\nreturn b')).toThrow(
+      'line 3 of the whole script uses an unknown name: b',
+    )
+    expect(() => expectKnownNames('main', '#!lua\nlocal = 1')).toThrow(/^main: .*npm run lua -- show main/)
+  })
+})
+
+it('a script’s text is a template without escapes of its own', () => {
+  const lua = ["return '\\n' .. '`' .. '$", "{x}'"].join('')
+  const script = { name: 'a-b', summary: 'Does.', keys: ['one'], args: [], takesMore: false, kind: 'reads', whole: lua }
+  const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script]))
+  expect(new Function(`return ${written}`)()).toBe(lua)
+})
+
+it('the repository’s Lua files and their module are as npm run lua writes them', () => {
+  const { expected, scripts } = expectedFiles()
+  expect(scripts.length).toBeGreaterThan(10)
+  for (const [path, text] of expected) expect(readFileSync(path, 'utf8')).toBe(text)
+})

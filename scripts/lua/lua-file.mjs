@@ -1,0 +1,113 @@
+// Reads one Lua script: its header, its names and its includes.
+//
+// A script's header is the comment at its top. It says what the script does, then names each key and argument, then the reply:
+//
+//   KEYS[1]  lease    the leader's lease
+//   ARGV[1]  holder   who asks for it
+//   ARGV...           further arguments
+//
+//   Returns `[fencing: number, leftMs: number]`: …
+//
+// The code below it reads each of them into a local variable of the same name. A line `--- @include includes/time` is replaced by that
+// file, which is a header and functions. An include may include others; each appears once, at the first place that asks for it.
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { UserError } from '../system/user-error.mjs'
+
+const INCLUDE = /^--- @include (\S+)$/gm
+const HEADER = /^(?:--(?: .*)?\n)+/
+const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }
+
+/**
+ * @typedef {object} LuaScript
+ * @property {string} name its file's name
+ * @property {'adds' | 'frees' | 'reads'} kind what Redis is told of the script (store/script.ts)
+ * @property {string} summary the first paragraph of the header
+ * @property {readonly string[]} keys
+ * @property {readonly string[]} args
+ * @property {boolean} takesMore whether further arguments follow the named ones
+ * @property {string | undefined} reply a TypeScript type
+ * @property {string} whole the text that Redis runs
+ */
+
+/**
+ * @param {string} path
+ * @param {string} includes the folder of the includes
+ * @returns {LuaScript}
+ */
+export function readLua(path, includes) {
+  const text = readFileSync(path, 'utf8')
+  const [first, ...rest] = text.split('\n')
+  const kind = FLAGS[first]
+  if (kind === undefined) throw new UserError(`${path}:1: expected one of ${Object.keys(FLAGS).join(', ')}`)
+  const body = rest.join('\n')
+  const header = headerOf(path, body)
+  const [summary = ''] = header.split(/\n\s*\n/)
+  const [keys, args] = [namesIn(path, header, 'KEYS'), namesIn(path, header, 'ARGV')]
+  expectLocals(path, body, 'KEYS', keys)
+  expectLocals(path, body, 'ARGV', args)
+  return {
+    name: /** @type {string} */ (
+      path
+        .split('/')
+        .at(-1)
+        ?.replace(/\.lua$/, '')
+    ),
+    kind,
+    summary: summary.trim().replaceAll(/\s*\n\s*/g, ' '),
+    keys,
+    args,
+    takesMore: /^\s*ARGV\.\.\. /m.test(header),
+    reply: /Returns `([^`]+)`/.exec(header)?.[1]?.replaceAll(/\s*\n\s*/g, ' '),
+    whole: `${first}\n${withoutComments(withIncludes(path, body, includes, new Set()))}`,
+  }
+}
+
+function headerOf(path, text) {
+  const [header] = HEADER.exec(text) ?? []
+  if (header === undefined) throw new UserError(`${path}: expected a comment at the top that says what the file does`)
+  return header.replaceAll(/^-- ?/gm, '')
+}
+
+/** Returns the names of the keys or arguments in the header, which are numbered without a gap. */
+function namesIn(path, header, table) {
+  const found = [...header.matchAll(new RegExp(`^\\s*${table}\\[(\\d+)\\]\\s+(\\w+)`, 'gm'))]
+  for (const [i, [, number, name]] of found.entries())
+    if (Number(number) !== i + 1)
+      throw new UserError(`${path}: ${name} is ${table}[${number}]; expected ${table}[${i + 1}]`)
+  return found.map(([, , name]) => name)
+}
+
+/** The code must read each key and argument under the name that the header gives it. */
+function expectLocals(path, text, table, names) {
+  const declared = [
+    ...text.matchAll(new RegExp(`^local ([\\w, ]+) = (${table}\\[\\d+\\](?:, ${table}\\[\\d+\\])*)$`, 'gm')),
+  ]
+  const found = new Map(
+    declared.flatMap(([, locals, values]) => {
+      const numbers = values.matchAll(/\[(\d+)\]/g)
+      return locals.split(', ').map((local) => [Number(numbers.next().value?.[1]), local])
+    }),
+  )
+  for (const [i, name] of names.entries())
+    if (found.get(i + 1) !== name)
+      throw new UserError(`${path}: the header calls ${table}[${i + 1}] ${name}; the code calls it ${found.get(i + 1)}`)
+  if (found.size !== names.length) throw new UserError(`${path}: the header does not name all of ${table}`)
+}
+
+function withIncludes(path, text, includes, seen) {
+  return text.replaceAll(INCLUDE, (_, name) => {
+    const file = [join(dirname(path), `${name}.lua`), join(includes, `${name}.lua`)].find(existsSync)
+    if (file === undefined) throw new UserError(`${path}: ${name}.lua is neither beside this file nor in ${includes}`)
+    if (seen.has(file)) return ''
+    seen.add(file)
+    const included = readFileSync(file, 'utf8')
+    headerOf(file, included)
+    return withIncludes(file, included.replace(HEADER, ''), includes, seen).trimEnd()
+  })
+}
+
+/** Comments are for readers of the files; Redis would keep them in memory. */
+function withoutComments(text) {
+  return text.replaceAll(/^\s*--.*\n/gm, '').replaceAll(/\n{2,}/g, '\n')
+}
