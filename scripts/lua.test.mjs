@@ -49,7 +49,7 @@ describe('a Lua file', () => {
     expect(read(files)).toMatchObject({
       name: 'main',
       kind: 'frees',
-      summary: 'Counts. This is what it does.',
+      summary: ['Counts. This is what', 'it does.'],
       keys: ['counter'],
       args: ['first', 'second'],
       takesMore: true,
@@ -95,7 +95,15 @@ describe('a Lua file', () => {
 
 it('a script’s text is a template without escapes of its own', () => {
   const lua = ["return '\\n' .. '`' .. '$", "{x}'"].join('')
-  const script = { name: 'a-b', summary: 'Does.', keys: ['one'], args: [], takesMore: false, kind: 'reads', whole: lua }
+  const script = {
+    name: 'a-b',
+    summary: ['Does.'],
+    keys: ['one'],
+    args: [],
+    takesMore: false,
+    kind: 'reads',
+    whole: lua,
+  }
   const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script]))
   expect(new Function(`return ${written}`)()).toBe(lua)
 })

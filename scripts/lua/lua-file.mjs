@@ -22,7 +22,7 @@ const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=
  * @typedef {object} LuaScript
  * @property {string} name its file's name
  * @property {'adds' | 'frees' | 'reads'} kind what Redis is told of the script (store/script.ts)
- * @property {string} summary the first paragraph of the header
+ * @property {readonly string[]} summary the lines of the first paragraph of the header
  * @property {readonly string[]} keys
  * @property {readonly string[]} args
  * @property {boolean} takesMore whether further arguments follow the named ones
@@ -54,7 +54,7 @@ export function readLua(path, includes) {
         ?.replace(/\.lua$/, '')
     ),
     kind,
-    summary: summary.trim().replaceAll(/\s*\n\s*/g, ' '),
+    summary: summary.trim().split('\n'),
     keys,
     args,
     takesMore: /^\s*ARGV\.\.\. /m.test(header),

@@ -5,10 +5,15 @@ const union = (names) => (names.length === 0 ? 'never' : names.map((name) => `'$
 const list = (names) => `[${names.map((name) => `'${name}'`).join(', ')}]`
 const literal = (lua) => `\`${lua.replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${')}\``
 
+/** Returns the lines of a comment, which break where the script's header does. */
+const wrapped = (summary) => summary.map((line) => ` * ${line}`).join('\n')
+
 /** @param {readonly import('./lua-file.mjs').LuaScript[]} scripts */
 export function typedModule(scripts) {
   const entries = scripts.map(
-    ({ name, summary, keys, args, reply, whole }) => `/** ${summary} */
+    ({ name, summary, keys, args, reply, whole }) => `/**
+${wrapped(summary)}
+ */
 export const ${camel(name)} = luaScript<${union(keys)}, ${union(args)}, ${reply ?? 'void'}>({
   name: '${name}',
   keys: ${list(keys)},

@@ -1,7 +1,9 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import { luaScript } from '../scripts/script.ts'
 
-/** Reads the clock of the server that holds a key. */
+/**
+ * Reads the clock of the server that holds a key.
+ */
 export const readTime = luaScript<'anchor', never, [seconds: string, micros: string]>({
   name: 'read-time',
   keys: ['anchor'],
@@ -12,7 +14,9 @@ return redis.call('TIME')
 `,
 })
 
-/** Applies a command to an API key's enqueue rate. An older command never overwrites a newer one. */
+/**
+ * Applies a command to an API key's enqueue rate. An older command never overwrites a newer one.
+ */
 export const applyEnqueueRate = luaScript<'enqueueRates', 'apiKeyName' | 'sequence' | 'rate', void>({
   name: 'apply-enqueue-rate',
   keys: ['enqueueRates'],
@@ -27,7 +31,10 @@ end
 `,
 })
 
-/** Announces a command, after its queue settings, if it has any, have been applied. Workers read the settings again when the revision has changed. */
+/**
+ * Announces a command, after its queue settings, if it has any, have been applied. Workers read the settings again when the revision
+ * has changed.
+ */
 export const announceCommand = luaScript<
   'unapplied' | 'settingsRevision',
   'id' | 'hasChanged' | 'channel' | 'message',
@@ -47,7 +54,9 @@ redis.call('PUBLISH', channel, message)
 `,
 })
 
-/** Removes a worker that has closed from the fleet. */
+/**
+ * Removes a worker that has closed from the fleet.
+ */
 export const leaveFleet = luaScript<'heartbeats', 'base' | 'id', 0 | 1>({
   name: 'leave-fleet',
   keys: ['heartbeats'],
@@ -88,7 +97,9 @@ return forget_worker(base, id, millis()) and 1 or 0
 `,
 })
 
-/** Reads one fleet command, or one page of the newest commands. */
+/**
+ * Reads one fleet command, or one page of the newest commands.
+ */
 export const readCommands = luaScript<
   'commands' | 'heartbeats',
   'base' | 'id' | 'before' | 'limit',
@@ -133,7 +144,9 @@ return found
 `,
 })
 
-/** Reads one page of the registered workers. A worker that is registered throughout the scan is on at least one page. */
+/**
+ * Reads one page of the registered workers. A worker that is registered throughout the scan is on at least one page.
+ */
 export const readWorkers = luaScript<
   'heartbeats',
   'base' | 'silence' | 'slots' | 'cursor' | 'count',
@@ -173,7 +186,9 @@ return found
 `,
 })
 
-/** Stores a worker's response to a command. Only a worker's first response is stored. */
+/**
+ * Stores a worker's response to a command. Only a worker's first response is stored.
+ */
 export const respondToCommand = luaScript<'command' | 'inbox', 'channel' | 'id' | 'worker' | 'outcome', void>({
   name: 'respond-to-command',
   keys: ['command', 'inbox'],
@@ -200,7 +215,9 @@ redis.call('PUBLISH', channel, id)
 `,
 })
 
-/** Stores a fleet command, and adds it to the inboxes of the workers that it concerns. Also removes up to 200 old commands. */
+/**
+ * Stores a fleet command, and adds it to the inboxes of the workers that it concerns. Also removes up to 200 old commands.
+ */
 export const storeCommand = luaScript<
   'command' | 'commands' | 'unapplied' | 'logLevel',
   'base' | 'id' | 'spec' | 'by' | 'changesSettings' | 'keepMs' | 'keepAtMost' | 'level' | 'levelMs',
@@ -268,7 +285,9 @@ return { whole(sequence), at }
 `,
 })
 
-/** Stores a worker's status, and returns the commands that are addressed to the worker. Also forgets up to twenty silent workers. */
+/**
+ * Stores a worker's status, and returns the commands that are addressed to the worker. Also forgets up to twenty silent workers.
+ */
 export const workerHeartbeat = luaScript<
   'heartbeats' | 'worker' | 'inbox' | 'unapplied' | 'settingsRevision' | 'logLevel',
   'base' | 'id' | 'status' | 'slots' | 'silence' | 'limit',
@@ -336,7 +355,9 @@ return { found, redis.call('ZRANGE', unapplied, 0, 9), revision, level }
 `,
 })
 
-/** Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks. */
+/**
+ * Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks.
+ */
 export const registerQueues = luaScript<'schema' | 'registry', 'schemaVersion' | 'replaces', 0 | 1>({
   name: 'register-queues',
   keys: ['schema', 'registry'],
@@ -358,7 +379,9 @@ return 1
 `,
 })
 
-/** Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it. */
+/**
+ * Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it.
+ */
 export const resign = luaScript<'lease', 'holder' | 'channel', void>({
   name: 'resign',
   keys: ['lease'],
@@ -374,7 +397,9 @@ redis.call('PUBLISH', channel, '')
 `,
 })
 
-/** Returns when the first lock of a queue's marked tasks expires. O(marked tasks). */
+/**
+ * Returns when the first lock of a queue's marked tasks expires. O(marked tasks).
+ */
 export const soonestLockExpiry = luaScript<'stalled', 'base', number | null>({
   name: 'soonest-lock-expiry',
   keys: ['stalled'],
@@ -393,7 +418,9 @@ return soonest
 `,
 })
 
-/** Acquires or renews the lease of a namespace's leader. */
+/**
+ * Acquires or renews the lease of a namespace's leader.
+ */
 export const takeLease = luaScript<
   'lease' | 'fencing' | 'schema',
   'holder' | 'leaseMs' | 'schemaVersion' | 'above',
@@ -423,7 +450,9 @@ return { number, tonumber(leaseMs), number }
 `,
 })
 
-/** Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0. */
+/**
+ * Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0.
+ */
 export const claimNamespace = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({
   name: 'claim-namespace',
   keys: ['schema', 'legacyFleet'],
@@ -443,7 +472,10 @@ return version
 `,
 })
 
-/** Detects whether Bullpen 0.1.0 wrote a queue. That version stored no schema version, so its data is recognised by keys that only it wrote, or by one of its jobs at either end of a place. Examines at most twelve jobs. */
+/**
+ * Detects whether Bullpen 0.1.0 wrote a queue. That version stored no schema version, so its data is recognised by keys that only it
+ * wrote, or by one of its jobs at either end of a place. Examines at most twelve jobs.
+ */
 export const isLegacy = luaScript<
   'switches' | 'cancelFeeds' | 'wait' | 'active' | 'prioritized' | 'delayed' | 'completed' | 'failed',
   'base' | 'backoffType',
