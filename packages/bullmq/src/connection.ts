@@ -17,10 +17,12 @@ import {
   openServer,
   RECONNECTING,
 } from './redis/redis-client.ts'
-import { startReplyTimer } from './redis/reply-timer.ts'
 import type { Commander } from './scripts/script.ts'
 
-/** How long a producer waits for the response to a command, in ms. This lets an API respond to an HTTP request within a second. */
+/**
+ * How long a producer waits for the response to a command, in ms. If Redis stops responding, an API therefore responds to an HTTP
+ * request within a second. A call that takes several round trips has this time for each of them, because Redis may be far away.
+ */
 export const COMMAND_TIMEOUT_MS = 800
 
 /** How often a cluster client resends a command while the node with the command's hash slot is unreachable, in ms. */
@@ -63,8 +65,8 @@ export function producerConnection(url: string, log: Log, watch?: ConnectionWatc
 
 function openProducer(address: RedisAddress): Commander {
   const redis = openClient(address, PRODUCER)
+  limitCommands(redis, COMMAND_TIMEOUT_MS)
   if (isCluster(redis)) redis.on('+node', (node: Redis) => limitCommands(node, COMMAND_TIMEOUT_MS))
-  else limitCommands(redis, COMMAND_TIMEOUT_MS)
   return redis
 }
 
@@ -142,41 +144,28 @@ function reported(url: string, log: Log, redis: Commander): Commander {
 }
 
 /**
- * Awaits a reply from Redis.
+ * Awaits what one or several commands on a producer's connection return, whose time the connection limits.
  *
  * @throws BullpenError `redis_full` if Redis has no memory left for a command that adds data, and `redis_unavailable` on any
- * other failure or after {@link COMMAND_TIMEOUT_MS} without a reply.
+ * other failure or if a command receives no reply within {@link COMMAND_TIMEOUT_MS}.
  */
-export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
+export type WithRedisErrors = <T>(reply: Promise<T>) => Promise<T>
 
-export function commandTimeout(redisUrl: string): WithCommandTimeout {
-  // Every enqueue takes this path. A single promise costs less than a race of two.
-  return (answer) =>
-    new Promise((resolve, reject) => {
-      const timer = startReplyTimer(COMMAND_TIMEOUT_MS, () => reject(noResponse(redisUrl)))
-      answer.then(
-        (value) => {
-          timer.cancel()
-          resolve(value)
-        },
-        (cause: unknown) => {
-          timer.cancel()
-          reject(unavailable(redisUrl, cause))
-        },
-      )
+export function redisErrors(redisUrl: string): WithRedisErrors {
+  return (reply) =>
+    reply.catch((cause: unknown) => {
+      throw unavailable(redisUrl, cause)
     })
 }
 
 /**
- * Returns {@link commandTimeout} for replies to single commands on a producer's connection. On a single server, the connection
- * itself limits the time of each command, so that an enqueue does not need its own timer. An error says if the command has had no
- * effect. On a cluster, a timer is necessary because the client may send a command several times, so the last try does not show whether
- * an earlier one had an effect.
+ * Returns {@link redisErrors} for a single command, whose error says if the command has had no effect. A cluster's client may send a
+ * command several times, so the last try does not show whether an earlier one had an effect.
  */
-export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
-  if (addressIn(redisUrl).kind === 'cluster') return commandTimeout(redisUrl)
-  return (answer) =>
-    answer.catch((cause: unknown) => {
+export function commandErrors(redisUrl: string): WithRedisErrors {
+  if (addressIn(redisUrl).kind === 'cluster') return redisErrors(redisUrl)
+  return (reply) =>
+    reply.catch((cause: unknown) => {
       const error = unavailable(redisUrl, cause)
       throw hadNoEffect(error) ? withoutEffect(error) : error
     })

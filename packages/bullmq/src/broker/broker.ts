@@ -12,7 +12,7 @@ import { createFleetFeatures } from '../admission/fleet-features.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../admission/memory-admission.ts'
 import { openStartEstimates } from '../admission/start-estimates.ts'
-import { commandTimeout, producerConnection } from '../connection.ts'
+import { producerConnection, redisErrors } from '../connection.ts'
 import { createEnqueueRates, type EnqueueRatesOptions } from '../enqueue-rates/enqueue-rates.ts'
 import { eventStream } from '../events/event-stream.ts'
 import { groupDeliveries } from '../groups/group-deliveries.ts'
@@ -69,8 +69,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
   const { admission, features, memory, records, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
-  const withCommandTimeout = commandTimeout(redisUrl)
-  const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
+  const withRedisErrors = redisErrors(redisUrl)
+  const call = <T>(run: () => Promise<T>): Promise<T> => withRedisErrors(schema.check()?.then(run) ?? run())
   const store = createScheduleStore({ redis, namespace, queues: options.queues, codec, call })
   const targets = createTargetQueues(redis, namespace)
   const registries = registriesOf(redis, namespace)
@@ -88,7 +88,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const { admitMembers, ...enqueueing } = createEnqueueing({
     ...{ redis, redisUrl, queues, schema, admission, features, memory, records, starts, sizeLimit, codec, onRefused },
   })
-  const queries = createTaskQueries({ redis, queues, call, withCommandTimeout, now, codec, log })
+  const queries = createTaskQueries({ redis, queues, call, now, codec, log })
   return {
     ...enqueueing,
     ...queries,
@@ -104,7 +104,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     schedules: createSchedules({ store, queues: options.queues, randomBytes, onChanged }),
     orphans: createOrphanSearch({ redis, namespace, call }),
     groups: createGroupStore({
-      ...{ redis, namespace, registry: registries.groups, codec, waiters, call, withCommandTimeout, now },
+      ...{ redis, namespace, registry: registries.groups, codec, waiters, call, now },
       admit: admitMembers,
       find: queries.find,
       forward: forwardGroup,
@@ -112,7 +112,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     }),
     runs: createRunStore({
       ...{ redis, namespace, registry: registries.runs, codec, waiters, deliveries: runDelivery },
-      ...{ call, withCommandTimeout, now },
+      ...{ call, now },
       admit: admitMembers,
     }),
     boardQueues: queues.all.map(({ queue }) => queue),

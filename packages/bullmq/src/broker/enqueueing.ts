@@ -9,7 +9,7 @@ import type { IdempotencyMemory } from '../admission/idempotency-memory.ts'
 import { assertRoom } from '../admission/member-room.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
 import type { StartEstimates } from '../admission/start-estimates.ts'
-import { commandTimeout, singleCommandTimeout } from '../connection.ts'
+import { commandErrors, redisErrors } from '../connection.ts'
 import type { StoredStrings } from '../internals/composition/add-arguments.ts'
 import type { Admitted } from '../internals/composition/add-job.ts'
 import { mayHaveRun } from '../redis/not-sent.ts'
@@ -69,8 +69,8 @@ export interface Enqueueing
 export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   const { redis, redisUrl, queues, schema, admission, features, memory, records, starts } = options
   const { sizeLimit, codec, onRefused } = options
-  const withCommandTimeout = commandTimeout(redisUrl)
-  const withSingleTimeout = singleCommandTimeout(redisUrl)
+  const withRedisErrors = redisErrors(redisUrl)
+  const withCommandErrors = commandErrors(redisUrl)
 
   /**
    * Checks whether these tasks of one queue, whose stored strings together have `bytes` bytes, may be sent to Redis. Nearly always returns
@@ -130,7 +130,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     const isRefusal = error instanceof BullpenError && ENQUEUE_REFUSALS.includes(error.code)
     try {
       if (!isRefusal || tasks.some((task) => task.idempotency === undefined)) throw error
-      return await withSingleTimeout(recall(error))
+      return await withCommandErrors(recall(error))
     } catch (reason) {
       // The error for all tasks does not point to the first one that is not remembered.
       const final = isRefusal && reason instanceof BullpenError && reason.code === error.code ? error : reason
@@ -181,7 +181,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     const stored = storedAs(task)
     try {
       const admitting = admit(task.queue, stored.bytes, [task])
-      if (admitting !== undefined) await withCommandTimeout(admitting)
+      if (admitting !== undefined) await withRedisErrors(admitting)
     } catch (error) {
       const recall = (noRoom: BullpenError): Promise<Enqueued> => addJob(task, stored, { ...NOTHING_ADMITTED, noRoom })
       return rememberedOr(error, [task], recall)
@@ -190,7 +190,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     const adding = addJob(task, stored, about)
     if (task.idempotency !== undefined && records !== undefined) settleRecord(records.expect(task), adding)
     if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
-    return await withSingleTimeout(adding)
+    return await withCommandErrors(adding)
   }
 
   return {
@@ -211,7 +211,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       const all = mapTasks(tasks, (task) => ({ task, stored: storedAs(task) }))
       const allBytes = all.reduce((sum, { stored }) => sum + stored.bytes, 0)
       try {
-        await withCommandTimeout(Promise.resolve(admit(queue, allBytes, tasks)))
+        await withRedisErrors(Promise.resolve(admit(queue, allBytes, tasks)))
       } catch (error) {
         return rememberedOr(error, tasks, (noRoom) =>
           addAllJobs(all.map(({ task, stored }) => ({ task, stored, admitted: { ...NOTHING_ADMITTED, noRoom } }))),
@@ -221,7 +221,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       const adding = addAllJobs(jobs)
       countRecords(tasks, adding)
       if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
-      return withSingleTimeout(adding)
+      return withCommandErrors(adding)
     },
 
     async admitMembers(tasks) {
@@ -231,7 +231,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
         const bytes = ofQueue.reduce((sum, each) => sum + taskBytes(each.bytes), 0)
         const members = ofQueue.map(({ task }) => task)
         try {
-          await withCommandTimeout(Promise.resolve(admit(queue, bytes, members)))
+          await withRedisErrors(Promise.resolve(admit(queue, bytes, members)))
         } catch (error) {
           for (const { task } of ofQueue) noteRefused(task.queue, error)
           throw error
@@ -239,7 +239,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
         const [first] = ofQueue
         const limits = first && limitsOfTask(first.task)
         if (limits !== undefined)
-          await withCommandTimeout(assertRoom(redis, keys, { queue, limits, bytes, tasks: members }))
+          await withRedisErrors(assertRoom(redis, keys, { queue, limits, bytes, tasks: members }))
       }
     },
   }

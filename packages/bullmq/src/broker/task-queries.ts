@@ -5,7 +5,6 @@ import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { decodeInput, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
-import type { WithCommandTimeout } from '../connection.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
 import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
@@ -22,7 +21,6 @@ export interface TaskQueriesOptions {
   readonly queues: QueueTable
   /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
-  readonly withCommandTimeout: WithCommandTimeout
   /** Returns the time in ms since 1970, by Redis's clock. */
   readonly now: () => number
   readonly codec: PayloadCodec | undefined
@@ -38,7 +36,7 @@ export function createTaskQueries(
   Broker,
   'find' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals' | 'heldRetries'
 > {
-  const { redis, queues, call, withCommandTimeout, now, codec, log } = options
+  const { redis, queues, call, now, codec, log } = options
 
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
     log.warn(
@@ -110,7 +108,7 @@ export function createTaskQueries(
       signal.addEventListener('abort', wake)
       const wait = home.completions.wait(id, wake)
       try {
-        await withCommandTimeout(wait.following)
+        await call(() => wait.following)
         for (;;) {
           // Created before the read, so that an event during the read is not missed.
           changed = Promise.withResolvers()

@@ -11,7 +11,7 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
-import { commandTimeout, producerConnection } from '../connection.ts'
+import { producerConnection, redisErrors } from '../connection.ts'
 import { rateCommandIn, storeEnqueueRate } from '../enqueue-rates/commanded-rates.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
@@ -64,13 +64,13 @@ export interface FleetOptions {
 export function openFleet(options: FleetOptions): Fleet {
   const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
   const redis = producerConnection(redisUrl, log, options.watch)
-  const withCommandTimeout = commandTimeout(redisUrl)
+  const withRedisErrors = redisErrors(redisUrl)
   const schema = createSchemaGuard(redis, namespace, catalogueQueues)
   const keys = fleetKeys(namespace)
   const notifications = openNotifications(redisUrl, keys, log)
 
   const call = <T>(run: () => Promise<T>): Promise<T> =>
-    withCommandTimeout((schema.check() ?? Promise.resolve()).then(run))
+    withRedisErrors((schema.check() ?? Promise.resolve()).then(run))
 
   function keysOf(queue: string): QueueKeys {
     if (queues.includes(queue)) return queueKeys(namespace, queue)

@@ -69,13 +69,13 @@ async function openWorld(onError: Group['onError']) {
     redis.disconnect()
     subscriber.disconnect()
   })
-  const wait = () => ({ following: Promise.resolve(), stop() {} })
+  const wait = () => () => {}
   const waiters = { wait, watch: wait, close() {} }
   const run = <T>(call: () => Promise<T>) => call()
   const store = createGroupStore({
     registry: visitRegistry(redis, groupsKey(namespace)),
     ...{ redis, namespace, waiters, call: run, codec: undefined, now: Date.now },
-    ...{ withCommandTimeout: (promise) => promise, admit: async () => {}, find: broker.find },
+    ...{ admit: async () => {}, find: broker.find },
     ...{ forward() {}, onEnded() {} },
   })
   const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))

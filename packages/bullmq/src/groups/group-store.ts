@@ -42,7 +42,6 @@ export interface GroupStoreOptions {
   readonly waiters: Pick<GroupWaiters, 'wait' | 'watch'>
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
-  readonly withCommandTimeout: <T>(promise: Promise<T>) => Promise<T>
   readonly now: () => number
   /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
   readonly admit: (tasks: readonly NewTask[]) => Promise<void>
@@ -57,7 +56,7 @@ export interface GroupStoreOptions {
 const SPARE_MS = 2 * 86_400_000
 
 export function createGroupStore(options: GroupStoreOptions): Groups {
-  const { redis, namespace, registry, codec, waiters, call, withCommandTimeout } = options
+  const { redis, namespace, registry, codec, waiters, call } = options
   const { now, admit, find, forward, onEnded } = options
   const channel = groupEndedChannel(namespace)
   const queuesChannel = groupQueuesChannel(namespace)
@@ -177,9 +176,8 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
       signal.addEventListener('abort', wake)
-      const wait = waiters.wait(id, wake)
+      const stop = waiters.wait(id, wake)
       try {
-        await withCommandTimeout(wait.following)
         for (;;) {
           // Created before the read, so that an end during the read is not missed.
           changed = Promise.withResolvers()
@@ -189,20 +187,11 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
         }
       } finally {
         signal.removeEventListener('abort', wake)
-        wait.stop()
+        stop()
       }
     },
 
-    async watch(id, onChange) {
-      const { following, stop } = waiters.watch(id, onChange)
-      try {
-        await withCommandTimeout(following)
-        return stop
-      } catch (error) {
-        stop()
-        throw error
-      }
-    },
+    watch: async (id, onChange) => waiters.watch(id, onChange),
 
     async members(id, from, limit) {
       const { fields, ends, queues } = await call(() =>

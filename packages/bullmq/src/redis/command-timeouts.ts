@@ -1,7 +1,8 @@
 // Limits how long a connection's commands wait for their replies, with a single timer for all of them. ioredis's own option,
 // `commandTimeout`, starts a timer for every command, which adds about 2 µs of CPU time to each enqueue, and rejects commands whose
 // replies have arrived while the event loop was blocked.
-import type { Command, Redis } from 'ioredis'
+import type { Cluster, Command } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
 import { type ReplyTimer, startReplyTimer } from './reply-timer.ts'
 
 /** The error's message, which is the same as in ioredis. */
@@ -18,10 +19,11 @@ interface Pending {
 
 /**
  * Rejects each of this client's commands that receives no reply within `ms`. Redis may still execute the command, and ioredis
- * discards the late reply. The timer does not keep the process alive.
+ * discards the late reply. For a cluster, the time includes the redirections of a command, but those of a pipeline begin it again.
+ * The timer does not keep the process alive.
  */
-export function limitCommands(redis: Redis, ms: number): void {
-  const send = redis.sendCommand.bind(redis)
+export function limitCommands(redis: Commander, ms: number): void {
+  const send: Cluster['sendCommand'] = redis.sendCommand.bind(redis)
   /** In the order in which the commands expire. Redis replies in this order, so the settled commands are at the beginning. */
   let pending: (Pending | undefined)[] = []
   let settled = 0
@@ -57,15 +59,16 @@ export function limitCommands(redis: Redis, ms: number): void {
     timer?.cancel()
     timer = undefined
   })
-  redis.sendCommand = (command, stream) => {
+  const sendLimited: Cluster['sendCommand'] = (command, stream, node) => {
     // When ioredis has reconnected, it sends every command again that has received no reply, even if its caller has received an
     // error long ago.
     if (command.isSettled) return command.promise
-    const reply = send(command, stream)
+    const reply = send(command, stream, node)
     dropSettled()
     // A command that ioredis sends again is in the list twice. Its first entry expires first.
     if (!command.isSettled) pending.push({ command, expiresAt: performance.now() + ms })
     if (timer === undefined) start()
     return reply
   }
+  redis.sendCommand = sendLimited
 }

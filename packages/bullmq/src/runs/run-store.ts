@@ -40,7 +40,6 @@ export interface RunStoreOptions {
   readonly deliveries: Pick<RunDeliveries, 'deliver'>
   /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
-  readonly withCommandTimeout: <T>(promise: Promise<T>) => Promise<T>
   readonly now: () => number
   /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
   readonly admit: (tasks: readonly NewTask[]) => Promise<void>
@@ -50,7 +49,7 @@ export interface RunStoreOptions {
 const SPARE_MS = 2 * 86_400_000
 
 export function createRunStore(options: RunStoreOptions): Runs {
-  const { redis, namespace, registry, codec, waiters, deliveries, call, withCommandTimeout, now, admit } = options
+  const { redis, namespace, registry, codec, waiters, deliveries, call, now, admit } = options
   const channels = runChannels(namespace)
   const keysOf = (id: RunId): RunKeys => runKeys(namespace, id)
 
@@ -66,19 +65,12 @@ export function createRunStore(options: RunStoreOptions): Runs {
   }
 
   /** Calls `wake` whenever something about the run is announced, until the signal aborts. */
-  async function follow(id: RunId, wake: () => void, signal: AbortSignal): Promise<() => void> {
+  function follow(id: RunId, wake: () => void, signal: AbortSignal): () => void {
     signal.addEventListener('abort', wake)
-    const wait = waiters.followRun(id, wake)
-    const stop = (): void => {
+    const stop = waiters.followRun(id, wake)
+    return () => {
       signal.removeEventListener('abort', wake)
-      wait.stop()
-    }
-    try {
-      await withCommandTimeout(wait.following)
-      return stop
-    } catch (error) {
       stop()
-      throw error
     }
   }
 
@@ -132,7 +124,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
 
     async waitUntilEnded(id, signal) {
       let changed = Promise.withResolvers<void>()
-      const stop = await follow(id, () => changed.resolve(), signal)
+      const stop = follow(id, () => changed.resolve(), signal)
       try {
         for (;;) {
           // Created before the read, so that an end during the read is not missed.
@@ -168,7 +160,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
 
     async untilCredits({ id }, signal) {
       const changed = Promise.withResolvers<void>()
-      const stop = await follow(id, () => changed.resolve(), signal)
+      const stop = follow(id, () => changed.resolve(), signal)
       try {
         const run = await read(id)
         if (run?.source.isWaiting === true && !signal.aborted) await changed.promise

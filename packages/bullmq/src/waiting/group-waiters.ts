@@ -7,22 +7,16 @@ import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
 
 type Wake = () => void
 
-export interface GroupWait {
-  /** Once this promise resolves, no later end is missed. The promise stays pending while Redis is unreachable. */
-  readonly following: Promise<void>
-  stop(): void
-}
-
 export interface GroupWaiters {
   /**
-   * Calls `wake` when the group ends, and whenever the channel is subscribed to again, since the end may have been missed, until
-   * `stop` is called.
+   * Calls `wake` when the group ends, and whenever the channel has been subscribed to, since the end may have been missed before, until
+   * the returned function is called. A caller that has called this therefore reads the group at once.
    */
-  wait(id: string, wake: Wake): GroupWait
+  wait(id: string, wake: Wake): () => void
   /** Like {@link wait}, but also calls `wake` when the group has members in a further queue. */
-  watch(id: string, wake: Wake): GroupWait
+  watch(id: string, wake: Wake): () => void
   /** Like {@link wait}, for a pipeline's run. Also calls `wake` when the run's source may emit items. */
-  followRun(id: string, wake: Wake): GroupWait
+  followRun(id: string, wake: Wake): () => void
   close(): void
 }
 
@@ -41,51 +35,43 @@ export function openGroupWaiters({
   const runs = ['ended', 'credits'].map((name) => `${runChannels(namespace)}${name}`)
   /** The callers to wake, by channel and group. */
   const waiting = new Map<string, Set<Wake>>()
-  let current: { readonly subscriber: Subscriber; readonly following: Promise<void> } | undefined
+  let current: Subscriber | undefined
 
   const wakeAll = (wakes: Iterable<Wake>): void => {
     for (const wake of wakes) wake()
   }
 
-  const subscribe = (): NonNullable<typeof current> => {
-    const { promise: following, resolve } = Promise.withResolvers<void>()
-    const subscriber = openSubscriber({
+  const subscribe = (): Subscriber =>
+    openSubscriber({
       redisUrl,
       channels: [ended, queues, ...runs],
       onMessage: (channel, id) => wakeAll(waiting.get(`${channel} ${id}`) ?? []),
       onSubscribed() {
-        resolve()
         for (const wakes of waiting.values()) wakeAll(wakes)
       },
       log,
     })
-    return { subscriber, following }
-  }
 
   const close = (): void => {
-    current?.subscriber.close()
+    current?.close()
     current = undefined
   }
 
-  const add = (key: string, wake: Wake): GroupWait => {
+  const add = (key: string, wake: Wake): (() => void) => {
     const wakes = waiting.get(key) ?? new Set()
     waiting.set(key, wakes.add(wake))
     current ??= subscribe()
-    const stop = (): void => {
+    return () => {
       wakes.delete(wake)
       if (wakes.size === 0 && waiting.get(key) === wakes) waiting.delete(key)
       if (waiting.size === 0) close()
     }
-    return { following: current.following, stop }
   }
 
-  const addAll = (channels: readonly string[], id: string, wake: Wake): GroupWait => {
+  const addAll = (channels: readonly string[], id: string, wake: Wake): (() => void) => {
     const all = channels.map((channel) => add(`${channel} ${id}`, wake))
-    return {
-      following: Promise.all(all.map(({ following }) => following)).then(() => {}),
-      stop() {
-        for (const { stop } of all) stop()
-      },
+    return () => {
+      for (const stop of all) stop()
     }
   }
 

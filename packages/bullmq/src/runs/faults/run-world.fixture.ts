@@ -92,11 +92,10 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
       deliveries: { groupCancel: none, member: none, memberEnd: none, task: none, runTaskEnd: deliveries.runTaskEnd },
       onUnreadable() {},
     })
-    const following = { following: Promise.resolve(), stop() {} }
+    const followRun = () => () => {}
     const store = createRunStore({
-      ...{ ...common, deliveries, codec: undefined, waiters: { followRun: () => following } },
+      ...{ ...common, deliveries, codec: undefined, waiters: { followRun } },
       call: (send) => send(),
-      withCommandTimeout: (promise) => promise,
       admit: async () => {},
     })
     const visit = runVisit({ ...common, deliveries, onMissing() {} })
