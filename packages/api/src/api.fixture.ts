@@ -63,6 +63,7 @@ export const PLATFORM: Platform = {
   servers: async () => [],
   leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
   head: async () => EMPTY_HEAD,
+  lostTasks: async () => undefined,
 }
 
 export async function testApi(more: Partial<ServerOptions> = {}) {

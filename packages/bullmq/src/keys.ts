@@ -233,6 +233,8 @@ export function queueKeys(namespace: string, queue: string) {
      * (scripts/includes/ended-tasks/removed-tasks.ts).
      */
     recentlyRemoved: `${base}:recently-removed`,
+    /** Hash: the tasks that Redis has lost after a process had acknowledged them (acknowledged/note-lost.lua). Kept for a day. */
+    lostTasks: `${base}:lost-tasks`,
     /**
      * Hash: records of idempotency keys that have the same lifetime (in s) and were stored in the same period. `bucket` is the beginning
      * of their keys, and `period` the number of the period (admission/idempotency-steps.ts).

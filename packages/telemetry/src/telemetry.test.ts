@@ -489,6 +489,7 @@ function usedTelemetry(): Telemetry {
   telemetry.locksLate('mail', 3)
   telemetry.lockThreadEnded()
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
+  telemetry.tasksLost({ queue: 'mail', tasks: 17 })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })
   telemetry.httpObserved({ method: 'POST', route: '/v1/tasks', status: 202, seconds: 0.004 })

@@ -72,6 +72,8 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   locksLate(queue: string, locks: number): void
   /** Counts an end of the thread that renews the locks. */
   lockThreadEnded(): void
+  /** Counts tasks of a queue that were acknowledged and that Redis has lost. */
+  tasksLost(lost: { readonly queue: string; readonly tasks: number }): void
   /** Counts a task that was refused because of the state of the queue or of Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets how many streams of events about this kind of subject are open. Call it from {@link onScrape} at every scrape. */
@@ -127,6 +129,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const writes = gauge(registry, 'bullpen_redis_write_failed')
   const lateLocks = counter(registry, 'bullpen_late_lock_renewals_total')
   const lockThreads = counter(registry, 'bullpen_lock_threads_restarted_total')
+  const lostTasks = counter(registry, 'bullpen_redis_lost_tasks_total')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const eventStreams = gauge(registry, 'bullpen_event_streams')
   const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
@@ -156,6 +159,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     publishTasks(definitions) {
       for (const { queue, name } of definitions) {
         tasks.publish(queue, name, about.role)
+        lostTasks.inc({ queue }, 0)
         if (about.role === 'worker') lateLocks.inc({ queue }, 0)
       }
     },
@@ -214,6 +218,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     lockThreadEnded() {
       lockThreads.inc()
+    },
+    tasksLost({ queue, tasks: lost }) {
+      lostTasks.inc({ queue }, lost)
     },
     enqueueRefused({ queue, code }) {
       refused.inc({ queue, code })

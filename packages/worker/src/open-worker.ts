@@ -249,6 +249,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onGroupEnded: telemetry.groupEnded,
       onRunChanged: telemetry.runChanged,
       onHousekeepingFailed: telemetry.housekeepingFailed,
+      onLost: telemetry.tasksLost,
     })
     opening.owns(broker.close)
     telemetry.onScrape(() => {

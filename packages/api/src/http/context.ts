@@ -7,6 +7,7 @@ import type {
   EventFeeds,
   Fleet,
   LeadershipFacts,
+  LostTasksFacts,
   QueueHead,
   ServerFacts,
 } from '@bullpen/engine/internal'
@@ -23,6 +24,8 @@ export interface Platform {
   leadership(): Promise<LeadershipFacts>
   /** The oldest waiting task of a queue, and how many of its tasks are blocked. */
   head(queue: string): Promise<QueueHead>
+  /** The acknowledged tasks of a queue that Redis has lost within the last day. */
+  lostTasks(queue: string): Promise<LostTasksFacts | undefined>
 }
 
 export interface ApiContext {

@@ -5,6 +5,7 @@ import type {
   DefinedEnqueueRate,
   EnqueueRates,
   LeadershipFacts,
+  LostTasksFacts,
   QueueHead,
   ServerFacts,
 } from '@bullpen/engine/internal'
@@ -127,6 +128,11 @@ export interface BrokerOptions {
    */
   readonly onRefused?: (refused: { readonly queue: string; readonly code: string }) => void
   /**
+   * Called when Redis has lost tasks of a queue that this process had acknowledged within the last minute, with the number of those that no
+   * other process has reported. The broker also logs an error. The callback must not throw or block.
+   */
+  readonly onLost?: (lost: { readonly queue: string; readonly tasks: number }) => void
+  /**
    * Called for each housekeeping duty that fails while this process is the leader, unless the failure is that Redis was
    * unreachable. The broker also logs a warning. The callback must not throw or block.
    */
@@ -153,6 +159,11 @@ export interface BullmqBroker extends Broker {
    * `queue_not_found`.
    */
   head(queue: string): Promise<QueueHead>
+  /**
+   * Returns how many acknowledged tasks Redis is known to have lost within the last day, or undefined if it has lost none. Takes one round
+   * trip. @throws BullpenError `queue_not_found`.
+   */
+  lostTasks(queue: string): Promise<LostTasksFacts | undefined>
   /**
    * Returns the limits of a queue whose definition has the limits `defined`: those that a command has set replace them, and a share of
    * Redis's memory limits the bytes of every queue without such a limit. If `admission` is 'open', nothing is limited. The result is

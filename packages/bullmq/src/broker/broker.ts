@@ -7,6 +7,8 @@ import type { GroupId, RunId } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates, type ScheduleStore } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
+import { createAcknowledgedTasks } from '../acknowledged/acknowledged-tasks.ts'
+import { openLossWatch } from '../acknowledged/loss-watch.ts'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
 import { createFleetFeatures } from '../admission/fleet-features.ts'
 import { DEFAULT_IDEMPOTENCY_SHARE, openIdempotencyMemory } from '../admission/idempotency-memory.ts'
@@ -32,6 +34,7 @@ import { createForwarder, type Forwarder, queueOutbox } from '../outbox/forwarde
 import { createTargetQueues, type TargetQueues } from '../outbox/target-queues.ts'
 import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readKeys } from '../queries/concurrency-keys.ts'
+import { readLostTasks } from '../queries/lost-tasks.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { pingPrimary } from '../redis/outages/primary.ts'
@@ -66,7 +69,14 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const redis = producerConnection(redisUrl, log, options.watch)
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
-  const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
+  const acknowledged = createAcknowledgedTasks(() => performance.now())
+  const { onLost = () => {} } = options
+  const losses = openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost, log })
+  const repeat = async (): Promise<void> => {
+    await losses.check()
+    await schema.repeat()
+  }
+  const registration = openRegistration({ redis, repeat, log, everyMs: options.registerEveryMs })
   const { admission, features, memory, records, starts, server } = openChecks(options, redis, schema)
   const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
   const withRedisErrors = redisErrors(redisUrl)
@@ -86,7 +96,21 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 
   const { admitMembers, ...enqueueing } = createEnqueueing({
-    ...{ redis, redisUrl, queues, schema, admission, features, memory, records, starts, sizeLimit, codec, onRefused },
+    ...{
+      redis,
+      redisUrl,
+      queues,
+      schema,
+      admission,
+      features,
+      memory,
+      records,
+      starts,
+      sizeLimit,
+      codec,
+      acknowledged,
+      onRefused,
+    },
   })
   const queries = createTaskQueries({ redis, queues, call, now, codec, log })
   return {
@@ -124,6 +148,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       const { keys } = queues.of(queue)
       return call(() => readQueueHead(redis, keys))
     },
+    lostTasks: async (queue) => {
+      const { keys } = queues.of(queue)
+      return call(() => readLostTasks(redis, keys))
+    },
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {
       if (memory !== undefined) await call(() => memory.check())
@@ -143,6 +171,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async close() {
       registration.close()
+      losses.close()
       await leader?.close()
       await settlesWithin(forwarder.settled(), FORWARD_MS)
       admission.close()

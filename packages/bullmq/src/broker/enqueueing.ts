@@ -3,6 +3,7 @@ import { BullpenError, type Enqueued, type ErrorCode, type QueueLimits } from '@
 import { withoutEffect } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { envelopeText, followUpLines, mapTasks, queueOfAll, taskBytes } from '@bullpen/engine/internal'
+import type { AcknowledgedTasks } from '../acknowledged/acknowledged-tasks.ts'
 import type { Admission } from '../admission/admission.ts'
 import type { FleetFeatures } from '../admission/fleet-features.ts'
 import type { IdempotencyMemory } from '../admission/idempotency-memory.ts'
@@ -50,6 +51,7 @@ export interface EnqueueingOptions {
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number
   readonly codec: PayloadCodec | undefined
+  readonly acknowledged: AcknowledgedTasks
   /** Called for each task that was refused because of the state of the queue or of Redis. */
   readonly onRefused: (refused: { readonly queue: string; readonly code: string }) => void
 }
@@ -68,7 +70,7 @@ export interface Enqueueing
 
 export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   const { redis, redisUrl, queues, schema, admission, features, memory, records, starts } = options
-  const { sizeLimit, codec, onRefused } = options
+  const { sizeLimit, codec, acknowledged, onRefused } = options
   const withRedisErrors = redisErrors(redisUrl)
   const withCommandErrors = commandErrors(redisUrl)
 
@@ -190,7 +192,9 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     const adding = addJob(task, stored, about)
     if (task.idempotency !== undefined && records !== undefined) settleRecord(records.expect(task), adding)
     if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
-    return await withCommandErrors(adding)
+    const enqueued = await withCommandErrors(adding)
+    acknowledged.note(enqueued, task)
+    return enqueued
   }
 
   return {
@@ -221,7 +225,9 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
       const adding = addAllJobs(jobs)
       countRecords(tasks, adding)
       if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
-      return withCommandErrors(adding)
+      const enqueued = await withCommandErrors(adding)
+      for (const [i, task] of tasks.entries()) if (enqueued[i] !== undefined) acknowledged.note(enqueued[i], task)
+      return enqueued
     },
 
     async admitMembers(tasks) {

@@ -2,15 +2,18 @@
 //
 // Redis may lose the registry while the process is connected: by FLUSHALL, or by a failover to a replica that lagged behind. The
 // leader then does not visit any queue until the queues are registered again. The registration is therefore repeated whenever a
-// connection is established, and about once a minute.
+// connection is established or a cluster's nodes have changed, and about once a minute.
 import type { Log } from '@bullpen/contract'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
+import { onServerChange } from '../redis/server/server-changes.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /** The average time between two registrations, in ms. */
 const REPEAT_EVERY_MS = 60_000
 /** The average delay before a failed registration is retried, in ms. */
 const RETRY_MS = 5_000
+/** The average delay after a change of the server, in ms. A cluster client reports several changes at once. */
+const CHANGED_MS = 50
 
 export interface RegistrationOptions {
   readonly redis: Pick<Commander, 'on' | 'off'>
@@ -49,13 +52,13 @@ export function openRegistration(options: RegistrationOptions): Registration {
     )
   }
 
-  redis.on('ready', run)
+  const stopWatching = onServerChange(redis, () => schedule(CHANGED_MS))
   schedule(everyMs)
   return {
     close() {
       isClosed = true
       clearTimeout(timer)
-      redis.off('ready', run)
+      stopWatching()
     },
   }
 }

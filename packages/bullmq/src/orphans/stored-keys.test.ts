@@ -23,6 +23,7 @@ import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
+import { noteLost } from '../store/scripts.ts'
 import { GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import { patternOf, suspectOf } from './stored-key.ts'
 
@@ -276,6 +277,21 @@ it('unique keys, idempotency keys and the limits of API keys', async () => {
   await has('namespace schema', 'namespace producers', 'namespace leader:lease', 'namespace leader:fencing')
   await has('namespace leader:registry')
   expect(await redis.exists(queueKeys(namespace, 'rig').job(id))).toBe(1)
+})
+
+it('an acknowledged task that Redis has lost', async () => {
+  const { enqueue, namespace, redis, has } = await stage()
+  await enqueue(short)
+  const { base, totals, recentlyRemoved, events, lostTasks } = queueKeys(namespace, 'rig')
+  const lost = createTaskId('rig', Date.now(), randomBytes(10))
+  await runScript(
+    redis,
+    noteLost,
+    { totals, recentlyRemoved, events, lostTasks },
+    { base, process: 'p', keptMs: 60_000 },
+    [lost],
+  )
+  await has('lost-tasks')
 })
 
 function plainTask(id: TaskId): NewTask {

@@ -12,6 +12,7 @@ export interface Reads {
   hgetall(key: string): Reads
   hget(key: string, field: string): Reads
   hmget(key: string, ...fields: readonly string[]): Reads
+  hlen(key: string): Reads
   hvals(key: string): Reads
   llen(key: string): Reads
   xlen(key: string): Reads
@@ -33,6 +34,7 @@ function collect(commands: Command[]): Reads {
     hgetall: (key) => add('HGETALL', key),
     hget: (key, field) => add('HGET', key, field),
     hmget: (key, ...fields) => add('HMGET', key, ...fields),
+    hlen: (key) => add('HLEN', key),
     hvals: (key) => add('HVALS', key),
     llen: (key) => add('LLEN', key),
     xlen: (key) => add('XLEN', key),

@@ -2,6 +2,74 @@
 import { luaScript } from '../scripts/script.ts'
 
 /**
+ * Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. A task
+ * is not lost if it was deleted soon after its enqueue, if one of the queue's events is about it, or if the queue was obliterated, which
+ * deletes the events and keeps the totals. If tasks are missing, the script reads all events of the queue.
+ */
+export const noteLost = luaScript<
+  'totals' | 'recentlyRemoved' | 'events' | 'lostTasks',
+  'base' | 'process' | 'keptMs',
+  [accepted: number, lost: string[]]
+>({
+  name: 'note-lost',
+  keys: ['totals', 'recentlyRemoved', 'events', 'lostTasks'],
+  args: ['base', 'process', 'keptMs'],
+  lua: `#!lua flags=allow-oom
+local totals, recentlyRemoved, events, lostTasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local base, process, keptMs = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local accepted = tonumber(redis.call('HGET', totals, 'accepted') or '0')
+if accepted > 0 and redis.call('EXISTS', events) == 0 then
+  return { accepted, {} }
+end
+local missing = {}
+for i = 4, #ARGV do
+  local id, caller = string.match(ARGV[i], '^(%S+) ?(.*)$')
+  local removed = id .. ' ' .. caller
+  if
+    redis.call('EXISTS', base .. id) == 0
+    and not redis.call('ZSCORE', recentlyRemoved, removed)
+    and not redis.call('ZSCORE', recentlyRemoved, removed .. ' r')
+  then
+    missing[id] = true
+  end
+end
+if next(missing) == nil then
+  return { accepted, {} }
+end
+for _, event in ipairs(redis.call('XRANGE', events, '-', '+')) do
+  for i = 1, #event[2], 2 do
+    if event[2][i] == 'jobId' then
+      missing[event[2][i + 1]] = nil
+    end
+  end
+end
+local lost = {}
+for id in pairs(missing) do
+  if redis.call('HSETNX', lostTasks, id, process) == 1 then
+    redis.call('HSET', lostTasks, 'newest', id .. ' ' .. whole(millis()))
+  end
+  if redis.call('HGET', lostTasks, id) == process then
+    lost[#lost + 1] = id
+  end
+end
+if #lost > 0 then
+  redis.call('PEXPIRE', lostTasks, keptMs)
+end
+return { accepted, lost }
+`,
+})
+
+/**
  * Reads the clock of the server that holds a key.
  */
 export const readTime = luaScript<'anchor', never, [seconds: string, micros: string]>({

@@ -12,6 +12,7 @@ export const DIAGNOSIS_CHECKS = [
   'redis_version',
   'redis_persistence',
   'redis_writes',
+  'redis_lost_tasks',
   'redis_eviction',
   'redis_memory_limit',
   'redis_memory',

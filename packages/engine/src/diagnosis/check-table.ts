@@ -15,6 +15,7 @@ import {
   poisonTasks,
   schedules,
   stalledQueues,
+  storeLosses,
   unservedQueues,
 } from './queue-checks.ts'
 import { connections, failedWrites, latency, memory, permissions, setting } from './server-checks.ts'
@@ -61,6 +62,15 @@ export const CHECKS = {
     reason: 'tasks are lost if Redis restarts, and Redis may refuse to store new ones',
     advice: "look at the log of Redis, and at its disk's free space",
     runbook: 'Redis may lose tasks',
+  },
+  redis_lost_tasks: {
+    finds: 'within the last day, Redis has lost tasks that it had stored and that Bullpen had acknowledged',
+    examine: storeLosses,
+    reason:
+      'these tasks never end, and their callers do not know; what else was written at the same time is lost, too, such as results, cancels and commands',
+    advice:
+      'let the callers enqueue the tasks again, with their idempotency keys; then find out why Redis went back in time',
+    runbook: 'Redis has lost tasks',
   },
   redis_eviction: {
     finds: 'Redis may evict keys',

@@ -47,7 +47,7 @@ const queue: QueueFacts = {
   catalogueLimits: { perConcurrencyKey: undefined, limiters: [], services: [] },
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
-  ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldestBlocked: undefined },
+  ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldestBlocked: undefined, lost: undefined },
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
 }
 const ok = { isOk: true, found: 'x', expected: 'x' }
@@ -118,6 +118,13 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
   redis_memory_limit: [[withSetting('maxmemory', '0', 'a limit'), 'warning', 'maxmemory 0; expected a limit']],
   redis_encoding: [[withSetting('listpack', '64', '1024'), 'warning', 'hash-max-listpack-value 64; expected 1024']],
   redis_writes: [[onServer({ failedWrites: ['a snapshot'] }), 'error', 'could not write a snapshot']],
+  redis_lost_tasks: [
+    [
+      onQueue({ lost: { tasks: 17, newestId: 'cpu-7', noticedAt: NOW - 90_000 } }),
+      'error',
+      'Redis has lost 17 acknowledged tasks of cpu, such as cpu-7, noticed 90 s ago',
+    ],
+  ],
   redis_memory: [
     [
       onServer({ memory: { usedBytes: 72 * MiB, limitBytes: 100 * MiB } }),
@@ -418,7 +425,9 @@ it('a check whose facts are missing is skipped', () => {
   const silent = { settings: new Map(), memory: undefined, failedWrites: undefined, connections: undefined } as const
   const { skipped, passed } = diagnose(onServer(silent))
   expect(skipped).toEqual(
-    DIAGNOSIS_CHECKS.filter((check) => /^redis_/.test(check) && !/connection$|permissions|latency/.test(check)),
+    DIAGNOSIS_CHECKS.filter(
+      (check) => /^redis_/.test(check) && !/connection$|permissions|latency|lost_tasks/.test(check),
+    ),
   )
   expect(passed).toHaveLength(DIAGNOSIS_CHECKS.length - skipped.length)
 })

@@ -45,6 +45,14 @@ export interface PoisonFacts {
   readonly newestTask: string | undefined
 }
 
+/** The tasks that the store has lost after a process had acknowledged them. */
+export interface LostTasksFacts {
+  readonly tasks: number
+  /** One of those that were noticed last, and when, in ms since 1970. */
+  readonly newestId: string
+  readonly noticedAt: number
+}
+
 export interface FailureFact {
   /** The name of the task's definition. */
   readonly task: string
@@ -93,6 +101,8 @@ export interface QueueFacts {
   readonly poison: PoisonFacts | undefined
   /** Some of the tasks that wait for a retry, beginning with those that are due first. */
   readonly retrying: readonly FailureFact[]
+  /** Those of the last day. Undefined if there are none. */
+  readonly lost: LostTasksFacts | undefined
   /** How many retries the retry budgets of the queue's definitions hold. */
   readonly heldRetries: number
 }

@@ -305,6 +305,17 @@ export const lostTasks = ofEach(({ queue, active }, facts) => {
   ]
 })
 
+export const storeLosses = ofEach(({ queue, lost }, { now }) =>
+  lost === undefined
+    ? []
+    : [
+        {
+          severity: 'error',
+          problem: `Redis has lost ${tasks(lost.tasks, 'acknowledged')} of ${queue}, such as ${lost.newestId}, noticed ${seconds(now - lost.noticedAt)} s ago`,
+        },
+      ],
+)
+
 export const outboxes = ofEach(({ queue, outbox: { entries, oldestAt }, settings: { outboxFull } }, { now }) => {
   const ageMs = oldestAt === undefined ? 0 : now - oldestAt
   if (!outboxFull && entries < LARGE_OUTBOX && ageMs < OLD_OUTBOX_MS) return []
@@ -329,7 +340,7 @@ export const schedules: Examine = ({ schedules: all }) =>
     ),
   )
 
-function tasks(count: number, status: 'waiting' | 'active' | 'dead'): string {
+function tasks(count: number, status: 'waiting' | 'active' | 'dead' | 'acknowledged'): string {
   return `${count} ${status} ${count === 1 ? 'task' : 'tasks'}`
 }
 

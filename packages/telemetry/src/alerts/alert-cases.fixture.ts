@@ -837,6 +837,33 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       },
     },
   },
+  BullpenRedisLostTasks: {
+    // Each process counts the tasks that it had acknowledged.
+    fires: {
+      series: {
+        'bullpen_redis_lost_tasks_total{queue="mail", instance="a1"}': '0x5 12x5',
+        'bullpen_redis_lost_tasks_total{queue="mail", instance="a2"}': '0x5 3x5',
+        'bullpen_redis_lost_tasks_total{queue="files", instance="a1"}': '0x10',
+      },
+      at: '7m',
+      labels: MAIL,
+      figure: '15',
+    },
+    quiet: {
+      'Redis kept every acknowledged task': {
+        series: { 'bullpen_redis_lost_tasks_total{queue="mail", instance="a1"}': '0x60' },
+        at: '50m',
+      },
+      'the loss was 30 minutes ago': {
+        series: { 'bullpen_redis_lost_tasks_total{queue="mail", instance="a1"}': '0x5 12x60' },
+        at: '50m',
+      },
+      'the processes restart afterwards': {
+        series: { 'bullpen_redis_lost_tasks_total{queue="mail", instance="a1"}': '0x5 12x34 0x20' },
+        at: '50m',
+      },
+    },
+  },
   BullpenRedisUnsafe: {
     fires: {
       series: { 'bullpen_redis_unsafe{check="persistence"}': '1x10' },

@@ -437,6 +437,13 @@ export const METRICS = {
     labels: ['write'],
     help: '1 if the last write of this kind to the disk of Redis failed, otherwise 0. The kinds are aof (the append-only file), rewrite (a rewrite of that file) and snapshot. Missing if Redis does not permit INFO. In a cluster, 1 if the write failed on any server.',
   },
+  bullpen_redis_lost_tasks_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue'],
+    fromZero: true,
+    help: 'Tasks that this process had acknowledged within the last minute or two, that Redis has lost since, for example in a failover, and that no other process had counted. The sum over all processes is the number of tasks that are known to be lost.',
+  },
   bullpen_enqueues_refused_total: {
     type: 'counter',
     unit: 'tasks',

@@ -82,7 +82,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
 
   async function factsOf(queue: string): Promise<QueueFacts> {
     const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
-    const [settings, tasks, totals, kinds, { nextReadyAt, blockedTasks, oldestBlocked }, active, retrying, held] =
+    const [settings, tasks, totals, kinds, { nextReadyAt, blockedTasks, oldestBlocked }, active, retrying, held, lost] =
       await Promise.all([
         fleet.queueSettings(queue),
         broker.counts(queue),
@@ -95,6 +95,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
           queue,
           budgeted.map(({ name }) => name),
         ),
+        platform.lostTasks(queue),
       ])
     const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
     const [newest] = poison.toSorted((a, b) => b.newestAt - a.newestAt)
@@ -131,6 +132,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
         newestId: newest.newestId,
         newestTask: (await broker.find(newest.newestId))?.task,
       },
+      lost,
       heldRetries: held.reduce((sum, count) => sum + count, 0),
       unknownTasks: countOf(kinds.filter(({ code }) => code === 'unknown_task')),
     }

@@ -232,6 +232,13 @@ export const BULLPEN_ROWS = {
     ends: 'expires 20 s after its last member was added',
     expires: true,
   },
+  lostTasks: {
+    type: 'hash',
+    holds: 'the tasks that Redis has lost after a process had acknowledged them',
+    owner: 'queue',
+    ends: 'expires a day after its last member was added',
+    expires: true,
+  },
   idempotency: {
     type: 'hash',
     parts: ['life', 'bucket', 'period'],

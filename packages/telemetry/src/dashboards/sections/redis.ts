@@ -66,6 +66,16 @@ export const redisSection: Section = {
       queries: [query('max by (write) (bullpen_redis_write_failed)', '{{write}}')],
     },
     {
+      title: 'Lost tasks',
+      description:
+        'Tasks per second that processes have found to be lost by Redis after they were acknowledged, by queue.',
+      bad: 'Above 0: Redis went back in time, and these tasks never end.',
+      runbook: 'redis-lost-tasks.md',
+      unit: 'ops',
+      ifEmpty: 'no task was lost',
+      queries: [query(`sum by (queue) (rate(bullpen_redis_lost_tasks_total[${RATE}]))`, '{{queue}}')],
+    },
+    {
       title: 'Tasks refused because of Redis',
       description: 'Tasks per second that the API has refused because of the state of a queue or of Redis, by code.',
       bad: 'redis_full, idempotency_full or unsafe_redis: producers lose time or tasks.',

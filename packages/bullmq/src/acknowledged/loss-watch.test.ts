@@ -1,0 +1,223 @@
+// Redis goes back in time while producers are connected: by a failover to a replica that lagged behind, a restart without the newest
+// writes, and FLUSHALL. The tests count what is reported, and also what looks like a loss but is none.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { Log, TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { privateCluster, privateRedis } from '@bullpen/testing'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker/broker.ts'
+import { prefixOf } from '../keys.ts'
+import { silent } from '../setup.fixture.ts'
+
+const LINE = 'redis has lost acknowledged tasks: it went back in time'
+
+interface Line {
+  readonly tasks: number
+  readonly queues: Readonly<Record<string, number>>
+  readonly overMs: number
+  readonly ids: readonly string[]
+}
+
+/** Opens a producer that reports what is lost. */
+async function producer(redisUrl: string, namespace: string, more: { readonly registerEveryMs?: number } = {}) {
+  const lines: Line[] = []
+  const lost: { readonly queue: string; readonly tasks: number }[] = []
+  const log: Log = {
+    ...silent,
+    error: (line: unknown, message?: string) => void (message === LINE && lines.push(line as Line)),
+  }
+  const broker = openBroker({
+    ...{ redisUrl, namespace, queues: ['mail', 'files'], sizeLimit: 10_000, leads: false, log, ...more },
+    onLost: (each) => lost.push(each),
+  })
+  onTestFinished(() => broker.close())
+  await eventually(() => broker.ping().then(() => true))
+  return {
+    broker,
+    lines,
+    lost,
+    async enqueue(queue: string, own: Partial<NewTask> = {}): Promise<TaskId> {
+      const id = createTaskId(queue, Date.now(), randomBytes(10))
+      const task = {
+        id,
+        task: 'a.b',
+        queue,
+        version: 1,
+        input: {},
+        enqueuedAt: Date.now(),
+        maxAttempts: 1,
+        priority: 0,
+        ...own,
+      }
+      return (await broker.enqueue(task as NewTask)).id
+    },
+  }
+}
+
+const namespaced = () => `t-${randomUUID().slice(0, 12)}`
+
+async function server() {
+  const redis = await privateRedis()
+  await redis.start()
+  const client = new Redis(redis.url)
+  client.on('error', () => {})
+  onTestFinished(() => client.disconnect())
+  return { ...redis, client }
+}
+
+/** A primary behind a proxy, and a replica that `detach` cuts off as it is now, and to which `fail` then moves the proxy. */
+async function replicated() {
+  const [primary, replica] = [await server(), await server()]
+  const { port } = new URL(primary.url)
+  await primary.client.config('SET', 'repl-diskless-sync-delay', '0')
+  await replica.client.replicaof('127.0.0.1', port)
+  const isSynced = async () => (await replica.client.info('replication')).includes('master_link_status:up')
+  await eventually(isSynced)
+  const proxy = await faultProxy(primary.url)
+  onTestFinished(() => proxy.close())
+  return {
+    proxy,
+    primary,
+    replica,
+    async detach() {
+      await primary.client.wait(1, 10_000)
+      await replica.client.call('REPLICAOF', 'NO', 'ONE')
+    },
+    async fail() {
+      proxy.moveTo(replica.url)
+      await primary.crash()
+      proxy.reset()
+    },
+  }
+}
+
+/** Resolves when a producer of this namespace has looked for lost tasks, because it registers its queues afterwards. */
+const looked = async (redis: Redis, namespace: string) => {
+  const registry = `{${namespace}}:leader:registry`
+  await redis.del(registry)
+  await eventually(() => redis.exists(registry).then((count) => count === 1))
+}
+
+describe('a failover to a replica that lagged behind', () => {
+  it('is reported with exactly the lost tasks: once by each process that had acknowledged some, and each task once', async () => {
+    const { proxy, detach, fail } = await replicated()
+    const namespace = namespaced()
+    const [one, two, idle] = [
+      await producer(proxy.url, namespace),
+      await producer(proxy.url, namespace),
+      await producer(proxy.url, namespace),
+    ]
+    await Promise.all([one.enqueue('mail'), two.enqueue('files'), idle.enqueue('files')])
+    await detach()
+    const idempotency = { key: 'k'.repeat(22), request: 'r'.repeat(11), life: 60 }
+    const shared = await one.enqueue('mail', { idempotency })
+    expect(await two.enqueue('mail', { idempotency })).toBe(shared)
+    const lost = {
+      mail: [await one.enqueue('mail'), await one.enqueue('mail'), await two.enqueue('mail')],
+      files: [await two.enqueue('files', { delayMs: 60_000 })],
+    }
+    await fail()
+    await eventually(() => one.lines.length + two.lines.length === 2)
+    const lines = [...one.lines, ...two.lines]
+    const ids = [shared, ...lost.mail, ...lost.files]
+    expect(lines.flatMap((line) => line.ids).toSorted()).toEqual(ids.toSorted())
+    expect(lines.map((line) => line.tasks)).toEqual(lines.map((line) => line.ids.length))
+    expect(one.lines[0]?.ids).toEqual(expect.arrayContaining(lost.mail.slice(0, 2)))
+    expect(two.lines[0]?.queues).toMatchObject({ files: 1 })
+    const counted = [...one.lost, ...two.lost]
+    const sum = (queue: string) =>
+      counted.filter((each) => each.queue === queue).reduce((all, { tasks }) => all + tasks, 0)
+    expect({ mail: sum('mail'), files: sum('files') }).toEqual({ mail: 4, files: 1 })
+    expect(idle.lines).toEqual([])
+    expect(await one.broker.lostTasks('mail')).toMatchObject({ tasks: 4 })
+    expect(await one.broker.lostTasks('files')).toMatchObject({ tasks: 1, newestId: lost.files[0] })
+  })
+
+  it('is not reported if no acknowledged task is lost', async () => {
+    const { proxy, detach, fail, replica } = await replicated()
+    const namespace = namespaced()
+    const own = await producer(proxy.url, namespace)
+    await own.enqueue('mail')
+    await detach()
+    await fail()
+    await looked(replica.client, namespace)
+    expect(own.lines).toEqual([])
+    expect(await own.broker.lostTasks('mail')).toBeUndefined()
+  })
+
+  it('does not count tasks that were deleted, replaced or obliterated', async () => {
+    const { proxy, detach, fail } = await replicated()
+    const namespace = namespaced()
+    const own = await producer(proxy.url, namespace)
+    const [mail, files] = own.broker.boardQueues
+    const removed = await own.enqueue('mail', { caller: { token: 'abc' } })
+    await mail?.remove(removed)
+    const unique = { key: 'u', until: 'finished', onConflict: 'replace', maxDelayMs: undefined } as const
+    await own.enqueue('mail', { unique })
+    await own.enqueue('mail', { unique })
+    await own.enqueue('files')
+    await files?.pause()
+    await files?.obliterate({ force: true })
+    await detach()
+    const lost = await own.enqueue('mail')
+    await fail()
+    await eventually(() => own.lines.length === 1)
+    expect(own.lines).toEqual([expect.objectContaining({ tasks: 1, ids: [lost] })])
+  })
+})
+
+it('a restart without the newest writes is reported', async () => {
+  const { client, url, crash, start } = await server()
+  const own = await producer(url, namespaced())
+  await own.enqueue('mail')
+  await client.config('SET', 'appendonly', 'no')
+  const lost = [await own.enqueue('mail'), await own.enqueue('mail')]
+  await crash()
+  await start()
+  await eventually(() => own.lines.length > 0)
+  expect(own.lines).toEqual([expect.objectContaining({ tasks: 2, ids: lost.toSorted() })])
+})
+
+it('a restart of a node of a cluster without the newest writes is reported', async () => {
+  const cluster = await privateCluster()
+  onTestFinished(() => cluster.end())
+  const namespace = namespaced()
+  const own = await producer(cluster.url, namespace)
+  await own.enqueue('mail')
+  const node = await cluster.nodeOf(prefixOf(namespace, 'mail'))
+  await node.ask('CONFIG', 'SET', 'appendonly', 'no')
+  const lost = await own.enqueue('mail')
+  await node.crash()
+  await node.start()
+  await eventually(() => own.lines.length > 0, 60_000)
+  expect(own.lines).toEqual([expect.objectContaining({ tasks: 1, ids: [lost] })])
+}, 90_000)
+
+it('FLUSHALL is reported although the connections stay open', async () => {
+  const { client, url } = await server()
+  const namespace = namespaced()
+  const own = await producer(url, namespace, { registerEveryMs: 100 })
+  const ids = [await own.enqueue('mail'), await own.enqueue('files')]
+  // A look that has begun before may not know the tasks.
+  for (let i = 0; i < 2; i++) await looked(client, namespace)
+  await client.flushall()
+  await eventually(() => own.lines.length > 0)
+  expect(own.lines).toEqual([expect.objectContaining({ tasks: 2, ids: expect.arrayContaining(ids) })])
+})
+
+it('a lost connection to the same server is not reported, whatever was deleted', async () => {
+  const { client, url } = await server()
+  const namespace = namespaced()
+  const own = await producer(url, namespace, { registerEveryMs: 100 })
+  await looked(client, namespace)
+  const id = await own.enqueue('mail')
+  // Nothing shows that the task was deleted.
+  await client.del(`${prefixOf(namespace, 'mail')}:mail:${id}`)
+  await client.xtrim(`${prefixOf(namespace, 'mail')}:mail:events`, 'MAXLEN', 0)
+  await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  await looked(client, namespace)
+  expect(own.lines).toEqual([])
+})
