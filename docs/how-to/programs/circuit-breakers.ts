@@ -57,7 +57,7 @@ const breaker = { action: 'breaker', queue: 'mail', service: 'smtp' } as const
 await client.command({ ...breaker, to: 'open' })
 const message = await client.enqueue(send, {})
 while ((await client.task(message.id)).waitsFor?.kind !== 'breaker') await sleep(20)
-console.log('waits for', (await client.task(message.id)).waitsFor?.service)
+console.log('waits for', (await client.task(message.id)).waitsFor?.text.replace(/,.*/, ''))
 await client.command({ ...breaker, to: 'auto' })
 await message.result({ timeout: '20s' })
 console.log('sent')

@@ -32,8 +32,6 @@ const client = createClient({ transport: http(url, key) })
 const tenants = [...Array<string>(8).fill('noisy'), ...Array<string>(6).fill('gold'), ...Array<string>(2).fill('small')]
 const tasks = []
 for (const tenant of tenants) tasks.push(await client.enqueue(render, { tenant }, { concurrencyKey: tenant }))
-const [, , third] = await Promise.all(tasks.map(({ id }) => client.task(id)))
-console.log(third?.status, third?.waitsFor)
 
 await worker.start()
 await Promise.all(tasks.map((task) => task.result({ timeout: '20s' })))

@@ -10,6 +10,7 @@ import {
   type TaskId,
   type TaskRecord,
   type TaskStatus,
+  type WaitsFor,
 } from '@bullpen/contract'
 import { createTaskId, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
@@ -61,6 +62,8 @@ export interface FakeBroker extends Broker {
   readonly orphaned: Orphan[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'rate' | 'limited' | 'hangs' | 'breaks'
+  /** Why tasks do not run. */
+  reason: WaitsFor | undefined
   /** The limit that the queue has reached if `trouble` is 'queue full'. */
   reached: ReachedLimit
   /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
@@ -156,6 +159,7 @@ export function fakeBroker(): FakeBroker {
     keyPage: { now: 0, keys: [], waitingKeys: 0, waitingTasks: 0, exact: true, next: undefined },
     retries: [],
     trouble: 'none',
+    reason: undefined,
     reached: { queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 },
     waiting: 0,
     firstWaiter: firstWaiter.promise,
@@ -197,6 +201,7 @@ export function fakeBroker(): FakeBroker {
       return Promise.all(tasks.map(broker.enqueue))
     },
     find: (id) => answer(() => records.get(id)),
+    waitsFor: (task) => answer(() => broker.reason ?? task.waitsFor),
     async waitUntilFinished(id, signal) {
       broker.waiting++
       try {

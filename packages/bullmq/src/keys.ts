@@ -315,6 +315,8 @@ export function fleetKeys(namespace: string) {
     base: `${base}:`,
     /** Sorted set: worker ids, scored by their last heartbeat. */
     heartbeats: `${base}:heartbeats`,
+    /** Sorted set: the queues, scored by when a worker last reported a running pool on them. */
+    served: `${base}:served`,
     /** Hash: the status of a worker. */
     worker: (id: string) => `${base}:worker:${id}`,
     /** Sorted set: ids of the commands to which a worker has not responded, in order. */

@@ -143,9 +143,9 @@ export type { RunId } from './task/run-id.ts'
 export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatus, Isolation } from './task/states.ts'
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'
-export type { Progress, TaskGroup, TaskRecord, TaskRetry } from './task/task-record.ts'
+export type { ExplainedTask, Progress, TaskGroup, TaskRecord, TaskRetry } from './task/task-record.ts'
 export type { TraceContext } from './task/trace-context.ts'
-export type { WaitsFor } from './task/waits-for.ts'
+export type { LaneWait, QueueWait, TimeWait, WaitsFor } from './task/waits-for.ts'
 
 // Tasks over HTTP:
 

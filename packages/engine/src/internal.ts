@@ -255,3 +255,5 @@ export {
 } from './verdict/retry-budget.ts'
 export { RetryBudgets } from './verdict/retry-budgets.ts'
 export { countsAsAttempt } from './verdict/verdict.ts'
+export { explained } from './waits/explained.ts'
+export { isRunning, livePools, type WaitFacts, type WaitPool, whyWaiting } from './waits/wait-reason.ts'

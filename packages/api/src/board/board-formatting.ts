@@ -41,18 +41,22 @@ export function formatReturnValue(stored: unknown): unknown {
 }
 
 /**
- * Adds the task's status and the end of its newest attempt to the job's title, and a readable first line to each failed attempt.
+ * Adds the task's status, the end of its newest attempt and what it waits for to the job's title, and a readable first line to each failed attempt.
  * Also sets `processedOn` for tasks that never started, because the board computes durations from that field. The status is
  * undefined if Bullpen does not know the job.
  */
-export function formatJob<J extends StoredJob>(job: J, status: TaskStatus | undefined): J {
+export function formatJob<J extends StoredJob>(job: J, status: TaskStatus | undefined, waitsFor?: string): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
   const newest = decodeStack(stacks.at(-1))
   const neverStarted = job.finishedOn !== undefined && job.processedOn === undefined
   return {
     ...job,
     // For example `receipt.send · dead · failed (card_declined)`.
-    name: [job.name, ...(status === undefined ? [] : titleOf(status, newest))].join(' · '),
+    name: [
+      job.name,
+      ...(status === undefined ? [] : titleOf(status, newest)),
+      ...(waitsFor === undefined ? [] : [`waits for ${waitsFor}`]),
+    ].join(' · '),
     ...(newest === undefined || job.failedReason === undefined ? {} : { failedReason: failureOf(newest) }),
     stacktrace: stacks.map(formatStack),
     ...(neverStarted ? { processedOn: job.finishedOn } : {}),

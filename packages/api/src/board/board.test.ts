@@ -10,8 +10,8 @@ import { loadBullBoard } from './bull-board.ts'
 
 const peers = Object.entries(manifest.peerDependencies).filter(([name]) => name.startsWith('@bull-board/'))
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
-const { find, counts, countDead } = fakeBroker()
-const reads = { definition: () => undefined, find, counts, countDead, boardJobs: async () => [] }
+const { find, waitsFor, counts, countDead } = fakeBroker()
+const reads = { definition: () => undefined, find, waitsFor, counts, countDead, boardJobs: async () => [] }
 
 test('Bull Board is loaded when its packages are installed', async () => {
   expect(await loadBullBoard()).toMatchObject({ createBullBoard: expect.any(Function) })
@@ -64,6 +64,21 @@ test('Bull Board reads its jobs through its adapter, and shows what toJSON retur
   const answer = await app.inject(`/board/api/queues/cpu/${anId}`)
   // `formatJob` adds the status to what the job's own toJSON returns.
   expect(answer.json()).toMatchObject({ job: { id: anId, name: 'x · completed' } })
+})
+
+test('the page of a task that does not run says what it waits for', async () => {
+  const job = { id: anId, opts: {}, toJSON: () => ({ id: anId, name: 'x', data: {}, opts: {}, stacktrace: [] }) }
+  const queue = { name: 'cpu', metaValues: { version: 'bullmq:6' }, getJob: async () => job }
+  const broker = fakeBroker()
+  broker.put({ id: anId, queue: 'cpu', status: 'waiting' })
+  broker.reason = { kind: 'paused', by: 'ann' }
+  const app = fastify()
+  onTestFinished(() => app.close())
+  const bullBoard = (await loadBullBoard()) ?? expect.fail()
+  const own = { ...reads, find: broker.find, waitsFor: broker.waitsFor }
+  await addBoard(app, bullBoard, { queues: [queue as never], reads: own, log: silent, buttons: undefined })
+  const { job: shown } = (await app.inject(`/board/api/queues/cpu/${anId}`)).json()
+  expect(shown.name).toBe('x · waiting · waits for queue cpu to be resumed, which was paused by ann')
 })
 
 test.each([

@@ -1,6 +1,6 @@
 // Shows a queue to Bull Board as tasks with their statuses instead of jobs in BullMQ's sets.
 import type { TaskDefinition, TaskStatus } from '@bullpen/contract'
-import { readTaskId, taskPath } from '@bullpen/contract/internal'
+import { readTaskId, taskPath, waitText } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import type { FingerprintCount } from '@bullpen/engine/internal'
 import { formatData, formatJob, formatReturnValue, redactData } from './board-formatting.ts'
@@ -15,7 +15,7 @@ export type BoardQueue = ConstructorParameters<BullBoard['BullMQAdapter']>[0]
 export type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
 
 /** What the board reads of the tasks, in addition to BullMQ's queues. */
-export interface BoardReads extends Pick<Broker, 'find' | 'counts' | 'countDead'> {
+export interface BoardReads extends Pick<Broker, 'find' | 'waitsFor' | 'counts' | 'countDead'> {
   /** Returns the definition with this name, if the catalogue has it. */
   definition(task: string): Pick<TaskDefinition, 'input'> | undefined
   /** Returns the jobs of one page. `start` and `end` are the positions of its first and last task, starting from 0. */
@@ -93,7 +93,9 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
       // Jobs that other programs have added have ids of another form.
       const task = readTaskId(id)
       const [job, record] = await Promise.all([super.getJob(id), task && this.#view.reads.find(task.id)])
-      return job === undefined ? undefined : this.#shown(job, record?.status)
+      if (job === undefined) return undefined
+      const wait = record && (await this.#view.reads.waitsFor(record))
+      return this.#shown(job, record?.status, record && wait && waitText(wait, record))
     }
 
     override async getJobs(tabs: Parameters<Adapter['getJobs']>[0], start = 0, end = Number.MAX_SAFE_INTEGER) {
@@ -136,12 +138,12 @@ export function boardAdapters(BullMQAdapter: BullBoard['BullMQAdapter']): BoardA
     }
 
     /** Changes the job in place, which is safe because the job was read only for this page. */
-    #shown(job: BoardJob, status: TaskStatus | undefined): BoardJob {
+    #shown(job: BoardJob, status: TaskStatus | undefined, waitsFor?: string): BoardJob {
       const toJson = job.toJSON.bind(job)
       const definition = this.#view.reads.definition(job.name)
       job.toJSON = () => {
         const json = toJson()
-        return formatJob({ ...json, data: redactData(json.data, definition) }, status)
+        return formatJob({ ...json, data: redactData(json.data, definition) }, status, waitsFor)
       }
       if (status === undefined) return job
       this.#view.shown.set(String(job.id), status)

@@ -1,7 +1,7 @@
 // GET /v1/tasks/{id} returns a task immediately or, with a wait, as soon as the task has ended.
 import { isFinal, type TaskView } from '@bullpen/contract'
 import { readTaskId, taskId } from '@bullpen/contract/internal'
-import { taskNotFound } from '@bullpen/engine/internal'
+import { explained, taskNotFound } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
 import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
@@ -26,6 +26,6 @@ export function showTask(context: ApiContext) {
         ? found
         : await waitForEnd(context, reply, id, seconds)
     if (record === undefined) throw taskNotFound(id)
-    return view(record)
+    return view(await explained(broker, record))
   }
 }

@@ -148,7 +148,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   if (showsBoard) {
     const { broker, boardQueues: queues, boardJobs, allowBoardChanges, grafanaUrl } = options
     const definition = (task: string) => (catalogue.has(task) ? catalogue.get(task) : undefined)
-    const reads = { definition, find: broker.find, counts: broker.counts, countDead: broker.countDead, boardJobs }
+    const { find, waitsFor, counts, countDead } = broker
+    const reads = { definition, find, waitsFor, counts, countDead, boardJobs }
     const buttons = allowBoardChanges ? boardButtons(context, queues) : undefined
     await addBoard(app, bullBoard, { queues, reads, log, buttons, grafanaUrl })
   }

@@ -1,10 +1,12 @@
 // Converts a task to the form that the API returns, with a link to the task's page on the board.
-import type { TaskRecord, TaskView } from '@bullpen/contract'
+import type { ExplainedTask, TaskRecord, TaskView } from '@bullpen/contract'
 import { taskView } from '@bullpen/contract/internal'
 import type { ApiContext } from '../http/context.ts'
 
 /** Returns a function that converts tasks. The link is left out if the API does not serve the board. */
-export function linkedTaskView({ hasBoard }: Pick<ApiContext, 'hasBoard'>): (record: TaskRecord) => TaskView {
+export function linkedTaskView({
+  hasBoard,
+}: Pick<ApiContext, 'hasBoard'>): (record: TaskRecord | ExplainedTask) => TaskView {
   if (!hasBoard) return taskView
   return (record) => {
     const view = taskView(record)

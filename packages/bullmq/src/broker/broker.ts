@@ -112,7 +112,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       onRefused,
     },
   })
-  const queries = createTaskQueries({ redis, queues, call, now, codec, log })
+  const queries = createTaskQueries({ redis, namespace, queues, call, now, codec, log })
   return {
     ...enqueueing,
     ...queries,

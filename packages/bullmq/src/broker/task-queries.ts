@@ -3,7 +3,7 @@
 import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import { decodeInput, MAX_FINGERPRINTS } from '@bullpen/engine/internal'
+import { decodeInput, MAX_FINGERPRINTS, whyWaiting } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
@@ -11,6 +11,7 @@ import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
 import { listIds } from '../queries/listing.ts'
 import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, hasLane, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
+import { readWaitFacts } from '../queries/wait-facts.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { readTurn } from '../scripts/queue/read-turn.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -18,6 +19,7 @@ import type { QueueHandles, QueueTable } from './queue-handles.ts'
 
 export interface TaskQueriesOptions {
   readonly redis: Commander
+  readonly namespace: string
   readonly queues: QueueTable
   /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
   readonly call: <T>(run: () => Promise<T>) => Promise<T>
@@ -34,9 +36,9 @@ export function createTaskQueries(
   options: TaskQueriesOptions,
 ): Pick<
   Broker,
-  'find' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals' | 'heldRetries'
+  'find' | 'waitsFor' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals' | 'heldRetries'
 > {
-  const { redis, queues, call, now, codec, log } = options
+  const { redis, namespace, queues, call, now, codec, log } = options
 
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
     log.warn(
@@ -99,6 +101,12 @@ export function createTaskQueries(
 
   return {
     find,
+
+    async waitsFor(task) {
+      const home = queues.ofTask(task.id)
+      if (home === undefined || isFinal(task.status) || task.status === 'active') return undefined
+      return whyWaiting(await call(() => readWaitFacts(task, { redis, namespace, keys: home.keys, log })))
+    },
 
     async waitUntilFinished(id, signal) {
       const home = queues.ofTask(id)

@@ -24,6 +24,7 @@ import type { PayloadCodec, ProducerTracing } from '@bullpen/engine'
 import {
   createBlockedCallers,
   createEventFeeds,
+  explained,
   openTaskStream,
   outcomeNow,
   planFollowUps,
@@ -195,7 +196,7 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
             ? await broker.find(id)
             : await afterTime(waitMs, signal, (end) => broker.waitUntilFinished(id, end))
         if (record === undefined) throw taskNotFound(id)
-        return taskView(record)
+        return taskView(await explained(broker, record))
       }
       return (signal) => once(() => show(signal), signal)
     },

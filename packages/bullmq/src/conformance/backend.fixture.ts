@@ -1,7 +1,13 @@
 // BullMQ on a Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type Breakers, type Consumer, definitionLimiter, permitsLimiter } from '@bullpen/engine/internal'
+import {
+  type Breakers,
+  type Consumer,
+  definitionLimiter,
+  HEARTBEAT_INTERVAL_MS,
+  permitsLimiter,
+} from '@bullpen/engine/internal'
 import type { Backend, BackendOptions, OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, expect, inject } from 'vitest'
@@ -10,9 +16,10 @@ import { openBroker } from '../broker/broker.ts'
 import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { applySettings } from '../fleet/queue-settings.ts'
+import { leaveFleet, storeHeartbeat } from '../fleet/registry.ts'
 import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { setLimits } from '../internals/turns/set-limits.fixture.ts'
-import { type QueueKeys, queueKeys } from '../keys.ts'
+import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { patternOf } from '../orphans/stored-key.ts'
@@ -23,6 +30,10 @@ import { type Commander, runnerOn } from '../scripts/script.ts'
 /** The lock duration is the default, so that no lock is lost on a machine under load. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
 const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 150 }
+
+const aWorker = {
+  ...{ host: 'h', pid: 1, version: '0', startedAt: 0, draining: false, skewMs: 0, drainTimeoutMs: 0, graceMs: 0 },
+}
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -51,6 +62,7 @@ export async function openBullmqOn(
     ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
     ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
   })
+  const heartbeats = new Map<string, NodeJS.Timeout>()
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   const apply = (settings: readonly string[]): Promise<void> => setLimits(redis, keys, settings)
@@ -84,6 +96,17 @@ export async function openBullmqOn(
     limitPermits: (permits) =>
       apply(Object.entries(permits).flatMap(([name, count]) => capacitySetting(permitsLimiter(name), count))),
     limitDefinition: (task, concurrency) => apply(capacitySetting(definitionLimiter(task), concurrency)),
+    async register(worker, pool) {
+      clearInterval(heartbeats.get(worker))
+      if (pool === undefined) return leaveFleet(redis, fleetKeys(namespace), worker)
+      const pools = [{ ...pool, queue, stuckHandlers: 0, slots: [] }]
+      const beat = (): Promise<unknown> => storeHeartbeat(redis, fleetKeys(namespace), { ...aWorker, worker, pools })
+      await beat()
+      heartbeats.set(
+        worker,
+        setInterval(() => void beat().catch(() => {}), HEARTBEAT_INTERVAL_MS),
+      )
+    },
     async loseLock(id) {
       await redis.del(keys.lock(id))
     },
@@ -107,6 +130,7 @@ export async function openBullmqOn(
       if (running.length > 0) await redis.del(running.map(keys.lock))
     },
     async close() {
+      for (const timer of heartbeats.values()) clearInterval(timer)
       await Promise.allSettled(broker.boardQueues.map((each) => each.obliterate({ force: true })))
       await broker.close()
       redis.disconnect()

@@ -128,6 +128,18 @@ export async function readCommand(
   return found && decodeCommand(found, Number(now))
 }
 
+/** Reads the command with this position in the order of all commands, if it is still stored. Takes one round trip. */
+export async function commandAt(
+  redis: Commander,
+  { base, commands, heartbeats }: FleetKeys,
+  sequence: string,
+): Promise<(CommandRecord & StoredCommand) | undefined> {
+  const args = { base, id: '', before: sequence, limit: 1 }
+  const [now, , found] = await runScript(redis, readCommandsScript, { commands, heartbeats }, args)
+  const command = found && decodeCommand(found, Number(now))
+  return command?.sequence === sequence ? command : undefined
+}
+
 /** Reads commands, newest first. Takes one round trip for every twenty commands. */
 export async function readCommands(
   redis: Commander,

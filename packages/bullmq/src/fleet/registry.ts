@@ -5,6 +5,7 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import {
   type Command,
   FORGOTTEN_AFTER_MS,
+  isRunning,
   type LogLevelOverride,
   type RegisteredWorker,
   type WorkerStatus,
@@ -20,6 +21,9 @@ import { decodeStatus, encodeStatus } from './status-codec.ts'
  * The maximum number of commands per heartbeat. The rest follow with the next heartbeat, once the worker has responded to these.
  */
 const COMMANDS_PER_REPLY = 100
+
+/** How long it is known when a queue was last served, in ms. */
+const SERVED_MS = 30 * 86_400_000
 
 /** The approximate number of workers that one script reads. */
 const WORKERS_PER_PAGE = 100
@@ -37,7 +41,7 @@ export interface HeartbeatReply {
 /** Stores a worker's status and returns the commands for that worker. Takes one round trip. */
 export async function storeHeartbeat(
   redis: Commander,
-  { base, heartbeats, unapplied, settingsRevision, logLevel, ...keys }: FleetKeys,
+  { base, heartbeats, unapplied, settingsRevision, logLevel, served, ...keys }: FleetKeys,
   workerStatus: WorkerStatus,
 ): Promise<HeartbeatReply> {
   const { worker } = workerStatus
@@ -48,11 +52,13 @@ export async function storeHeartbeat(
     unapplied,
     settingsRevision,
     logLevel,
+    served,
   }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
   const stored = encodeStatus({ ...workerStatus, features: FEATURES })
-  const args = { base, id: worker, ...stored, ...limits }
-  const [rows, ids, revision, level] = await runScript(redis, workerHeartbeat, names, args)
+  const queues = workerStatus.draining ? [] : workerStatus.pools.filter(isRunning).map(({ queue }) => queue)
+  const args = { base, id: worker, ...stored, ...limits, servedMs: SERVED_MS }
+  const [rows, ids, revision, level] = await runScript(redis, workerHeartbeat, names, args, queues)
   const commands = rowsOf(rows, 4).map(([id = '', spec = '', by = '', at]) => {
     return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
   })

@@ -357,17 +357,18 @@ return { whole(sequence), at }
  * Stores a worker's status, and returns the commands that are addressed to the worker. Also forgets up to twenty silent workers.
  */
 export const workerHeartbeat = luaScript<
-  'heartbeats' | 'worker' | 'inbox' | 'unapplied' | 'settingsRevision' | 'logLevel',
-  'base' | 'id' | 'status' | 'slots' | 'silence' | 'limit',
+  'heartbeats' | 'worker' | 'inbox' | 'unapplied' | 'settingsRevision' | 'logLevel' | 'served',
+  'base' | 'id' | 'status' | 'slots' | 'silence' | 'limit' | 'servedMs',
   [commands: string[], unapplied: string[], revision: string, logLevel: string]
 >({
   name: 'worker-heartbeat',
-  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision', 'logLevel'],
-  args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],
+  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision', 'logLevel', 'served'],
+  args: ['base', 'id', 'status', 'slots', 'silence', 'limit', 'servedMs'],
   lua: `#!lua flags=allow-oom
 local heartbeats, worker, inbox = KEYS[1], KEYS[2], KEYS[3]
-local unapplied, settingsRevision, logLevel = KEYS[4], KEYS[5], KEYS[6]
-local base, id, status, slots, silence, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local unapplied, settingsRevision, logLevel, served = KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local base, id, status, slots = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local silence, limit, servedMs = ARGV[5], ARGV[6], ARGV[7]
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -401,6 +402,10 @@ local now = millis()
 redis.call('HSET', worker, 'status', status, 'slots', slots)
 redis.call('PEXPIRE', worker, silence)
 redis.call('ZADD', heartbeats, whole(now), id)
+for i = 8, #ARGV do
+  redis.call('ZADD', served, whole(now), ARGV[i])
+end
+redis.call('ZREMRANGEBYSCORE', served, '-inf', whole(now - tonumber(servedMs)))
 local forgotten = whole(now - tonumber(silence))
 for _, silent in ipairs(redis.call('ZRANGEBYSCORE', heartbeats, '-inf', forgotten, 'LIMIT', 0, 20)) do
   if not forget_worker(base, silent, now) then
@@ -515,6 +520,61 @@ if not current or number <= tonumber(above) then
 end
 redis.call('SET', lease, holder, 'PX', leaseMs)
 return { number, tonumber(leaseMs), number }
+`,
+})
+
+/**
+ * Reads what a queue stores about why one of its tasks does not run.
+ */
+export const readWait = luaScript<
+  'meta' | 'settings' | 'wait' | 'prioritized' | 'active' | 'postponed' | 'limiter',
+  'id' | 'max',
+  [
+    now: string,
+    postponed: string | null,
+    lost: number | null,
+    ahead: number,
+    meta: Array<string | null>,
+    settings: Array<string | null>,
+    active: number,
+    used: string | null,
+    usedForMs: number,
+  ]
+>({
+  name: 'read-wait',
+  keys: ['meta', 'settings', 'wait', 'prioritized', 'active', 'postponed', 'limiter'],
+  args: ['id', 'max'],
+  lua: `#!lua flags=no-writes
+local meta, settings, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local active, postponed, limiter = KEYS[5], KEYS[6], KEYS[7]
+local id, max = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local length, rank = redis.call('LLEN', wait), redis.call('ZRANK', prioritized, id)
+local ahead = length + (rank or redis.call('ZCARD', prioritized))
+local place = not rank and redis.call('LPOS', wait, id, 'RANK', -1, 'MAXLEN', max)
+if place then
+  ahead = length - place - 1
+end
+return {
+  whole(millis()),
+  redis.call('ZSCORE', postponed, id),
+  redis.call('LPOS', active, id, 'MAXLEN', max),
+  math.min(ahead, tonumber(max)),
+  redis.call('HMGET', meta, 'paused', 'concurrency', 'max', 'duration'),
+  redis.call('HMGET', settings, 'sequence:paused', 'drain'),
+  redis.call('LLEN', active),
+  redis.call('GET', limiter),
+  redis.call('PTTL', limiter),
+}
 `,
 })
 

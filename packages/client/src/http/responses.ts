@@ -99,6 +99,9 @@ export function isBulkResponseFor(tasks: number): Check<BulkResponse> {
   return (value): value is BulkResponse => bulk(value) && value.results.length === tasks
 }
 
+const hasKind = someOf<{ readonly kind: string; readonly text: string }>({ kind: text, text })
+const isWait = (value: unknown): value is NonNullable<TaskView['waitsFor']> => hasKind(value)
+
 export const isTask = shape<TaskView>({
   id: text,
   task: text,
@@ -122,15 +125,8 @@ export const isTask = shape<TaskView>({
     shape<NonNullable<TaskView['traceContext']>>({ traceparent: text, tracestate: optional(text) }),
   ),
   concurrencyKey: optional(text),
-  waitsFor: optional(
-    shape<NonNullable<TaskView['waitsFor']>>({
-      kind: word(),
-      limiter: optional(text),
-      service: optional(text),
-      until: optional(time),
-      ahead: whole,
-    }),
-  ),
+  // Each kind has fields of its own, and a newer API may send further kinds.
+  waitsFor: optional(isWait),
   enqueuedAt: time,
   dueAt: optional(time),
   startedAt: optional(time),

@@ -6,7 +6,7 @@ import type { GroupId } from './group-id.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
 import type { TraceContext } from './trace-context.ts'
-import type { WaitsFor } from './waits-for.ts'
+import type { LaneWait, WaitsFor } from './waits-for.ts'
 
 export interface Progress {
   /** From 0 to 1. */
@@ -63,7 +63,7 @@ export interface TaskRecord {
    * Present only while the task is waiting in a fair queue, or needs permits or a service, and only if the task was not read as
    * part of a list.
    */
-  readonly waitsFor?: WaitsFor
+  readonly waitsFor?: LaneWait
   readonly enqueuedAt: number
   /** When the task becomes ready. Present only while it is scheduled or retrying. */
   readonly dueAt: number | undefined
@@ -95,4 +95,10 @@ export interface TaskRecord {
   readonly fingerprint?: string
   /** The last ten retries of the task by request, oldest first. Absent if there were none. */
   readonly retries?: readonly TaskRetry[]
+}
+
+/** A task with why it does not run. */
+export interface ExplainedTask extends Omit<TaskRecord, 'waitsFor'> {
+  /** Absent if the task is running or has ended. */
+  readonly waitsFor?: WaitsFor
 }

@@ -371,7 +371,12 @@ describe('nothing is found', () => {
     ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
     ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { nextReadyAt: 0 }],
     ['stalled_queues', 'if every waiting task is blocked', HEALTHY, held],
-    ['limited_queues', 'if a breaker blocks the tasks', blockedBy({ waitsFor: { kind: 'breaker', ahead: 0 } }), {}],
+    [
+      'limited_queues',
+      'if a breaker blocks the tasks',
+      blockedBy({ waitsFor: { kind: 'breaker', service: 'smtp', ahead: 0 } }),
+      {},
+    ],
     [
       'limited_queues',
       'if tasks have just been blocked',

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { BullpenError, type FinalStatus, isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { definitionLimiter, newTask, permitsLimiter, textOfResult } from '@bullpen/engine/internal'
+import { definitionLimiter, newTask, permitsLimiter, textOfResult, whyWaiting } from '@bullpen/engine/internal'
 import { DeadChanges } from './dead-tasks/dead-changes.ts'
 import { memoryDeadTasks } from './dead-tasks/memory-dead-tasks.ts'
 import { createMemoryEnqueueing } from './enqueueing/memory-enqueueing.ts'
@@ -151,6 +151,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     admit: (planned) => enqueueing.admitMembers(planned),
   })
 
+  const { workersOf, ...workers } = memoryWorkers({ clock, outage, tasks, storeOf, inputOf: runs.inputOf })
+
   return {
     enqueue,
     enqueueBulk,
@@ -164,6 +166,12 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     },
 
     find: async (id) => find(id),
+
+    async waitsFor({ id, queue }) {
+      outage.check()
+      const task = tasks.get(id)
+      return task && whyWaiting({ ...storeOf(queue).places.waitFacts(task), ...workersOf(queue) })
+    },
 
     waitUntilFinished: (id, signal) => waiters.wait(id, find, signal),
 
@@ -266,7 +274,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     limitDefinition: (queue, task, concurrency) =>
       storeOf(queue).places.setCapacity(definitionLimiter(task), concurrency),
 
-    ...memoryWorkers({ outage, tasks, storeOf, inputOf: runs.inputOf }),
+    ...workers,
 
     fail: () => outage.begin(),
 

@@ -19,6 +19,7 @@ import {
   keeperOf,
   type RunTask,
   type TaskQuarantine,
+  type WaitPool,
   withKeptInput,
 } from '@bullpen/engine/internal'
 import type { Outage } from './outage.ts'
@@ -38,10 +39,14 @@ export interface MemoryConsumerSettings {
   readonly capacities?: Readonly<Record<string, number>> | undefined
   /** Returns the input that a pipeline run keeps for a task. */
   readonly inputOf: (place: NonNullable<Envelope['run']>) => string | undefined
+  /** Called when the consumer no longer fetches tasks. */
+  readonly onStopped: () => void
 }
 
 /** A consumer that can be made to fail. */
 export interface MemoryConsumer extends Consumer {
+  /** Returns the state of the consumer's pool as a worker reports it, or undefined if the consumer does not fetch tasks. */
+  pool(): WaitPool | undefined
   /** Simulates the death of the worker: the consumer no longer fetches or commits anything, and its tasks are recovered. */
   kill(): void
   /** Makes fetching fail until the pool restarts the consumer. */
@@ -49,7 +54,17 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency, worker, candidates, keyLimits, capacities = {}, inputOf }: MemoryConsumerSettings,
+  {
+    store,
+    outage,
+    concurrency,
+    worker,
+    candidates,
+    keyLimits,
+    capacities = {},
+    inputOf,
+    onStopped,
+  }: MemoryConsumerSettings,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -128,6 +143,7 @@ export function createMemoryConsumer(
   const end = (): void => {
     candidates?.stop()
     stopListening()
+    if (running !== undefined) onStopped()
     running?.resolve()
     running = undefined
   }
@@ -138,6 +154,11 @@ export function createMemoryConsumer(
   }
 
   return {
+    pool() {
+      if (running === undefined) return undefined
+      const state = candidates === undefined ? 'BG_RUNNING' : 'ONLINE_RUNNING'
+      return { state, paused: false, concurrency: limit, busy: fetched.size, notReady: undefined }
+    },
     notReady: () => (outage.lasts ? 'Redis is not connected' : undefined),
     async open() {
       await outage.over()

@@ -1,7 +1,7 @@
 // Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { BreakersOf, PerConcurrencyKey, TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { Breakers, Candidates, Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
+import type { Breakers, Candidates, Clock, PoolOptions, Retention, WaitPool } from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from '@bullpen/testkit'
 
 export interface BackendOptions {
@@ -53,6 +53,10 @@ export interface Backend {
   keys?(): Promise<readonly string[]>
   /** Kills a worker that is running these tasks. */
   kill(worker: string, running: readonly TaskId[]): Promise<void>
+  /**
+   * Registers a worker with this pool on the first queue, or removes it, if the backend does not know its workers by their consumers.
+   */
+  register?(worker: string, pool: WaitPool | undefined): Promise<void>
   /** Makes fetching fail in every pool. */
   failConsumers?(): void
   /** Makes the store unreachable and reachable again. */

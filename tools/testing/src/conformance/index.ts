@@ -53,6 +53,7 @@ import { randomKills } from './quarantine/random-kills.ts'
 import { records } from './records.ts'
 import { schedules } from './schedules.ts'
 import { steps } from './steps.ts'
+import { waits } from './waits.ts'
 
 interface Suite {
   readonly title: string
@@ -66,6 +67,7 @@ interface Suite {
 
 const SUITES: readonly Suite[] = [
   { title: 'the record of a task', define: records, within: 'one queue' },
+  { title: 'what a task waits for', define: waits, within: 'several slots' },
   { title: 'idempotency keys', define: idempotencyKeys, within: 'one queue' },
   { title: 'expected starts', define: expectedStarts, within: 'one queue' },
   { title: 'unique keys', define: uniqueKeys, within: 'one queue' },

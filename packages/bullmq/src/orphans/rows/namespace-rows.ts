@@ -61,6 +61,12 @@ const FLEET_ROWS = {
     owner: 'namespace',
     ends: 'the heartbeats of other workers remove a worker that has been silent for a minute',
   },
+  served: {
+    type: 'sorted set',
+    holds: 'the queues, by when a worker last served them',
+    owner: 'namespace',
+    ends: 'heartbeats remove a queue that no worker has served for 30 days',
+  },
   worker: {
     type: 'hash',
     parts: ['worker'],

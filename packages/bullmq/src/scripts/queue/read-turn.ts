@@ -1,5 +1,5 @@
 // Reads what a waiting task in a lane waits for, and how many tasks of the same lane start before it.
-import type { WaitsFor } from '@bullpen/contract'
+import type { LaneWait } from '@bullpen/contract'
 import { parseLimiter } from '@bullpen/engine/internal'
 import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { TICKET_OF } from '../../internals/turns/limiters/limiter-steps.ts'
@@ -44,7 +44,7 @@ local index = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', max)
 if index then return waits_for(length - index - 1) end
 if length > tonumber(max) then return waits_for(tonumber(max)) end
 `,
-  answer(reply): WaitsFor | undefined {
+  answer(reply): LaneWait | undefined {
     if (reply === null) return undefined
     const [ahead, kind, what = '', at] = reply as [number, Kind, string?, (string | null)?]
     switch (kind) {

@@ -1,5 +1,4 @@
 // Tests how tasks are formatted as text.
-import type { TaskView } from '@bullpen/contract'
 import { expect, test } from 'vitest'
 import { ID, LINKS, view } from '../../fake-api.fixture.ts'
 import { acceptedLine, cancelledLine, listLine, taskLines } from './task-text.ts'
@@ -131,43 +130,11 @@ test('an accepted or cancelled task is one line', () => {
   )
 })
 
-test.each([
-  [0, 'its turn'],
-  [1, 'its turn, after 1 task of its key'],
-  [999, 'its turn, after 999 tasks of its key'],
-  [1_000, 'its turn, after at least 1000 tasks of its key'],
-])('a task with %i tasks of its key ahead waits for %s', (ahead, text) => {
-  const lines = taskLines(view({ concurrencyKey: 'acme', waitsFor: { kind: 'turn', ahead } }), layout)
+test('a task that does not run shows what it waits for, in the words of the API', () => {
+  const waitsFor = { kind: 'turn', ahead: 1, text: 'its turn, after 1 task of \u001b[31mits key' } as const
+  const lines = taskLines(view({ concurrencyKey: 'acme', waitsFor }), layout)
   expect(lines).toContain('concurrency  acme')
-  expect(lines).toContain(`waits for    ${text}`)
-})
-
-test('a task whose key is limited says so', () => {
-  const lineOf = (waitsFor: TaskView['waitsFor']) =>
-    taskLines(view({ concurrencyKey: 'acme', waitsFor }), layout).find((line) => line.startsWith('waits for'))
-  expect(lineOf({ kind: 'concurrency', ahead: 2 })).toBe(
-    'waits for    the concurrency limit of its concurrency key, after 2 tasks of its key',
+  expect(lines.find((line) => line.startsWith('waits for'))).toMatch(
+    /^waits for {4}its turn, after 1 task of .*its key$/,
   )
-  const until = new Date(layout.now + 90_000).toISOString()
-  expect(lineOf({ kind: 'rate', until, ahead: 0 })).toBe(
-    'waits for    the rate of its concurrency key, next start in 1m',
-  )
-})
-
-test('a task that waits for permits or for the concurrency of its definition shows which', () => {
-  const lineOf = (waitsFor: TaskView['waitsFor']) =>
-    taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
-  expect(lineOf({ kind: 'permits', limiter: 'db', ahead: 0 })).toBe('waits for    db permits')
-  expect(lineOf({ kind: 'definition', limiter: 'data.load', ahead: 2 })).toBe(
-    'waits for    the concurrency limit of data.load, after 2 tasks that need the same',
-  )
-})
-
-test('a task that waits for a circuit breaker shows its service, and when the next task probes it', () => {
-  const lineOf = (waitsFor: TaskView['waitsFor']) =>
-    taskLines(view({ waitsFor }), layout).find((line) => line.startsWith('waits for'))
-  const smtp = { kind: 'breaker', service: 'smtp', ahead: 0 } as const
-  expect(lineOf(smtp)).toBe('waits for    the circuit breaker of smtp')
-  const until = new Date(layout.now + 90_000).toISOString()
-  expect(lineOf({ ...smtp, until })).toBe('waits for    the circuit breaker of smtp, next probe in 1m')
 })

@@ -1,6 +1,5 @@
 // Formats tasks as text, either in full or as one line of a list.
 import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
-import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Style } from '../colors.ts'
 import { type Layout, tableLines } from '../columns.ts'
 import { count, formatLength, plain, relativeTime } from '../format.ts'
@@ -72,7 +71,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
-    ['waits for', waitsForText(task, layout)],
+    ['waits for', task.waitsFor && plain(task.waitsFor.text)],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['trace', task.traceContext && plain(task.traceContext.traceparent)],
     ['input', value(task.input)],
@@ -88,24 +87,6 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   ]
   const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
-}
-
-/** Describes what a waiting task waits for, and how many tasks of its key start first, such as `its turn, after 3 tasks of its key`. */
-function waitsForText({ waitsFor, concurrencyKey }: TaskView, { now }: Layout): string | undefined {
-  if (waitsFor === undefined) return undefined
-  const { kind, limiter = '', service = 'a service', until, ahead } = waitsFor
-  const texts: Readonly<Record<typeof kind, string>> = {
-    turn: 'its turn',
-    concurrency: 'the concurrency limit of its concurrency key',
-    permits: `${plain(limiter)} permits`,
-    definition: `the concurrency limit of ${plain(limiter)}`,
-    breaker: `the circuit breaker of ${plain(service)}${until === undefined ? '' : `, next probe ${relativeTime(until, now)}`}`,
-    rate: `the rate of its concurrency key, next start ${until === undefined ? 'later' : relativeTime(until, now)}`,
-  }
-  if (ahead === 0) return texts[kind]
-  const isOfKey = concurrencyKey !== undefined && kind !== 'permits' && kind !== 'definition'
-  const first = `${ahead < MAX_AHEAD ? '' : 'at least '}${count(ahead, 'task')}`
-  return `${texts[kind]}, after ${first} ${isOfKey ? 'of its key' : 'that need the same'}`
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */

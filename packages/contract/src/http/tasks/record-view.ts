@@ -1,13 +1,13 @@
 // Converts a broker's record of a task to the JSON that the API returns.
 import type { AttemptRecord } from '../../task/attempt-record.ts'
 import { ATTEMPT_STATE_LABELS } from '../../task/states.ts'
-import type { TaskRecord, TaskRetry } from '../../task/task-record.ts'
-import type { WaitsFor } from '../../task/waits-for.ts'
+import type { ExplainedTask, TaskRecord, TaskRetry } from '../../task/task-record.ts'
 import { optionalTime, timeText } from '../times.ts'
 import { taskLinks } from './links.ts'
 import type { AttemptView, TaskView } from './task-view.ts'
+import { waitView } from './wait-view.ts'
 
-export function taskView(record: TaskRecord): TaskView {
+export function taskView(record: TaskRecord | ExplainedTask): TaskView {
   const error = taskError(record)
   return {
     id: record.id,
@@ -29,7 +29,7 @@ export function taskView(record: TaskRecord): TaskView {
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     ...(record.traceContext === undefined ? {} : { traceContext: record.traceContext }),
     ...(record.concurrencyKey === undefined ? {} : { concurrencyKey: record.concurrencyKey }),
-    ...(record.waitsFor === undefined ? {} : { waitsFor: waitsForView(record.waitsFor) }),
+    ...(record.waitsFor === undefined ? {} : { waitsFor: waitView(record.waitsFor, record) }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),
     ...optionalTime('startedAt', record.startedAt),
@@ -45,10 +45,6 @@ export function taskView(record: TaskRecord): TaskView {
     ...(record.retryOf === undefined ? {} : { retryOf: record.retryOf }),
     links: taskLinks(record.id),
   }
-}
-
-function waitsForView({ until, ...waitsFor }: WaitsFor): NonNullable<TaskView['waitsFor']> {
-  return { ...waitsFor, ...optionalTime('until', until) }
 }
 
 function retryView({ at, by, copy }: TaskRetry): NonNullable<TaskView['retries']>[number] {
@@ -77,7 +73,7 @@ function attemptView(record: AttemptRecord): AttemptView {
  * Returns the task's error. A task that was requeued, snoozed or cancelled has not failed and therefore has no error, whereas a
  * dead task always has one. The records of earlier attempts keep their errors.
  */
-function taskError({ status, attempts }: TaskRecord): TaskView['error'] {
+function taskError({ status, attempts }: Pick<TaskRecord, 'status' | 'attempts'>): TaskView['error'] {
   const newest = attempts.at(-1)
   if (newest === undefined) return undefined
   return status === 'dead' || isFailure(newest) ? attemptError(newest) : undefined

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { FOLLOW_UP_KINDS } from '../../task/follow-up.ts'
 import { ATTEMPT_END_STATES, ATTEMPT_STATE_LABELS, TASK_STATUSES } from '../../task/states.ts'
-import { WAIT_KINDS } from '../../task/waits-for.ts'
+import { waitViewSchema } from './wait-view.ts'
 
 export const linksSchema = z.object({ self: z.string(), cancel: z.string() })
 
@@ -64,33 +64,9 @@ export const taskViewSchema = z
         'The W3C Trace Context of the request that enqueued the task or, for a child task or a follow-up, its parent.',
       ),
     concurrencyKey: z.string().optional().describe('The tenant or resource that the task belongs to.'),
-    waitsFor: z
-      .object({
-        kind: z
-          .enum(WAIT_KINDS)
-          .describe(
-            '`turn`: the turn of its concurrency key. `concurrency`: until another task of its key ends. `rate`: until the rate of its key allows the next start, or until a throttle of the key by a handler ends. `permits`: until enough permits are free. `definition`: until another task of its definition ends. `breaker`: until the circuit breaker of a service that it depends on lets it start.',
-          ),
-        limiter: z
-          .string()
-          .optional()
-          .describe('The name of the permits or of the definition. Only with `permits` or `definition`.'),
-        service: z.string().optional().describe('The service. Only with `breaker`.'),
-        until: time
-          .optional()
-          .describe(
-            'When its key may start its next task, or the next task may probe the service. Absent if the task waits for other tasks, or for somebody to set the breaker.',
-          ),
-        ahead: z
-          .int()
-          .describe(
-            'How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted.',
-          ),
-      })
+    waitsFor: waitViewSchema
       .optional()
-      .describe(
-        'What the task waits for, besides a free slot. Present only while the task is waiting in a queue with `fairness`, or needs permits or a service, and not in lists.',
-      ),
+      .describe('Why the task does not run. Present while it is waiting, scheduled or retrying, but not in lists.'),
     enqueuedAt: time,
     dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),
     startedAt: time.optional().describe('When the latest attempt started.'),

@@ -1,5 +1,5 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { Enqueued, TaskId, TaskRecord, TaskStatus, WaitsFor } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { EventStream } from '../events.ts'
 import type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './cancelling.ts'
@@ -113,8 +113,17 @@ export interface Broker {
    * permits in an empty queue. If a single task is the reason, the error's pointer begins with that task's index, such as `/3`.
    */
   enqueueAll(tasks: readonly NewTask[]): Promise<readonly Enqueued[]>
-  /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
+  /**
+   * Returns the task's current state, or undefined. Takes one round trip, or two if the task waits in a lane, regardless of the length of
+   * the queue.
+   */
   find(id: TaskId): Promise<TaskRecord | undefined>
+  /**
+   * Returns why a task that {@link find} has returned does not run, or undefined if it is running or has ended. If it is waiting,
+   * scheduled or retrying, there always is a reason. Takes one round trip, or two if the queue is paused or drained, and another one for
+   * every hundred workers beyond the first. Redis looks at up to 1,000 places of lists, and otherwise needs O(log n).
+   */
+  waitsFor(task: TaskRecord): Promise<WaitsFor | undefined>
   /**
    * Resolves with the task once its status is final, or with its current state when the signal aborts. Resolves with undefined if
    * the task does not exist.

@@ -1,11 +1,14 @@
 // Decides whether a concurrency key of a memory store may start a task: by how many of its tasks are active, by its rate, and by whether a
 // handler has throttled it.
-import type { StartRate, TaskRecord } from '@bullpen/contract'
+import type { StartRate } from '@bullpen/contract'
 import { afterStart, type Clock, type KeyState, nextStart } from '@bullpen/engine/internal'
 import { KeyLimits } from './key-limits.ts'
 
 /** What keeps a key from starting a task, and until when if only time does. */
-export type KeyBlock = Omit<NonNullable<TaskRecord['waitsFor']>, 'ahead'>
+export interface KeyBlock {
+  readonly kind: 'rate' | 'concurrency'
+  readonly until?: number
+}
 
 export class KeyStarts {
   readonly limits = new KeyLimits()

@@ -1,21 +1,21 @@
 // Holds the tasks of one queue in memory, each in one of the places of a queue, and moves a task on when its time has come.
+import { isFinal, type PerConcurrencyKey, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import { encodeLines, encodeNext, MAX_AHEAD } from '@bullpen/contract/internal'
 import {
-  isFinal,
-  type PerConcurrencyKey,
-  type TaskId,
-  type TaskRecord,
-  type TaskStatus,
-  type WaitsFor,
-} from '@bullpen/contract'
-import { encodeLines, encodeNext } from '@bullpen/contract/internal'
-import { type CancelCause, type Clock, endWithoutStart, type Retention, taskBytes } from '@bullpen/engine/internal'
+  type CancelCause,
+  type Clock,
+  endWithoutStart,
+  type Retention,
+  taskBytes,
+  type WaitFacts,
+} from '@bullpen/engine/internal'
 import type { ConcurrencyKeyLimitChange } from './key-limits.ts'
 import { KeyStarts } from './key-starts.ts'
 import { Limiters } from './limiters.ts'
 import { oldTasks } from './old-tasks.ts'
-import { addRecord, type Place, type StoredTask, statusOf } from './stored-task.ts'
+import { addRecord, type Place, recordOf, type StoredTask, statusOf } from './stored-task.ts'
 import { Timers } from './timers.ts'
-import { WaitingList, type WaitingPlace } from './waiting-list.ts'
+import { type ClosedService, WaitingList, type WaitingPlace } from './waiting-list.ts'
 
 export interface TaskPlacesOptions {
   readonly clock: Clock
@@ -26,7 +26,7 @@ export interface TaskPlacesOptions {
   /** Called with each task that is deleted. */
   readonly onRemoved: (task: StoredTask) => void
   /** Returns which service keeps a waiting task from starting now, and until when, if that is known. */
-  readonly blockedBy: (task: Pick<StoredTask, 'services'>) => Pick<WaitsFor, 'service' | 'until'> | undefined
+  readonly blockedBy: (task: Pick<StoredTask, 'services'>) => ClosedService | undefined
 }
 
 /** Returns whether the task was ended without an attempt. */
@@ -184,6 +184,23 @@ export class TaskPlaces {
   /** Returns what a waiting task waits for, if its queue is fair, or if the task needs something of a limiter. */
   waitsFor(task: StoredTask): Pick<TaskRecord, 'waitsFor'> {
     return this.#waiting.waitsFor(task)
+  }
+
+  /** Returns what is known about why a task does not run, besides its workers. */
+  waitFacts(task: StoredTask): Omit<WaitFacts, 'pools' | 'servedAt'> {
+    const now = this.#clock.now()
+    const queued = this.in('waiting').filter(({ lane }) => lane === undefined)
+    const place = queued.indexOf(task)
+    return {
+      ...{ now, task: recordOf(task), lane: this.waitsFor(task).waitsFor },
+      isPostponed: task.place === 'delayed' && task.returnsFirst,
+      isLost: task.place === 'active' && task.owner === undefined,
+      ahead: Math.min(place < 0 ? queued.length : place, MAX_AHEAD),
+      throttledUntil: this.#throttledUntil > now ? this.#throttledUntil : undefined,
+      active: this.in('active').length,
+      // No command reaches the memory broker.
+      ...{ pause: undefined, drain: undefined, isOutboxFull: false, usedRate: undefined, concurrency: undefined },
+    }
   }
 
   /** Returns the active tasks of a concurrency key, its limits, and what keeps it from starting a task. */

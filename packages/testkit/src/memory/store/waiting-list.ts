@@ -1,5 +1,5 @@
 // Keeps the waiting tasks of a memory store, and finds the one that runs next.
-import type { TaskId, TaskRecord, WaitsFor } from '@bullpen/contract'
+import type { TaskId, TaskRecord } from '@bullpen/contract'
 import { MAX_AHEAD } from '@bullpen/contract/internal'
 import { parseLimiter } from '@bullpen/engine/internal'
 import type { KeyBlock, KeyStarts } from './key-starts.ts'
@@ -7,6 +7,11 @@ import type { Lane } from './lane.ts'
 import type { Limiters } from './limiters.ts'
 import type { StoredTask } from './stored-task.ts'
 import { Turns } from './turns.ts'
+
+type LaneBlock =
+  | KeyBlock
+  | ({ readonly kind: 'breaker' } & ClosedService)
+  | { readonly kind: 'permits' | 'definition'; readonly limiter: string }
 
 /** Where a task joins: as the first task of all, or as the first or the last one of its priority. */
 export type WaitingPlace = 'head' | 'first' | 'last'
@@ -19,11 +24,17 @@ interface Waiting {
   readonly isFirst: boolean
 }
 
+/** A service whose circuit breaker lets no task start, and until when, if that is known. */
+export interface ClosedService {
+  readonly service: string
+  readonly until?: number
+}
+
 export interface WaitingListOptions {
   readonly starts: KeyStarts
   readonly limiters: Limiters
   /** Returns which service keeps a task from starting now, and until when, if that is known. */
-  readonly blockedBy: (task: StoredTask) => Pick<WaitsFor, 'service' | 'until'> | undefined
+  readonly blockedBy: (task: StoredTask) => ClosedService | undefined
 }
 
 export class WaitingList {
@@ -67,7 +78,7 @@ export class WaitingList {
 
   /** Returns when the first task may start that may not start before, or undefined if time does not let any task start. */
   get nextStartAt(): number | undefined {
-    const times = this.all.flatMap((task) => this.#blockOf(task)?.until ?? [])
+    const times = this.all.flatMap((task) => untilOf(this.#blockOf(task)))
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
@@ -76,7 +87,7 @@ export class WaitingList {
     if (task.lane === undefined) return {}
     const ahead = this.all.filter(({ lane }) => lane?.name === task.lane?.name).indexOf(task)
     if (ahead < 0) return {}
-    return { waitsFor: { kind: 'turn', ...this.#blockOf(task), ahead: Math.min(ahead, MAX_AHEAD) } }
+    return { waitsFor: { ...(this.#blockOf(task) ?? { kind: 'turn' }), ahead: Math.min(ahead, MAX_AHEAD) } }
   }
 
   /** Adds a task. */
@@ -129,7 +140,7 @@ export class WaitingList {
     return ofKey === undefined && !lane.needs.some((need) => this.#limiters.isTooLittle(need))
   }
 
-  #blockOf(task: StoredTask): (KeyBlock & Pick<WaitsFor, 'limiter' | 'service'>) | undefined {
+  #blockOf(task: StoredTask): LaneBlock | undefined {
     const ofKey = task.turn && this.#starts.blockOf(task.turn.key)
     if (ofKey !== undefined) return ofKey
     const service = this.#blockedBy(task)
@@ -149,4 +160,8 @@ function isBefore(added: Waiting, waiting: Waiting): boolean {
   if (added.priority !== waiting.priority) return added.priority < waiting.priority
   const areOrderedById = added.priority > 0 && added.isFirst && waiting.isFirst
   return areOrderedById ? added.task.id < waiting.task.id : added.isFirst
+}
+
+function untilOf(block: LaneBlock | undefined): readonly number[] {
+  return block !== undefined && 'until' in block && block.until !== undefined ? [block.until] : []
 }

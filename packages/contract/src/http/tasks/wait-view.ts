@@ -1,0 +1,90 @@
+// Defines what a task waits for as the API returns it.
+import { z } from 'zod'
+import { DRAIN_MODES } from '../../fleet/commands.ts'
+import type { TaskRecord } from '../../task/task-record.ts'
+import { MAX_AHEAD, type WaitsFor } from '../../task/waits-for.ts'
+import { optionalTime } from '../times.ts'
+import { waitText } from './wait-text.ts'
+
+const time = z.iso.datetime()
+const count = z.int()
+const text = z.string().describe('What the task waits for, in words that read on from "waits for".')
+const ahead = count.describe(
+  `How many tasks start before this one. ${MAX_AHEAD.toLocaleString('en')} stands for this many or more.`,
+)
+const aheadAlike = count.describe(
+  'How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted.',
+)
+const workers = count.describe('How many workers serve the queue.')
+
+const of = <K extends WaitsFor['kind'], F extends z.ZodRawShape>(kind: K, meaning: string, fields: F) =>
+  z.object({ kind: z.literal(kind), text, ...fields }).describe(meaning)
+
+export const waitViewSchema = z
+  .discriminatedUnion('kind', [
+    of('scheduled', 'The task is scheduled.', { until: time }),
+    of('retry', 'The next attempt is due later.', { until: time, attempt: count, maxAttempts: count }),
+    of('quarantine', 'No worker has a place for the quarantined task, which tries again at `until`.', { until: time }),
+    of('recovery', 'The worker of the task was lost, and the leader has not returned the task to the queue yet.', {}),
+    of('paused', 'The queue is paused. `since` and `by` are absent if they are not known.', {
+      since: time.optional(),
+      by: z.string().optional(),
+    }),
+    of('drain', 'A command is draining the queue, or has drained it.', {
+      mode: z.enum(DRAIN_MODES),
+      since: time,
+      by: z.string().optional(),
+    }),
+    of('outbox', "The queue's outbox is full.", {}),
+    of('no_worker', 'No live worker serves the queue. `since` is absent if none has within 30 days.', {
+      since: time.optional(),
+    }),
+    of('workers_draining', 'All workers of the queue are shutting down.', { workers }),
+    of('workers_paused', 'All workers of the queue are paused.', { workers }),
+    of('workers_not_ready', 'No worker of the queue can fetch tasks. One of them reports the `reason`.', {
+      workers,
+      reason: z.string(),
+    }),
+    of('workers_online', 'All workers of the queue run only given tasks or groups.', { workers }),
+    of('throttle', 'A handler has throttled the queue.', { until: time }),
+    of('queue_rate', 'The rate limit of the queue allows the next start at `until`.', {
+      until: time,
+      max: count,
+      perMs: count,
+    }),
+    of('queue_concurrency', 'As many tasks of the queue are running as its limit allows.', { limit: count, ahead }),
+    of('slot', 'A free slot. `busy` of the `slots` of the queue are in use.', { slots: count, busy: count, ahead }),
+    of('turn', 'The turn of its concurrency key.', { ahead: aheadAlike }),
+    of('concurrency', 'Another task of its concurrency key has to end.', { ahead: aheadAlike }),
+    of(
+      'rate',
+      'The rate of its concurrency key allows the next start at `until`, or a throttle of the key ends then.',
+      {
+        until: time.optional(),
+        ahead: aheadAlike,
+      },
+    ),
+    of('permits', 'Enough permits named `limiter` have to be free.', { limiter: z.string(), ahead: aheadAlike }),
+    of('definition', 'Another task of its definition, `limiter`, has to end.', {
+      limiter: z.string(),
+      ahead: aheadAlike,
+    }),
+    of('breaker', 'The circuit breaker of `service`. Without `until`, somebody has to set it.', {
+      service: z.string(),
+      until: time.optional(),
+      ahead: aheadAlike,
+    }),
+  ])
+  .meta({ id: 'WaitsFor' })
+
+export type WaitView = z.infer<typeof waitViewSchema>
+
+export function waitView(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concurrencyKey'>): WaitView {
+  const { since, until } = { since: undefined, until: undefined, ...wait }
+  return {
+    ...wait,
+    ...optionalTime('since', since),
+    ...optionalTime('until', until),
+    text: waitText(wait, task),
+  } as WaitView
+}
