@@ -17,6 +17,7 @@ import {
   openServer,
   RECONNECTING,
 } from './redis/redis-client.ts'
+import { closeWhenSilent } from './redis/silence.ts'
 import type { Commander } from './scripts/script.ts'
 
 /**
@@ -27,16 +28,6 @@ export const COMMAND_TIMEOUT_MS = 800
 
 /** How often a cluster client resends a command while the node with the command's hash slot is unreachable, in ms. */
 const FAILOVER_RETRY_MS = 100
-
-/**
- * How long a cluster node may leave commands without any response before the client closes its connection to the node, in ms. The
- * client then asks another node which node has the slot now. Without this limit, a client would never learn that a replica has
- * taken over from a node that hangs, because such a node keeps its connections open. Workers wait longer, because their commands
- * may block in Redis for up to 10 s. The connection is also closed if the event loop was blocked for this long, and its commands
- * are then sent again.
- */
-const PRODUCER_SILENCE_MS = 5_000
-const WORKER_SILENCE_MS = 15_000
 
 /**
  * Parses a Redis URL.
@@ -83,7 +74,6 @@ const PRODUCER: ClientOptions = {
     // A command is not sent again once its caller has received an error.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
-  node: { socketTimeout: PRODUCER_SILENCE_MS },
 }
 
 /** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */
@@ -111,7 +101,7 @@ const WAITING: ClientOptions = {
     // A failover may take longer than any number of retries.
     maxRedirections: Number.POSITIVE_INFINITY,
   },
-  node: { maxRetriesPerRequest: null, socketTimeout: WORKER_SILENCE_MS },
+  node: { maxRetriesPerRequest: null },
 }
 
 /**
@@ -121,7 +111,7 @@ const WAITING: ClientOptions = {
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)
   if (address.kind === 'cluster') return openClusterSubscriber(address)
-  const redis = openServer(address, SUBSCRIBER)
+  const redis = closeWhenSilent(openServer(address, SUBSCRIBER), { pings: true })
   outageReporter(url, log).follow(redis)
   return redis
 }

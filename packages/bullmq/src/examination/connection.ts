@@ -6,8 +6,8 @@ import { FOLLOWING_CLUSTER, openClient } from '../redis/redis-client.ts'
 import { isSelectError } from '../redis/selected-database.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** How long the server may take to accept the connection, and to respond to a command, in ms. */
-const PATIENCE_MS = 5_000
+/** How long the server may take to accept the connection, in ms. */
+const CONNECT_TIMEOUT_MS = 5_000
 
 /**
  * Calls `use` with a connection, and closes it afterwards.
@@ -16,9 +16,13 @@ const PATIENCE_MS = 5_000
  * `unauthorized` if Redis refuses the user or a command.
  */
 export async function withConnection<T>(redisUrl: string, use: (redis: Commander) => Promise<T>): Promise<T> {
-  const once = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS }
   const redis = openClient(addressIn(redisUrl), {
-    server: { ...once, lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false },
+    server: {
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      lazyConnect: true,
+      retryStrategy: () => null,
+      enableReadyCheck: false,
+    },
     cluster: { ...FOLLOWING_CLUSTER, lazyConnect: true, clusterRetryStrategy: () => null },
     node: { maxRetriesPerRequest: 1 },
   })

@@ -1,5 +1,4 @@
 // Renews one consumer's locks at a fixed interval while the main thread's event loop is not blocked.
-import { closeConnection, nodeOfKey } from '../redis/node-of-key.ts'
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { LockGroup } from './lock-messages.ts'
@@ -18,12 +17,8 @@ export async function renewLocks<L extends Lock>(
   locks: readonly L[],
 ): Promise<readonly L[]> {
   const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await runScript(redis, renewLockScript, renewalKeys(base), { base, lockMs }, pairs)
+  const lost = await runScript(redis, renewLockScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
   return lost.flatMap((number) => locks[number - 1] ?? [])
-}
-
-function renewalKeys(base: string): { readonly stalled: string } {
-  return { stalled: `${base}stalled` }
 }
 
 export interface Renewal {
@@ -32,70 +27,35 @@ export interface Renewal {
 }
 
 /**
- * The state of a connection to a server, which the groups of all queues on that server share. Times are the machine clock's. A
- * connection that was closed because the server did not respond is replaced by a new one.
+ * Starts renewing a group's locks. `redis` must reject commands that it can't send immediately or that get no reply, because a late
+ * renewal is useless.
  */
-interface Connection {
-  answeredAt: number
-  pingedAt: number
-}
-
-/**
- * The connections of each client, by node. Each node of a cluster has its own connection, because one node may fail to respond
- * while the others do. A single server has one connection.
- */
-const connections = new WeakMap<object, Map<string, Connection>>()
-
-/**
- * Starts renewing a group's locks. `redis` must reject commands that it can't send immediately, because a late renewal is
- * useless.
- */
-export function startRenewal(redis: Commander, group: LockGroup, now: () => number = machineMs): Renewal {
+export function startRenewal(redis: Commander, group: LockGroup): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
   /** Locks younger than this are not renewed until the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
-  const ofClient = connections.get(redis) ?? new Map<string, Connection>()
-  connections.set(redis, ofClient)
-  /** A key of the group's queue. */
-  const { stalled } = renewalKeys(group.base)
-  /** The connection on which this group's commands are in flight, or undefined if none are. */
-  let busyOn: Connection | undefined
-
-  const newConnection = (node: string): Connection => {
-    const connection = { answeredAt: now(), pingedAt: now() }
-    ofClient.set(node, connection)
-    return connection
-  }
-  /** Returns the connection to the queue's node, which changes when another node takes over. */
-  const currentConnection = (): Connection => {
-    const node = nodeOfKey(redis, stalled)
-    const connection = ofClient.get(node) ?? newConnection(node)
-    // A dead connection may take minutes to fail, whereas a new connection works as soon as the network does.
-    if (msBetween(connection.answeredAt, now()) <= group.lockMs) return connection
-    closeConnection(redis, node)
-    return newConnection(node)
-  }
-  currentConnection()
+  /** Whether commands of this group have no reply yet. */
+  let isBusy = false
 
   const dueLocks = (table: SharedLockTable): TableEntry[] => {
     const due: TableEntry[] = []
     for (let slot = 0; slot < table.slots; slot++) {
-      if (!table.isTaken(slot) || msBetween(table.since(slot), now()) < youngMs) continue
+      if (!table.isTaken(slot) || msBetween(table.since(slot), machineMs()) < youngMs) continue
       const entry = table.read(slot)
       if (entry !== undefined) due.push(entry)
     }
     return due
   }
   const renew = async (table: SharedLockTable, entries: readonly TableEntry[]): Promise<void> => {
-    const sentAt = now()
+    const sentAt = machineMs()
     const lost = new Set(await renewLocks(redis, group, entries))
     for (const entry of entries) {
       if (lost.has(entry)) table.markLost(entry)
       else table.markRenewed(entry, sentAt)
     }
   }
-  const renewAll = async (connection: Connection): Promise<void> => {
+  const renewAll = async (): Promise<void> => {
     const batches = tables.flatMap((table) => {
       const due = dueLocks(table)
       const parts = Array.from({ length: Math.ceil(due.length / BATCH_SIZE) }, (_, part) =>
@@ -103,37 +63,20 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
       )
       return parts.map((part) => renew(table, part))
     })
-    if (batches.length === 0) return pingIfSilent(connection)
     await Promise.all(batches)
-    connection.answeredAt = now()
-  }
-  /**
-   * If there are no locks to renew, reads one of the queue's keys instead, so that an unresponsive server is noticed before any lock
-   * depends on it. PING is not used, because a cluster client would send it to any node. For all groups that share a connection, one
-   * command every half lock duration is enough.
-   */
-  const pingIfSilent = async (connection: Connection): Promise<void> => {
-    if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return
-    if (msBetween(connection.pingedAt, now()) < group.renewalMs) return
-    connection.pingedAt = now()
-    await redis.exists(stalled)
-    connection.answeredAt = now()
   }
   const isMainThreadStalled = (): boolean =>
     group.eventLoopStallLimitMs !== undefined &&
-    msBetween(Atomics.load(lastTurn, 0), now()) > group.eventLoopStallLimitMs
+    msBetween(Atomics.load(lastTurn, 0), machineMs()) > group.eventLoopStallLimitMs
 
   const onInterval = (): void => {
-    if (isMainThreadStalled()) return
-    const sentOn = currentConnection()
-    // Commands that were in flight on an earlier connection may never settle, because ioredis drops them when it reconnects.
-    if (busyOn === sentOn) return
-    busyOn = sentOn
+    if (isBusy || isMainThreadStalled()) return
+    isBusy = true
     // An error needs no handling here: the main thread notices locks that are too old, and its own connection reports the outage.
-    renewAll(sentOn)
+    renewAll()
       .catch(() => {})
       .finally(() => {
-        if (busyOn === sentOn) busyOn = undefined
+        isBusy = false
       })
   }
   const timer = setInterval(onInterval, group.renewalMs)

@@ -5,6 +5,7 @@ import { EventEmitter } from 'node:events'
 import type { RedisClusterAddress, RedisNode } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { nodeOptions, retryDelay } from './redis-client.ts'
+import { closeWhenSilent } from './silence.ts'
 
 /** A connection for messages. An ioredis client for a single server has the same methods. */
 export interface MessageConnection {
@@ -34,7 +35,8 @@ export function openClusterSubscriber(
   function connect(): Redis {
     const node = nodes[Math.floor(random() * nodes.length)]
     // The caller subscribes again whenever `events` emits `ready`, and this client never connects twice.
-    const client = new Redis({ ...nodeOptions(address), ...node, retryStrategy: null, autoResubscribe: false })
+    const options = { ...nodeOptions(address), ...node, retryStrategy: null, autoResubscribe: false }
+    const client = closeWhenSilent(new Redis(options), { pings: true })
     // The clients that send commands report outages.
     client.on('error', () => {})
     client.on('message', (channel, message) => events.emit('message', channel, message))

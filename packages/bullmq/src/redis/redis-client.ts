@@ -7,16 +7,20 @@ import { shareCommands } from '../scripts/shared-commands.ts'
 import { accessOptions } from './access-options.ts'
 import { followPrimary } from './outages/primary.ts'
 import { requireDatabase } from './selected-database.ts'
+import { closeWhenSilent, type SilenceOptions } from './silence.ts'
 
 export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
   readonly cluster: Omit<ClusterOptions, 'redisOptions'>
   /** Options for the connections to a cluster's nodes. */
-  readonly node?: Pick<RedisOptions, 'disconnectTimeout' | 'maxRetriesPerRequest' | 'socketTimeout'>
+  readonly node?: Pick<RedisOptions, 'disconnectTimeout' | 'maxRetriesPerRequest'>
+  readonly silence?: SilenceOptions
 }
 
 /** The longest delay between two attempts to connect, in ms. Once Redis is back, the client is connected again within this time. */
 const MAX_RECONNECT_DELAY_MS = 1_000
+/** How long a server may take to accept a connection, in ms. */
+const CONNECT_TIMEOUT_MS = 5_000
 /** How long a cluster node may take to accept a connection, in ms, before the client asks another node for the list of nodes. */
 const NODE_CONNECT_TIMEOUT_MS = 2_000
 
@@ -25,6 +29,7 @@ export const retryDelay = (times: number): number => Math.min(50 * 2 ** Math.min
 
 /** The options for every connection to a single server. */
 export const RECONNECTING = {
+  connectTimeout: CONNECT_TIMEOUT_MS,
   retryStrategy: retryDelay,
   // Automatic pipelining of the commands issued in one tick would halve BullMQ's throughput.
   enableAutoPipelining: false,
@@ -48,10 +53,12 @@ export const FOLLOWING_CLUSTER = {
   dnsLookup: (host, callback) => callback(null, host),
 } satisfies ClusterOptions
 
-export function openClient(address: RedisAddress, { server, cluster, node }: ClientOptions): Commander {
-  if (address.kind === 'server') return shareCommands(followPrimary(openServer(address, server)))
-  const redisOptions = { ...nodeOptions(address), ...node }
-  return shareCommands(new Cluster([...address.nodes], { ...cluster, redisOptions }))
+export function openClient(address: RedisAddress, { server, cluster, node, silence }: ClientOptions): Commander {
+  const create = (): Commander => {
+    if (address.kind === 'server') return followPrimary(openServer(address, server))
+    return new Cluster([...address.nodes], { ...cluster, redisOptions: { ...nodeOptions(address), ...node } })
+  }
+  return closeWhenSilent(shareCommands(create()), silence)
 }
 
 /** Opens a client for a single server. */

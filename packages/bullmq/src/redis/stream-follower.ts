@@ -15,8 +15,8 @@ import type { Commander } from '../scripts/script.ts'
 import { isCluster } from './redis-client.ts'
 import { type StreamInfo, streamInfo } from './stream-info.ts'
 
-/** How long one read may block, in ms. */
-const BLOCK_MS = 5_000
+/** How long one read may block, in ms. A connection that has become silent is therefore noticed within 5 s (silence.ts). */
+const BLOCK_MS = 3_000
 /** The maximum number of entries of one stream per read. */
 const PAGE_SIZE = 1_000
 /** No stream drops entries that are younger than twice this, in ms. A read responds much sooner unless this process was stopped. */

@@ -5,6 +5,7 @@
 // ioredis notes by socket which texts it has sent. The definition of the first client therefore serves all others.
 import type { Redis } from 'ioredis'
 import type { Commander } from './script.ts'
+import { withDuplicates } from './with-duplicates.ts'
 
 type Definition = Parameters<Redis['defineCommand']>[1]
 type Methods = Readonly<Record<string, unknown>>
@@ -24,6 +25,10 @@ const shared = new Map<string, SharedCommand>()
  * same text. The client must not have a key prefix, which is a part of a definition.
  */
 export function shareCommands<Client extends Commander>(client: Client): Client {
+  return withDuplicates(client, share)
+}
+
+function share(client: Commander): void {
   const define = client.defineCommand.bind(client)
   const scripts = client.scriptsSet as Record<string, unknown>
   client.defineCommand = (name, definition) => {
@@ -36,11 +41,6 @@ export function shareCommands<Client extends Commander>(client: Client): Client 
     define(name, definition)
     shared.set(name, { definition, script: scripts[name], methods: methodsOf(client, name) })
   }
-  // BullMQ duplicates a Worker's connection for its blocking reads, and defines all of its scripts on the new one.
-  const duplicated = client as { duplicate: (...args: readonly unknown[]) => Commander }
-  const duplicate = duplicated.duplicate.bind(client)
-  duplicated.duplicate = (...args) => shareCommands(duplicate(...args))
-  return client
 }
 
 function isSame(known: Definition, { lua, numberOfKeys, readOnly }: Definition): boolean {

@@ -1,0 +1,134 @@
+// Connections that the network has lost without closing them, on a single server and on a cluster, and replies that are only read late.
+
+import type { Log } from '@bullpen/contract'
+import { amount, proxiedCluster } from '@bullpen/testing'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { Cluster, Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import type { Commander } from '../scripts/script.ts'
+import { long, setup } from '../setup.fixture.ts'
+import { CONNECTION_KINDS, connectionFunctions } from './connection-kinds.fixture.ts'
+import { closeWhenSilent } from './silence.ts'
+
+const TEST_TIMEOUT_MS = 60_000
+
+it('every function that opens a connection to Redis is among the kinds that are tested here', () => {
+  const kinds = Object.keys(CONNECTION_KINDS).map((kind) => kind.split('.')[0])
+  expect(connectionFunctions()).toEqual(new Set(kinds))
+})
+
+interface Network {
+  readonly url: string
+  /** Reaches Redis without the proxies. */
+  readonly direct: Commander
+  silence(): number
+}
+
+async function server(): Promise<Network> {
+  const proxy = await faultProxy(inject('redisUrl'))
+  const direct = new Redis(inject('redisUrl'))
+  onTestFinished(async () => {
+    direct.disconnect()
+    await proxy.close()
+  })
+  return { url: proxy.url, direct, silence: proxy.silence }
+}
+
+async function cluster(): Promise<Network> {
+  const { url, nodes, proxies, end } = await proxiedCluster()
+  const natMap = Object.fromEntries(
+    proxies.map((proxy, i) => [new URL(proxy.url).host, { host: '127.0.0.1', port: nodes[i]?.port ?? 0 }]),
+  )
+  const direct = new Cluster(
+    nodes.map((node) => ({ host: '127.0.0.1', port: node.port })),
+    { natMap },
+  )
+  onTestFinished(async () => {
+    direct.disconnect()
+    await end()
+  })
+  return { url, direct, silence: () => proxies.reduce((sum, proxy) => sum + proxy.silence(), 0) }
+}
+
+describe.each([
+  ['a single server', server],
+  ['a cluster', cluster],
+])('on %s', (_, open) => {
+  it('every kind of connection that becomes silent is closed and replaced, and works again', {
+    timeout: TEST_TIMEOUT_MS,
+  }, async () => {
+    const { url, direct, silence } = await open()
+    const responses = Object.entries(CONNECTION_KINDS).map(([kind, { open }]) => [kind, open(url, direct)] as const)
+    await Promise.all(responses.map(([, response]) => eventually(() => response().then(() => true))))
+    for (let time = 0; time < amount({ small: 1, full: 3 }); time++) {
+      // A reply is under way on each connection.
+      const pending = responses.map(([, response]) => response().catch(() => {}))
+      expect(silence()).toBeGreaterThanOrEqual(responses.length - 1)
+      await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
+      await Promise.all(pending)
+    }
+  })
+})
+
+/** Repeats the call if it fails, as the callers of a producer do. */
+async function eventuallyResponds(kind: string, response: () => Promise<unknown>): Promise<void> {
+  await eventually(() => response().then(() => true)).catch((cause: unknown) => {
+    throw new Error(`${kind} does not work again`, { cause })
+  })
+}
+
+it('a process whose connections become silent under load says so once, and completes every task that it has accepted', {
+  timeout: TEST_TIMEOUT_MS,
+}, async () => {
+  const { url, silence } = await server()
+  const lines: string[] = []
+  const write = (fields: object, message: string): void => void ('check' in fields || lines.push(message))
+  const log: Log = { debug() {}, info: write, warn: write, error: write }
+  const { startPool, enqueue, settled } = await setup({ redisUrl: url, log })
+  await startPool()
+  const accepted: Awaited<ReturnType<typeof enqueue>>[] = []
+  let isLoaded = true
+  const load = (async () => {
+    while (isLoaded) {
+      await enqueue(long).then(
+        (id) => void accepted.push(id),
+        () => {},
+      )
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  })()
+  await eventually(() => accepted.length > 50)
+  silence()
+  const before = accepted.length
+  await eventually(() => accepted.length > before + 50)
+  isLoaded = false
+  await load
+  const statuses = await Promise.all(accepted.map(async (id) => (await settled(id))?.status))
+  expect(statuses.filter((status) => status !== 'completed')).toEqual([])
+  await eventually(() => lines.includes('redis connection restored'))
+  expect(lines).toEqual(['redis connection lost', 'redis connection restored'])
+})
+
+it('a connection whose reply arrives while the event loop is blocked is not closed', async () => {
+  const redis = closeWhenSilent(new Redis(inject('redisUrl')))
+  onTestFinished(() => redis.disconnect())
+  await redis.ping()
+  const closed = new Promise((resolve) => redis.once('close', () => resolve('closed')))
+  const reply = redis.ping()
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000)
+  await reply
+  // Two checks later.
+  const later = new Promise((resolve) => setTimeout(resolve, 1_100, 'open'))
+  expect(await Promise.race([closed, later])).toBe('open')
+})
+
+it('a command may block for as long as it says, and a connection that owes nothing is not silent', async () => {
+  const open = (): Redis => closeWhenSilent(new Redis(inject('redisUrl')), { afterMs: 100 })
+  const [idle, blocked] = [open(), open()]
+  onTestFinished(() => [idle, blocked].forEach((redis) => void redis.disconnect()))
+  let closings = 0
+  for (const redis of [idle, blocked]) redis.on('close', () => closings++)
+  await idle.ping()
+  expect(await blocked.bzpopmin('t-never', 2)).toBeNull()
+  expect(closings).toBe(0)
+})
