@@ -2,9 +2,9 @@
 import type { DiagnosisCheck } from '@bullpen/contract'
 import type { Examine } from './facts.ts'
 import { catalogues, clocks, configuration, eventLoops, leader, versions, workers } from './fleet-checks.ts'
+import { fullQueues } from './full-queues.ts'
 import {
   failingTasks,
-  fullQueues,
   limitedQueues,
   limitedTasks,
   lostTasks,
@@ -213,11 +213,12 @@ export const CHECKS = {
       'deploy the workers with the catalogue of the API, and pass it to `attach` if your own BullMQ Workers serve the queue; a worker stores the limits when it starts, and within a minute after Redis has lost them',
   },
   full_queues: {
-    finds: 'a queue has reached its limit of tasks or bytes',
+    finds:
+      'a queue has reached its limit of tasks or bytes. The finding says whether all slots are busy, a limit holds the starts, or most tasks are not due',
     examine: fullQueues,
     reason: 'the queue refuses new tasks',
     advice:
-      "add workers, or raise the limit with 'bullpen limit'; 'bullpen audit' shows whether a command has lowered it",
+      "wait until the workers have made room, or raise the limit with 'bullpen limit'; 'bullpen audit' shows whether a command has lowered it",
     runbook: 'Producers are slowed down',
   },
   paused_queues: {

@@ -426,6 +426,44 @@ it('a finding names the page of the runbook that fits best', () => {
   )
 })
 
+describe('a full queue', () => {
+  const full = { maxTasks: 60, tasks: { ...queue.tasks, waiting: 60, scheduled: 0, retrying: 0 } }
+  const limited = { ...settings, rate: { max: 3, perMs: 1_000 } }
+  const withBusy = (busy: number, more: Partial<QueueFacts> = {}): DiagnosisFacts => ({
+    ...withPool({ busy }),
+    queues: [{ ...queue, ...full, ...more }],
+  })
+  it.each<[cause: string, facts: DiagnosisFacts, problem: string, advice: RegExp]>([
+    ['busy slots', withBusy(4, { settings: limited }), 'all 4 slots of its workers are busy', /^add workers or slots/],
+    [
+      'a rate',
+      withBusy(0, { settings: limited, ...held, blockedTasks: 60 }),
+      'a command limits its starts to 3 per 1s, although 4 of its 4 slots are free',
+      /^raise the limit with 'bullpen limit --queue cpu', or let the producers enqueue less; more workers change nothing/,
+    ],
+    [
+      'a limit of its concurrency keys',
+      withBusy(2, {
+        ...{ ...held, blockedTasks: 60 },
+        oldestBlocked: { ...held.oldestBlocked, concurrencyKey: 'acme', waitsFor: { kind: 'concurrency', ahead: 0 } },
+      }),
+      'its concurrency key acme has as many running tasks as it may have, although 2 of its 4 slots are free',
+      /^'bullpen show cpu-2' and 'bullpen limits --queue cpu'.*more workers change nothing/,
+    ],
+    ['a pause', withBusy(0, { settings: { ...settings, paused: true } }), 'it is paused', /more workers start nothing/],
+    ['a lack of workers', { ...withBusy(0), workers: [] }, 'no worker serves it', /^start workers/],
+    [
+      'tasks that are not due',
+      withBusy(0, { tasks: { ...full.tasks, waiting: 1, retrying: 40, scheduled: 30 } }),
+      'most of them wait for a later time',
+      /^'bullpen list --queue cpu --status retrying'/,
+    ],
+  ])('because of %s is told apart, and gets the remedy that helps', (_cause, facts, problem, advice) => {
+    const found = diagnose(facts).findings.find(({ check }) => check === 'full_queues')
+    expect(found).toMatchObject({ problem: expect.stringContaining(problem), advice: expect.stringMatching(advice) })
+  })
+})
+
 it('a check whose facts are missing is skipped', () => {
   const silent = { settings: new Map(), memory: undefined, failedWrites: undefined, connections: undefined } as const
   const { skipped, passed } = diagnose(onServer(silent))

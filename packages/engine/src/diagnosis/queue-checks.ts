@@ -18,12 +18,12 @@ const MANY_RETRIES = 10
 
 type OfQueue = Omit<Found, 'queue'>
 
-function ofEach(examine: (queue: QueueFacts, facts: DiagnosisFacts) => readonly OfQueue[]): Examine {
+export function ofEach(examine: (queue: QueueFacts, facts: DiagnosisFacts) => readonly OfQueue[]): Examine {
   return (facts) =>
     facts.queues.flatMap((queue) => examine(queue, facts).map((found) => ({ ...found, queue: queue.queue })))
 }
 
-function poolsOf(queue: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
+export function poolsOf(queue: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
   return reportedPoolsOf(queue, facts).filter(({ state }) => RUNNING.includes(state))
 }
 
@@ -98,16 +98,20 @@ function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): readonly Of
   const problem = waitBesideFreeSlots('the next task', queue.nextReadyAt ?? queue.oldestBlocked?.readyAt, queue, facts)
   if (problem === undefined) return []
   const { concurrency, rate } = queue.settings
-  const limits = [
-    ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
-    ...(rate === undefined ? [] : [`${rate.max} per ${formatDuration(rate.perMs)}`]),
-  ]
   return [
     {
       severity: 'warning',
-      problem: `${problem}: a command limits its starts to ${limits.join(' and ')}`,
+      problem: `${problem}: a command limits its starts to ${startLimits(queue).join(' and ')}`,
       advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
     },
+  ]
+}
+
+/** Describes the limits of starts that a command has set. */
+export function startLimits({ settings: { concurrency, rate } }: QueueFacts): readonly string[] {
+  return [
+    ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
+    ...(rate === undefined ? [] : [`${rate.max} per ${formatDuration(rate.perMs)}`]),
   ]
 }
 
@@ -127,7 +131,8 @@ function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueu
   ]
 }
 
-function causeOfBlock(
+/** Says what keeps the oldest blocked task from starting. Returns undefined if another finding says it. */
+export function causeOfBlock(
   { waitsFor, concurrencyKey = '' }: NonNullable<QueueFacts['oldestBlocked']>,
   now: number,
 ): string | undefined {
@@ -243,15 +248,6 @@ export const poisonTasks = ofEach((facts, { now }) => {
       advice: `'bullpen show ${id}' shows how its processes died, and 'bullpen dead list --queue ${queue}' shows all dead tasks; fix the handler before you retry them`,
     },
   ]
-})
-
-export const fullQueues = ofEach(({ queue, tasks: { waiting, scheduled, retrying }, maxTasks, maxBytes, bytes }) => {
-  const length = waiting + scheduled + retrying
-  const reached = [
-    ...(maxTasks !== undefined && length >= maxTasks ? [`${length} of at most ${maxTasks} tasks`] : []),
-    ...(maxBytes !== undefined && bytes >= maxBytes ? [`${bytes} of at most ${maxBytes} bytes`] : []),
-  ]
-  return reached.map((limit) => ({ severity: 'error', problem: `${queue} is full: it has ${limit}` }))
 })
 
 export const pausedQueues = ofEach((queue, facts) => {

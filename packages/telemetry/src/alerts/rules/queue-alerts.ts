@@ -86,7 +86,7 @@ and ${on('queue')} (
     for: '5m',
     severity: 'warning',
     summary:
-      'Producers of the queue {{ $labels.queue }} have been blocked or refused for 5 minutes, because its workers do not keep up',
+      'Producers of the queue {{ $labels.queue }} have been blocked or refused for 5 minutes, because its tasks start too slowly',
     runbook: 'producers-slowed.md',
   }),
   alert({
