@@ -1,4 +1,4 @@
-// Determines how much work a test does: a small amount in `npm test`, and the full amount in `npm run test:full`.
+// Determines how much work a test does: a small amount in `npm test` and `npm run ci`, and the full amount in `npm run test:full`.
 import { inject } from 'vitest'
 
 declare module 'vitest' {
