@@ -3,9 +3,46 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UserError } from './system/user-error.mjs'
 
-const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+$/
+const NAME = /^[A-Za-z][\w.-]{0,99}$/
 
-const camel = (text) => text.replace(/[.-]([a-z0-9])/g, (_, letter) => letter.toUpperCase())
+const camel = (text) =>
+  text
+    .replace(/[._-]+([A-Za-z0-9])?/g, (_, letter = '') => letter.toUpperCase())
+    .replace(/^[A-Z]/, (letter) => letter.toLowerCase())
+
+/** Returns the words of a name in lower case, as in the names of files and queues: `send-welcome` for `sendWelcome`. */
+const kebab = (text) =>
+  text
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .replace(/[._-]+/g, '-')
+    .replace(/-$/, '')
+    .toLowerCase()
+
+/** What the new files already use. */
+const TAKEN = new Set([
+  'z',
+  'handler',
+  'test',
+  'expect',
+  'run',
+  'runTask',
+  'defineTask',
+  'defineHandler',
+  'defineCatalogue',
+  'catalogue',
+  'handlers',
+])
+
+/** Returns the constant of a task. A name of one word may be a word of JavaScript, such as `import`. */
+function identifierOf(name) {
+  const identifier = camel(name)
+  try {
+    new Function(`'use strict'; const ${identifier} = 0`)
+    return TAKEN.has(identifier) ? `${identifier}Task` : identifier
+  } catch {
+    return `${identifier}Task`
+  }
+}
 
 const definition = ({ name, queue, identifier }) => `// The contract of ${name}.
 import { defineTask } from '@bullpen/contract'
@@ -60,11 +97,13 @@ function edit(path, ...changes) {
 export function addTask({ root, name }) {
   if (!NAME.test(name)) {
     throw new UserError(
-      `"${name}" is not a task name; expected lower-case words with at least one dot, such as email.welcome`,
+      `"${name}" is not a task name; expected a letter followed by letters, digits, dots, hyphens and underscores, such as email.welcome`,
     )
   }
-  const file = name.replaceAll('.', '-')
-  const task = { name, file, identifier: camel(name), queue: name.split('.')[0] }
+  const file = kebab(name)
+  // The name of a queue has at most 40 characters.
+  const queue = kebab(name.split('.')[0]).slice(0, 40)
+  const task = { name, file, identifier: identifierOf(name), queue }
   const tasks = join(root, 'packages/tasks/src')
   const handlers = join(root, 'apps/worker/src/handlers')
   const paths = {

@@ -41,7 +41,8 @@ export {
 } from './definition/retry/retry-policy.ts'
 export type { Slo, SloOptions } from './definition/slo.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
-export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
+export { defineTask, type TaskDefinition, type TaskOptions } from './definition/task-definition.ts'
+export type { TaskName } from './definition/task-name.ts'
 export type { Memory } from './definition/units/bytes.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/units/duration.ts'
 

@@ -8,9 +8,13 @@ import type { Handler, Handlers, Resources } from './handler.ts'
 /** The handlers by the names of their tasks. A handler may be missing, because plain JavaScript can leave it out. */
 export type HandlersByName = Readonly<Record<string, Handler | undefined>>
 
-/** Returns the same record, whose handlers can be looked up by any name and are all called in the same way. */
+/**
+ * Returns the handlers, which can be looked up by any name and are all called in the same way. A task may have the name of a method of
+ * all objects, such as `constructor`, so the record does not inherit any.
+ */
 export function handlersByName<C extends Catalogue, R extends Resources>(handlers: Handlers<C, R>): HandlersByName {
-  return handlers as unknown as HandlersByName
+  const given = handlers as unknown as HandlersByName
+  return typeof given === 'object' && given !== null ? Object.assign(Object.create(null), given) : given
 }
 
 /** Returns the same record as the handlers of the catalogue. Each handler must be that of the task with its name. */

@@ -12,12 +12,10 @@ import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry/retry-policy.ts'
 import { parseSlo, type Slo, type SloOptions } from './slo.ts'
+import { isTaskName, TASK_NAME_RULE, type TaskName } from './task-name.ts'
 import { contradictionIn } from './timeouts.ts'
 import { bytes, type Memory } from './units/bytes.ts'
 import { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './units/duration.ts'
-
-/** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */
-export type TaskName = `${string}.${string}`
 
 interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>
   extends FollowUpSettings<Input, Output> {
@@ -235,8 +233,6 @@ const SETTINGS: readonly string[] = [
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
 const NO_PERMITS: Permits = Object.freeze({})
 const NO_DEPENDENCIES: readonly string[] = Object.freeze([])
-const MAX_NAME_LENGTH = 80
-const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
  * Defines a task: the contract between its producers and its handler. This function is pure: it does not register anything.
@@ -261,11 +257,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
   if (unknown !== undefined) fail(`${unknown} is not a task setting${suggestion(unknown, SETTINGS)}`)
-  if (typeof name !== 'string' || !NAME.test(name) || name.length > MAX_NAME_LENGTH) {
-    fail(
-      "invalid name; expected two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'",
-    )
-  }
+  if (!isTaskName(name)) fail(`invalid name; ${TASK_NAME_RULE}`)
   const queue = queueOf(options.queue) ?? fail(`queue is ${JSON.stringify(options.queue)}; ${QUEUE_NAME_RULE}`)
   // Without an output schema, the compiler infers Output as z.ZodVoid.
   const output = 'output' in options ? (options.output as Output) : (z.void() as z.ZodType as Output)

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { concurrencyKeySchema } from '../definition/concurrency-key.ts'
 import { SERVICE_NAME, SERVICE_NAME_RULE } from '../definition/limits/breakers.ts'
+import { MAX_TASK_NAME_LENGTH } from '../definition/task-name.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
-const MAX_TASK_NAME_LENGTH = 80
 const MAX_WORKER_LENGTH = 300
 
 export const queueText = z.string().regex(QUEUE_NAME, 'expected the name of a queue')

@@ -6,9 +6,9 @@ import {
   type ParsedInputOf,
   type ReturnOf,
   type TaskDefinition,
-  type TaskName,
   type TaskOptions,
 } from '../definition/task-definition.ts'
+import type { TaskName } from '../definition/task-name.ts'
 import type { At } from './cursor.ts'
 
 /** The definition of a source. `item` is the schema of what it yields. */

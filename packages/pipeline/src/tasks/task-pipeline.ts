@@ -104,7 +104,7 @@ function registryOf(pipeline: FleetPipelineDefinition, handlers: StageHandlers):
   }
   const catalogue = defineCatalogue(inlined(first), ...others.map((task) => inlined(task)))
   const own = [first, ...others].flatMap(({ name }) => {
-    const handler = handlers[name]
+    const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined
     return handler === undefined ? [] : [[name, { ...handler, task: inlined(handler.task) }] as const]
   })
   const prepared = createRegistry(catalogue, toHandlers(catalogue, Object.fromEntries(own)))

@@ -2,7 +2,8 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { defineCatalogue } from '../catalogue.ts'
-import { defineTask, type TaskDefinition, type TaskName } from '../task-definition.ts'
+import { defineTask, type TaskDefinition } from '../task-definition.ts'
+import type { TaskName } from '../task-name.ts'
 import type { FollowUpRule } from './rules.ts'
 
 const receipt = defineTask({ name: 'receipt.send', queue: 'mail', input: z.object({ to: z.string() }) })

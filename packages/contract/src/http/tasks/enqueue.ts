@@ -7,6 +7,7 @@ import { type WhenFull, whenFullSchema } from '../../definition/limits/when-full
 import { prioritySchema } from '../../definition/priority.ts'
 import { BACKOFF_TYPES, type Backoff, MAX_FACTOR } from '../../definition/retry/retry-policy.ts'
 import type { TaskDefinition } from '../../definition/task-definition.ts'
+import { MAX_TASK_NAME_LENGTH } from '../../definition/task-name.ts'
 import type { Duration, Limit } from '../../definition/units/duration.ts'
 import { durationText, limitText } from '../../definition/units/duration-text.ts'
 import { BullpenError } from '../../errors/errors.ts'
@@ -133,7 +134,7 @@ const { runAt: _runAt, unique: _unique, ...followUpOptions } = callOptions
 /** The schema of a follow-up. Its input is checked against its definition later, because a follow-up may have any definition. */
 export const followUpSchema: z.ZodType<FollowUp> = z
   .strictObject({
-    task: z.string().max(80).describe("The name of the follow-up's definition."),
+    task: z.string().max(MAX_TASK_NAME_LENGTH).describe("The name of the follow-up's definition."),
     input: z.unknown().describe("The follow-up's input, as its definition requires."),
     ...followUpOptions,
     ...followUpLists(),
