@@ -14,7 +14,7 @@ export function typedModule(scripts) {
     ({ name, summary, keys, args, reply, whole }) => `/**
 ${wrapped(summary)}
  */
-export const ${camel(name)} = luaScript<${union(keys)}, ${union(args)}, ${reply ?? 'void'}>({
+export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${reply ?? 'void'}>({
   name: '${name}',
   keys: ${list(keys)},
   args: ${list(args)},

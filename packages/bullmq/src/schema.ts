@@ -9,7 +9,7 @@ import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { type RegisteredQueue, registerQueues } from './leader/queue-registry.ts'
 import { unsupportedServer } from './redis/server/server-version.ts'
 import { type Commander, runScript } from './scripts/script.ts'
-import { claimNamespace, isLegacy } from './store/scripts.ts'
+import { claimNamespaceScript, isLegacyScript } from './store/scripts.ts'
 
 export interface SchemaGuard {
   /**
@@ -95,12 +95,12 @@ async function claim(redis: Commander, namespace: string, queues: readonly strin
   const answers = await Promise.all(queues.map((queue) => isLegacyQueue(redis, namespace, queue)))
   const keys = { schema: schemaKey(namespace), legacyFleet: legacyKeys(namespace, '').fleet }
   const hasLegacyQueue = answers.includes(true) ? '1' : ''
-  return runScript(redis, claimNamespace, keys, { version: SCHEMA_VERSION, hasLegacyQueue })
+  return runScript(redis, claimNamespaceScript, keys, { version: SCHEMA_VERSION, hasLegacyQueue })
 }
 
 async function isLegacyQueue(redis: Commander, namespace: string, queue: string): Promise<boolean> {
   const keys = queueKeys(namespace, queue)
   const [switches, cancelFeeds] = legacyKeys(namespace, queue).queue
   const args = { base: keys.base, backoffType: BACKOFF_TYPE }
-  return (await runScript(redis, isLegacy, { ...keys, switches, cancelFeeds }, args)) === 1
+  return (await runScript(redis, isLegacyScript, { ...keys, switches, cancelFeeds }, args)) === 1
 }

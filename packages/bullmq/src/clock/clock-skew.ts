@@ -14,7 +14,7 @@ import { schemaKey } from '../keys.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { readTime } from '../store/scripts.ts'
+import { readTimeScript } from '../store/scripts.ts'
 import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
@@ -123,7 +123,7 @@ export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
  */
 async function timeOf(redis: Commander, namespace: string): Promise<number> {
   if (isCluster(redis)) {
-    const [seconds, micros] = await runScript(redis, readTime, { anchor: schemaKey(namespace) }, {})
+    const [seconds, micros] = await runScript(redis, readTimeScript, { anchor: schemaKey(namespace) }, {})
     return Number(seconds) * 1_000 + Number(micros) / 1_000
   }
   const [seconds, micros] = await redis.time()

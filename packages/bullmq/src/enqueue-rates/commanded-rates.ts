@@ -4,7 +4,7 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import { decodeRate, encodeRate } from '../fleet/queue-settings.ts'
 import type { FleetKeys } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { applyEnqueueRate } from '../store/scripts.ts'
+import { applyEnqueueRateScript } from '../store/scripts.ts'
 
 /** The part of a command that limits an API key in all queues together. */
 export interface RateCommand {
@@ -30,7 +30,7 @@ export async function storeEnqueueRate(
   sequence: string,
 ): Promise<void> {
   const args = { apiKeyName, sequence, rate: encodeRate(enqueueRate) }
-  await runScript(redis, applyEnqueueRate, { enqueueRates }, args)
+  await runScript(redis, applyEnqueueRateScript, { enqueueRates }, args)
 }
 
 /** Reads the rates that commands have set, by the API key's name. Takes one round trip. */

@@ -11,11 +11,7 @@ import {
 } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import {
-  readCommands as readCommandsScript,
-  respondToCommand,
-  storeCommand as storeCommandScript,
-} from '../store/scripts.ts'
+import { readCommandsScript, respondToCommandScript, storeCommandScript } from '../store/scripts.ts'
 import { changesSettings, isOfQueueOnly, type StoredCommand } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
@@ -114,7 +110,7 @@ export async function storeResponse(
 ): Promise<void> {
   const names = { command: keys.command(command), inbox: keys.inbox(worker) }
   const text = JSON.stringify({ outcome, detail }).slice(0, -1)
-  await runScript(redis, respondToCommand, names, { channel: keys.responses, id: command, worker, outcome: text })
+  await runScript(redis, respondToCommandScript, names, { channel: keys.responses, id: command, worker, outcome: text })
 }
 
 /** Reads a command in one round trip. */

@@ -19,7 +19,7 @@ import { answersOf } from '../queries/read-together.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import { createSchemaGuard } from '../schema.ts'
 import { runScript } from '../scripts/script.ts'
-import { announceCommand } from '../store/scripts.ts'
+import { announceCommandScript } from '../store/scripts.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
 import { readLimitSettings } from './limit-settings.ts'
 import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from './notifications.ts'
@@ -104,7 +104,7 @@ export function openFleet(options: FleetOptions): Fleet {
     const worker = isOfQueueOnly(spec) ? undefined : spec.worker
     const message = worker === undefined ? fleetMessage(spec.queue) : workerMessage(worker)
     const hasChanged = changesSettings(spec) ? '1' : ''
-    await runScript(redis, announceCommand, keys, { id, hasChanged, channel: keys.notifications, message })
+    await runScript(redis, announceCommandScript, keys, { id, hasChanged, channel: keys.notifications, message })
   }
 
   async function send(command: NewCommand): Promise<CommandRecord> {

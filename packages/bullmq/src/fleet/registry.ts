@@ -13,7 +13,7 @@ import {
 import type { FleetKeys } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { leaveFleet as leaveFleetScript, readWorkers as readWorkersScript, workerHeartbeat } from '../store/scripts.ts'
+import { leaveFleetScript, readWorkersScript, workerHeartbeatScript } from '../store/scripts.ts'
 import { FEATURES } from './features.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
@@ -58,7 +58,7 @@ export async function storeHeartbeat(
   const stored = encodeStatus({ ...workerStatus, features: FEATURES })
   const queues = workerStatus.draining ? [] : workerStatus.pools.filter(isRunning).map(({ queue }) => queue)
   const args = { base, id: worker, ...stored, ...limits, servedMs: SERVED_MS }
-  const [rows, ids, revision, level] = await runScript(redis, workerHeartbeat, names, args, queues)
+  const [rows, ids, revision, level] = await runScript(redis, workerHeartbeatScript, names, args, queues)
   const commands = rowsOf(rows, 4).map(([id = '', spec = '', by = '', at]) => {
     return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
   })

@@ -11,7 +11,7 @@ import type { BrokerOptions } from '../broker/broker-options.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 import { silent } from '../setup.fixture.ts'
-import { takeLease } from '../store/scripts.ts'
+import { takeLeaseScript } from '../store/scripts.ts'
 import { openLeader } from './leader.ts'
 import { resign } from './lease-calls.ts'
 
@@ -169,7 +169,7 @@ function candidate(
 ) {
   const redisUrl = inject('redisUrl')
   const asked = Promise.withResolvers<void>()
-  const { name: command, numberOfKeys, lua } = takeLease
+  const { name: command, numberOfKeys, lua } = takeLeaseScript
   redis.defineCommand(command, { numberOfKeys, lua })
   // ioredis adds defined commands as methods, which its types do not have.
   const commands = redis as unknown as Record<string, (args: unknown) => Promise<unknown>>

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaderKeys, leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { resign as resignScript, takeLease as takeLeaseScript } from '../store/scripts.ts'
+import { resignScript, takeLeaseScript } from '../store/scripts.ts'
 
 export interface LeaseAnswer {
   /** 0 if another process leads, or if this version is older than the namespace's data. */

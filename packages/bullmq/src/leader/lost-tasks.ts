@@ -8,7 +8,7 @@ import type { Term } from '../cancel/bulk-canceller.ts'
 import { requeueLostTasks } from '../internals/stalled-check.ts'
 import type { QueueKeys } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { soonestLockExpiry } from '../store/scripts.ts'
+import { soonestLockExpiryScript } from '../store/scripts.ts'
 
 /** How soon a lock must expire to be waited for, in ms. Locks that expire later are left to a later round. */
 const HORIZON_MS = 2_000
@@ -27,7 +27,7 @@ export async function requeueAsLocksExpire(
   { fencing, isOver, now }: Term & { readonly now: () => number },
 ): Promise<void> {
   for (;;) {
-    const expiresInMs = await runScript(redis, soonestLockExpiry, keys, { base: keys.base })
+    const expiresInMs = await runScript(redis, soonestLockExpiryScript, keys, { base: keys.base })
     await requeueLostTasks(redis, keys, { fencing, now: now() })
     if (expiresInMs === null || expiresInMs > HORIZON_MS) return
     const expiresAt = performance.now() + Math.max(expiresInMs, LEAST_WAIT_MS)

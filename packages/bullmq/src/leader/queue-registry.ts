@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { registerQueues as registerQueuesScript } from '../store/scripts.ts'
+import { registerQueuesScript } from '../store/scripts.ts'
 
 export interface RegisteredQueue {
   readonly name: string

@@ -6,7 +6,7 @@ import { luaScript } from '../scripts/script.ts'
  * is not lost if it was deleted soon after its enqueue, if one of the queue's events is about it, or if the queue was obliterated, which
  * deletes the events and keeps the totals. If tasks are missing, the script reads all events of the queue.
  */
-export const noteLost = luaScript<
+export const noteLostScript = luaScript<
   'totals' | 'recentlyRemoved' | 'events' | 'lostTasks',
   'base' | 'process' | 'keptMs',
   [accepted: number, lost: string[]]
@@ -72,7 +72,7 @@ return { accepted, lost }
 /**
  * Reads the clock of the server that holds a key.
  */
-export const readTime = luaScript<'anchor', never, [seconds: string, micros: string]>({
+export const readTimeScript = luaScript<'anchor', never, [seconds: string, micros: string]>({
   name: 'read-time',
   keys: ['anchor'],
   args: [],
@@ -85,7 +85,7 @@ return redis.call('TIME')
 /**
  * Applies a command to an API key's enqueue rate. An older command never overwrites a newer one.
  */
-export const applyEnqueueRate = luaScript<'enqueueRates', 'apiKeyName' | 'sequence' | 'rate', void>({
+export const applyEnqueueRateScript = luaScript<'enqueueRates', 'apiKeyName' | 'sequence' | 'rate', void>({
   name: 'apply-enqueue-rate',
   keys: ['enqueueRates'],
   args: ['apiKeyName', 'sequence', 'rate'],
@@ -103,7 +103,7 @@ end
  * Announces a command, after its queue settings, if it has any, have been applied. Workers read the settings again when the revision
  * has changed.
  */
-export const announceCommand = luaScript<
+export const announceCommandScript = luaScript<
   'unapplied' | 'settingsRevision',
   'id' | 'hasChanged' | 'channel' | 'message',
   void
@@ -125,7 +125,7 @@ redis.call('PUBLISH', channel, message)
 /**
  * Removes a worker that has closed from the fleet.
  */
-export const leaveFleet = luaScript<'heartbeats', 'base' | 'id', 0 | 1>({
+export const leaveFleetScript = luaScript<'heartbeats', 'base' | 'id', 0 | 1>({
   name: 'leave-fleet',
   keys: ['heartbeats'],
   args: ['base', 'id'],
@@ -168,7 +168,7 @@ return forget_worker(base, id, millis()) and 1 or 0
 /**
  * Reads one fleet command, or one page of the newest commands.
  */
-export const readCommands = luaScript<
+export const readCommandsScript = luaScript<
   'commands' | 'heartbeats',
   'base' | 'id' | 'before' | 'limit',
   [now: string, last: string, ...commands: Array<[id: string, fields: string[], seen: string[]]>]
@@ -215,7 +215,7 @@ return found
 /**
  * Reads one page of the registered workers. A worker that is registered throughout the scan is on at least one page.
  */
-export const readWorkers = luaScript<
+export const readWorkersScript = luaScript<
   'heartbeats',
   'base' | 'silence' | 'slots' | 'cursor' | 'count',
   [next: string, now: string, ...workers: string[]]
@@ -257,7 +257,7 @@ return found
 /**
  * Stores a worker's response to a command. Only a worker's first response is stored.
  */
-export const respondToCommand = luaScript<'command' | 'inbox', 'channel' | 'id' | 'worker' | 'outcome', void>({
+export const respondToCommandScript = luaScript<'command' | 'inbox', 'channel' | 'id' | 'worker' | 'outcome', void>({
   name: 'respond-to-command',
   keys: ['command', 'inbox'],
   args: ['channel', 'id', 'worker', 'outcome'],
@@ -286,7 +286,7 @@ redis.call('PUBLISH', channel, id)
 /**
  * Stores a fleet command, and adds it to the inboxes of the workers that it concerns. Also removes up to 200 old commands.
  */
-export const storeCommand = luaScript<
+export const storeCommandScript = luaScript<
   'command' | 'commands' | 'unapplied' | 'logLevel',
   'base' | 'id' | 'spec' | 'by' | 'changesSettings' | 'keepMs' | 'keepAtMost' | 'level' | 'levelMs',
   [sequence: string, at: string] | null
@@ -356,7 +356,7 @@ return { whole(sequence), at }
 /**
  * Stores a worker's status, and returns the commands that are addressed to the worker. Also forgets up to twenty silent workers.
  */
-export const workerHeartbeat = luaScript<
+export const workerHeartbeatScript = luaScript<
   'heartbeats' | 'worker' | 'inbox' | 'unapplied' | 'settingsRevision' | 'logLevel' | 'served',
   'base' | 'id' | 'status' | 'slots' | 'silence' | 'limit' | 'servedMs',
   [commands: string[], unapplied: string[], revision: string, logLevel: string]
@@ -431,7 +431,7 @@ return { found, redis.call('ZRANGE', unapplied, 0, 9), revision, level }
 /**
  * Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks.
  */
-export const registerQueues = luaScript<'schema' | 'registry', 'schemaVersion' | 'replaces', 0 | 1>({
+export const registerQueuesScript = luaScript<'schema' | 'registry', 'schemaVersion' | 'replaces', 0 | 1>({
   name: 'register-queues',
   keys: ['schema', 'registry'],
   args: ['schemaVersion', 'replaces'],
@@ -455,7 +455,7 @@ return 1
 /**
  * Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it.
  */
-export const resign = luaScript<'lease', 'holder' | 'channel', void>({
+export const resignScript = luaScript<'lease', 'holder' | 'channel', void>({
   name: 'resign',
   keys: ['lease'],
   args: ['holder', 'channel'],
@@ -473,7 +473,7 @@ redis.call('PUBLISH', channel, '')
 /**
  * Returns when the first lock of a queue's marked tasks expires. O(marked tasks).
  */
-export const soonestLockExpiry = luaScript<'stalled', 'base', number | null>({
+export const soonestLockExpiryScript = luaScript<'stalled', 'base', number | null>({
   name: 'soonest-lock-expiry',
   keys: ['stalled'],
   args: ['base'],
@@ -494,7 +494,7 @@ return soonest
 /**
  * Acquires or renews the lease of a namespace's leader.
  */
-export const takeLease = luaScript<
+export const takeLeaseScript = luaScript<
   'lease' | 'fencing' | 'schema',
   'holder' | 'leaseMs' | 'schemaVersion' | 'above',
   [fencing: number, leftMs: number, newest: number]
@@ -526,7 +526,7 @@ return { number, tonumber(leaseMs), number }
 /**
  * Reads what a queue stores about why one of its tasks does not run.
  */
-export const readWait = luaScript<
+export const readWaitScript = luaScript<
   'meta' | 'settings' | 'wait' | 'prioritized' | 'active' | 'postponed' | 'limiter',
   'id' | 'max',
   [
@@ -581,7 +581,7 @@ return {
 /**
  * Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0.
  */
-export const claimNamespace = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({
+export const claimNamespaceScript = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({
   name: 'claim-namespace',
   keys: ['schema', 'legacyFleet'],
   args: ['version', 'hasLegacyQueue'],
@@ -604,7 +604,7 @@ return version
  * Detects whether Bullpen 0.1.0 wrote a queue. That version stored no schema version, so its data is recognised by keys that only it
  * wrote, or by one of its jobs at either end of a place. Examines at most twelve jobs.
  */
-export const isLegacy = luaScript<
+export const isLegacyScript = luaScript<
   'switches' | 'cancelFeeds' | 'wait' | 'active' | 'prioritized' | 'delayed' | 'completed' | 'failed',
   'base' | 'backoffType',
   0 | 1
