@@ -23,6 +23,7 @@ export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${
 `,
   )
   return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
+import type { GroupPhase, GroupResult } from '@bullpen/contract'
 import { luaScript } from '../scripts/script.ts'
 
 ${entries.join('\n')}`

@@ -80,7 +80,7 @@ export function groupKeys(namespace: string, group: string) {
     base,
     /** Hash: the group's state, settings and counts, and the names of its members' queues. */
     meta: `${base}meta`,
-    /** String: for each member, three bits that say how it has ended, or 0 (scripts/includes/group-steps.ts). */
+    /** String: for each member, three bits that say how it has ended, or 0 (groups/end-letters.ts). */
     members: `${base}members`,
     /** String: for each member, four bits with its queue's position. Missing if all members belong to one queue. */
     queues: `${base}queues`,

@@ -14,7 +14,7 @@ import { onServerChange } from '../redis/server/server-changes.ts'
 import { unlessRefused } from '../redis/server/server-description.ts'
 import { infoField } from '../redis/server/server-info.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { noteLost } from '../store/scripts.ts'
+import { noteLostScript } from '../store/scripts.ts'
 import type { AcknowledgedTasks } from './acknowledged-tasks.ts'
 
 /** How many tasks one script looks for, which takes Redis about 2 ms, and 20 ms more if some do not exist. */
@@ -61,7 +61,7 @@ export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost
     const keys = queueKeys(namespace, queue)
     const { totals, recentlyRemoved, events, lostTasks } = keys
     const args = { base: keys.base, process, keptMs: NOTED_MS }
-    return runScript(redis, noteLost, { totals, recentlyRemoved, events, lostTasks }, args, tasks)
+    return runScript(redis, noteLostScript, { totals, recentlyRemoved, events, lostTasks }, args, tasks)
   }
 
   /** Returns the ids of the tasks that Redis has lost and that no process had reported. */

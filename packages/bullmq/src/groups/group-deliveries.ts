@@ -10,8 +10,8 @@ import type { Claimed, Deliveries } from '../outbox/deliveries.ts'
 import { recordOf } from '../outbox/follow-up-deliveries.ts'
 import type { GroupCancelEntry, MemberEndEntry, MemberEntry } from '../outbox/outbox-entry.ts'
 import type { TargetQueues } from '../outbox/target-queues.ts'
-import { endMembersScript } from '../scripts/groups/end-members.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { endMembersScript } from '../store/scripts.ts'
 
 export interface GroupDeliveryOptions {
   readonly redis: Commander
@@ -29,6 +29,9 @@ export interface GroupDeliveryOptions {
 
 type GroupDeliveries = Pick<Deliveries, 'member' | 'memberEnd' | 'groupCancel'>
 
+/** What a group that no longer exists owes. */
+const NOTHING_OWED = [0, ''] as const
+
 /** All members of a group that is cancelled match, whenever they were enqueued. The latest time that a Date can represent, in ms. */
 const AT_ANY_TIME = 8.64e15
 
@@ -40,13 +43,14 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
   async function report(id: GroupId, ends: readonly Pick<MemberEndEntry, 'member' | 'letter'>[]): Promise<boolean> {
     const keys = groupKeys(namespace, id)
     const more = ends.flatMap(({ member, letter }) => [member, letter])
-    const send = () => runScript(redis, endMembersScript, keys, { id, channel }, more)
-    const reported = await send()
-    if (reported?.result !== undefined) onEnded(reported.result)
     // A group that no longer exists has ended long ago.
-    if (reported === undefined || !reported.isOwed) return true
+    const send = async () => (await runScript(redis, endMembersScript, keys, { id, channel }, more)) ?? NOTHING_OWED
+    const [owed, result] = await send()
+    if (result !== '') onEnded(result)
+    if (owed === 0) return true
     await forwardGroup(id)
-    return (await send())?.isOwed !== true
+    const [stillOwed] = await send()
+    return stillOwed === 0
   }
 
   /** Enqueues a member. Resolves with false if its group is cancelled, so that it was not enqueued. */
@@ -86,9 +90,10 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
         const keys = groupKeys(namespace, group)
         const more = ends.flatMap(({ member, letter }) => [member, letter])
         try {
-          const reported = await runScript(redis, endMembersScript, keys, { id: group, channel }, more)
-          if (reported?.result !== undefined) onEnded(reported.result)
-          if (reported?.isOwed) await forwardGroup(group)
+          const [owed, result] =
+            (await runScript(redis, endMembersScript, keys, { id: group, channel }, more)) ?? NOTHING_OWED
+          if (result !== '') onEnded(result)
+          if (owed > 0) await forwardGroup(group)
           onDelivered(ofGroup.map(({ id }) => id))
         } catch (error) {
           onRefused({ queue: group, error })

@@ -2,9 +2,8 @@
 import type { GroupId, GroupResult } from '@bullpen/contract'
 import { groupEndedChannel, groupKeys } from '../keys.ts'
 import { type Outbox, PAGE_SIZE } from '../outbox/forwarder.ts'
-import { claimGroupEntriesScript } from '../scripts/groups/claim-group-entries.ts'
-import { deleteGroupEntriesScript } from '../scripts/groups/delete-group-entries.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { claimGroupEntriesScript, deleteGroupEntriesScript } from '../store/scripts.ts'
 
 export interface GroupOutboxOptions {
   readonly redis: Commander
@@ -20,11 +19,11 @@ export function groupOutbox({ redis, namespace, onEnded }: GroupOutboxOptions, i
     name: keys.outbox,
     async claim({ leftForMs = '', cursor }) {
       const args = { id, channel, limit: PAGE_SIZE, idleMs: leftForMs, cursor }
-      const { result, ...page } = await runScript(redis, claimGroupEntriesScript, keys, args)
-      if (result === undefined) return page
+      const [fresh, next, entries, result] = await runScript(redis, claimGroupEntriesScript, keys, args)
+      if (result === '') return { fresh, cursor: next, entries }
       onEnded(result)
       // The end of the group may have added entries.
-      return { ...page, fresh: PAGE_SIZE }
+      return { fresh: PAGE_SIZE, cursor: next, entries }
     },
     remove: (ids) => runScript(redis, deleteGroupEntriesScript, keys, {}, ids),
   }

@@ -2,7 +2,7 @@
 import type { GroupId, GroupResult, MemberEnd } from '@bullpen/contract'
 import { MEMBER_ENDS } from '@bullpen/contract/internal'
 import type { Group } from '@bullpen/engine/internal'
-import { END_LETTERS } from '../scripts/includes/group-steps.ts'
+import { END_LETTERS } from '../groups/end-letters.ts'
 
 /** Returns the group, or undefined if there are no fields. `flat` contains each name, followed by its value. */
 export function groupOf(id: GroupId, flat: readonly string[]): Group | undefined {

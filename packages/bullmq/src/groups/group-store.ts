@@ -22,13 +22,14 @@ import {
 import { requestDigest, sha256 } from '@bullpen/engine/node'
 import { type GroupKeys, groupEndedChannel, groupKeys, groupQueuesChannel } from '../keys.ts'
 import type { VisitRegistry } from '../leader/visit-registry.ts'
-import { addMembersScript } from '../scripts/groups/add-members.ts'
-import { cancelGroupScript } from '../scripts/groups/cancel-group.ts'
-import { createGroupScript } from '../scripts/groups/create-group.ts'
-import { readMembersScript } from '../scripts/groups/read-members.ts'
-import { sealGroupScript } from '../scripts/groups/seal-group.ts'
-import type { GroupChange } from '../scripts/includes/group-steps.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import {
+  addMembersScript,
+  cancelGroupScript,
+  createGroupScript,
+  readMembersScript,
+  sealGroupScript,
+} from '../store/scripts.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
 import { cancelMembers } from './group-deliveries.ts'
 import { type AddedRequest, addedRequestOf, END_CODES, groupOf, unfinishedMembers } from './group-record.ts'
@@ -52,6 +53,9 @@ export interface GroupStoreOptions {
   readonly onEnded: (result: GroupResult) => void
 }
 
+/** What a request to a group has changed: the fields of the group, and its result if the request has ended it. */
+type GroupChange = readonly [fields: readonly string[], result: GroupResult | '']
+
 /** How long an unfinished group is kept after its total timeout, in ms. By then, the leader has ended it. */
 const SPARE_MS = 2 * 86_400_000
 
@@ -65,12 +69,12 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
 
   /** Registers the group, changes it, and delivers what follows. @throws BullpenError `group_not_found`. */
   async function change(id: GroupId, run: (keys: GroupKeys) => Promise<GroupChange>): Promise<Group> {
-    const { fields, result } = await call(async () => {
+    const [fields, result] = await call(async () => {
       await register(id)
       return run(keysOf(id))
     })
     const group = groupOf(id, fields)
-    if (result !== undefined) onEnded(result)
+    if (result !== '') onEnded(result)
     if (group === undefined) throw groupNotFound(id)
     forward(id)
     return group
@@ -122,7 +126,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       return change(id, async (keys) => {
         const fields = await runScript(redis, createGroupScript, keys, args)
         if (fields === 'reused') throw groupExists(id)
-        return { fields, result: undefined }
+        return [fields, '']
       })
     },
 
@@ -194,9 +198,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
     watch: async (id, onChange) => waiters.watch(id, onChange),
 
     async members(id, from, limit) {
-      const { fields, ends, queues } = await call(() =>
-        runScript(redis, readMembersScript, keysOf(id), { from, limit }),
-      )
+      const [fields, ends, queues] = await call(() => runScript(redis, readMembersScript, keysOf(id), { from, limit }))
       const group = groupOf(id, fields)
       if (group === undefined) throw groupNotFound(id)
       const members = await membersPage(ends.length, (i) => memberAt(group, from + i, ends[i], queues[i]))

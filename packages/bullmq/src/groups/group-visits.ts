@@ -6,8 +6,8 @@ import { FORCED_END_MS } from '@bullpen/engine/internal'
 import { groupEndedChannel, groupKeys } from '../keys.ts'
 import { VISIT_EVERY_MS, type VisitRegistry } from '../leader/visit-registry.ts'
 import type { Forwarder } from '../outbox/forwarder.ts'
-import { visitGroupScript } from '../scripts/groups/visit-group.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { visitGroupScript } from '../store/scripts.ts'
 import { groupOutbox } from './group-outbox.ts'
 
 export interface GroupVisitOptions {
@@ -34,19 +34,19 @@ export function groupVisit(options: GroupVisitOptions): (id: GroupId, isOver: ()
     await registry.reschedule(id, now() + VISIT_EVERY_MS)
     const keys = groupKeys(namespace, id)
     const found = await runScript(redis, visitGroupScript, keys, { id, channel, forcedEndMs: FORCED_END_MS })
-    if (found === undefined) {
+    if (found === null) {
       // The process that creates the group may have registered it just now.
       const createdAt = readGroupId(id)?.createdAt ?? 0
       if (createdAt + VISIT_EVERY_MS < now()) await registry.forget(id)
       return
     }
-    const { state, timeoutAt, entries, result } = found
-    if (result !== undefined) onEnded(result)
+    const [state, timeoutAt, entries, result] = found
+    if (result !== '') onEnded(result)
     if (entries > 0) {
       await forwarder.forwardLeft(groupOutbox({ redis, namespace, onEnded }, id), isOver)
       // Another process may have claimed entries just now.
       await registry.register(id, now() + VISIT_AFTER_MS)
     } else if (state === 'ended') await registry.forget(id)
-    else await registry.register(id, timeoutAt)
+    else await registry.register(id, Number(timeoutAt))
   }
 }

@@ -23,7 +23,7 @@ import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
-import { noteLost } from '../store/scripts.ts'
+import { noteLostScript } from '../store/scripts.ts'
 import { GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import { patternOf, suspectOf } from './stored-key.ts'
 
@@ -286,7 +286,7 @@ it('an acknowledged task that Redis has lost', async () => {
   const lost = createTaskId('rig', Date.now(), randomBytes(10))
   await runScript(
     redis,
-    noteLost,
+    noteLostScript,
     { totals, recentlyRemoved, events, lostTasks },
     { base, process: 'p', keptMs: 60_000 },
     [lost],

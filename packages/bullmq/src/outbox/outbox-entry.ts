@@ -24,7 +24,7 @@
 import type { GroupId } from '@bullpen/contract'
 import { parseTemplate, type StoredTemplate } from '@bullpen/contract/internal'
 import { type ReleasedFollowUp, type RunRef, runOfToken } from '@bullpen/engine/internal'
-import type { EndLetter } from '../scripts/includes/group-steps.ts'
+import type { EndLetter } from '../groups/end-letters.ts'
 
 /** A follow-up task to enqueue. */
 export interface TaskEntry extends ReleasedFollowUp {

@@ -33,8 +33,8 @@
 // (../scripts/outbox/delete-entries.ts).
 import { FOLLOW_UP_LETTERS, NEXT_LETTER } from '@bullpen/contract/internal'
 import { COMPENSATION_SLOTS, HANDLER_SLOT } from '@bullpen/engine/internal'
+import { END_LETTERS } from '../groups/end-letters.ts'
 import { FOLLOWED_MARK } from '../internals/status/task-charge.ts'
-import { END_LETTERS } from '../scripts/includes/group-steps.ts'
 
 /** How many entries an outbox may have before its queue is closed for fetching. */
 export const MAX_OUTBOX_ENTRIES = 10_000

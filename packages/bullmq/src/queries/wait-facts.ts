@@ -9,7 +9,7 @@ import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { type FleetKeys, fleetKeys, type QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { readWait } from '../store/scripts.ts'
+import { readWaitScript } from '../store/scripts.ts'
 
 export interface WaitFactsOptions {
   readonly redis: Commander
@@ -25,7 +25,7 @@ export async function readWaitFacts(
 ): Promise<WaitFacts> {
   const fleet = fleetKeys(namespace)
   const [stored, { workers, now: readAt }, served] = await Promise.all([
-    runScript(redis, readWait, keys, { id: task.id, max: MAX_AHEAD }),
+    runScript(redis, readWaitScript, keys, { id: task.id, max: MAX_AHEAD }),
     readWorkers(redis, fleet, '', log),
     redis.zscore(fleet.served, task.queue),
   ])

@@ -2,7 +2,7 @@
 import type { RunResult } from '@bullpen/contract'
 import { batchSize, sectionsOf, stageRoom } from '@bullpen/contract/internal'
 import type { Run, RunError, RunSettings } from '@bullpen/engine/internal'
-import { END_LETTERS } from '../scripts/includes/group-steps.ts'
+import { END_LETTERS } from '../groups/end-letters.ts'
 import type { StoredRun } from '../scripts/runs/read-run.ts'
 
 /** The queues of a run's source and stages, and that of its reduction. */

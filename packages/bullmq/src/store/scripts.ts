@@ -1,4 +1,5 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
+import type { GroupPhase, GroupResult } from '@bullpen/contract'
 import { luaScript } from '../scripts/script.ts'
 
 /**
@@ -425,6 +426,901 @@ for _, each in ipairs(redis.call('ZRANGE', inbox, 0, tonumber(limit) - 1)) do
 end
 local revision, level = redis.call('GET', settingsRevision) or '', redis.call('GET', logLevel) or ''
 return { found, redis.call('ZRANGE', unapplied, 0, 9), revision, level }
+`,
+})
+
+/**
+ * Adds members to a group. They are stored in the group's outbox, from which they are enqueued. Takes time in proportion to the number
+ * of members in the request.
+ */
+export const addMembersScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel' | 'queuesChannel' | 'key' | 'digest' | 'seal' | 'maxMembers' | 'maxQueues',
+  number | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'
+>({
+  name: 'add-members',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel', 'queuesChannel', 'key', 'digest', 'seal', 'maxMembers', 'maxQueues'],
+  lua: `#!lua
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel, queuesChannel, key, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local seal, maxMembers, maxQueues = ARGV[6], ARGV[7], ARGV[8]
+local FIRST = 9
+local MAX_ENTRIES, MAX_BYTES = 10000, 33554432
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+local state, count, names, bytes = unpack(redis.call('HMGET', meta, 'state', 'count', 'queues', 'outboxBytes'))
+if not state then
+  return 'missing'
+end
+local known = redis.call('HGET', requests, key)
+if known then
+  local start, of = string.match(known, '^(%d+) (.*)$')
+  return of == digest and tonumber(start) or 'reused'
+end
+if state ~= 'open' then
+  return state
+end
+local added = (#ARGV - FIRST + 1) / 2
+local start = tonumber(count)
+if start + added > tonumber(maxMembers) then
+  return 'full'
+end
+if redis.call('XLEN', outbox) >= MAX_ENTRIES or tonumber(bytes or 0) >= MAX_BYTES then
+  return 'busy'
+end
+local positions, number, list = {}, 0, names or ''
+for queue in string.gmatch(list, '%S+') do
+  positions[queue], number = number, number + 1
+end
+for i = FIRST, #ARGV, 2 do
+  if not positions[ARGV[i]] then
+    list = (number == 0 and '' or list .. ' ') .. ARGV[i]
+    positions[ARGV[i]], number = number, number + 1
+  end
+end
+if number > tonumber(maxQueues) then
+  return 'queues'
+end
+local now = millis()
+local ttl = redis.call('PTTL', meta)
+for i = FIRST, #ARGV, 2 do
+  local member = start + (i - FIRST) / 2
+  if positions[ARGV[i]] > 0 then
+    redis.call('BITFIELD', queues, 'SET', 'u4', '#' .. whole(member), positions[ARGV[i]])
+  end
+  write_entry('m ' .. id .. ' ' .. whole(member) .. ' ' .. ARGV[i + 1])
+end
+redis.call('HSET', meta, 'count', whole(start + added), 'queues', list)
+redis.call('HSET', requests, key, whole(start) .. ' ' .. digest)
+redis.call('SETBIT', members, whole((start + added) * 3), 0)
+for _, each in ipairs({ members, queues, requests, outbox }) do
+  redis.call('PEXPIRE', each, ttl)
+end
+if list ~= (names or '') then
+  redis.call('PUBLISH', queuesChannel, id)
+end
+if seal == '1' then
+  seal_group(now)
+end
+return start
+`,
+})
+
+/**
+ * Cancels a group by request. A group that was cancelled or has ended stays as it is.
+ */
+export const cancelGroupScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel' | 'by',
+  [fields: string[], result: GroupResult | '']
+>({
+  name: 'cancel-group',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel', 'by'],
+  lua: `#!lua flags=allow-oom
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel, by = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+local result
+if redis.call('EXISTS', meta) == 1 then
+  local now = millis()
+  cancel_group(now, 'cancelled', by)
+  result = end_if_complete(now)
+end
+return { redis.call('HGETALL', meta), result or '' }
+`,
+})
+
+/**
+ * Claims entries of a group's outbox, so that one process at a time delivers each of them. Takes time in proportion to their number.
+ */
+export const claimGroupEntriesScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel' | 'limit' | 'idleMs' | 'cursor',
+  [fresh: number, cursor: string, entries: Array<[id: string, text: string]>, result: GroupResult | '']
+>({
+  name: 'claim-group-entries',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel', 'limit', 'idleMs', 'cursor'],
+  lua: `#!lua flags=allow-oom
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel, limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local GROUP, CONSUMER = 'forwarders', 'forwarder'
+local PAGES_AT_ONCE = 10
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+if redis.call('EXISTS', outbox) == 0 then
+  return { 0, '0-0', {}, '' }
+end
+local state, cancelled = unpack(redis.call('HMGET', meta, 'state', 'cancelledAt'))
+local entries, fresh, next_cursor, result = {}, 0, '0-0', nil
+local function read()
+  return redis.pcall('XREADGROUP', 'GROUP', GROUP, CONSUMER, 'COUNT', limit, 'STREAMS', outbox, '>')
+end
+local function read_fresh()
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, GROUP, '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  return found and found[1][2] or {}
+end
+local function is_skipped(entry)
+  local text = entry[2][2]
+  if not cancelled or string.sub(text, 1, 1) ~= 'm' then
+    return false
+  end
+  if state ~= 'ended' then
+    end_member(string.match(text, '^m %S+ (%d+) '), 'x')
+  end
+  redis.call('XACK', outbox, GROUP, entry[1])
+  redis.call('XDEL', outbox, entry[1])
+  redis.call('HINCRBY', meta, 'outboxBytes', -#text)
+  return true
+end
+for _ = 1, cancelled and PAGES_AT_ONCE or 1 do
+  local page = read_fresh()
+  fresh = #page
+  for _, entry in ipairs(page) do
+    if not is_skipped(entry) then
+      entries[#entries + 1] = { entry[1], entry[2][2] }
+    end
+  end
+  if fresh == 0 or #entries > 0 then
+    break
+  end
+end
+if cancelled then
+  result = end_if_complete(millis())
+end
+if idleMs ~= '' then
+  local left = redis.call('XAUTOCLAIM', outbox, GROUP, CONSUMER, idleMs, cursor, 'COUNT', limit)
+  next_cursor = left[1]
+  for _, entry in ipairs(left[2]) do
+    if entry[2] then
+      entries[#entries + 1] = { entry[1], entry[2][2] }
+    end
+  end
+end
+return { fresh, next_cursor, entries, result or '' }
+`,
+})
+
+/**
+ * Creates a group. If the group exists, nothing changes.
+ */
+export const createGroupScript = luaScript<
+  'meta',
+  'by' | 'onError' | 'totalMs' | 'keepMs' | 'spareMs' | 'lines' | 'digest',
+  string[] | 'reused'
+>({
+  name: 'create-group',
+  keys: ['meta'],
+  args: ['by', 'onError', 'totalMs', 'keepMs', 'spareMs', 'lines', 'digest'],
+  lua: `#!lua
+local meta = KEYS[1]
+local by, onError, totalMs, keepMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local spareMs, lines, digest = ARGV[5], ARGV[6], ARGV[7]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+if redis.call('EXISTS', meta) == 0 then
+  local now = millis()
+  redis.call('HSET', meta, 'state', 'open', 'by', by, 'onError', onError, 'keepMs', keepMs, 'digest', digest)
+  redis.call('HSET', meta, 'createdAt', whole(now), 'timeoutAt', whole(now + totalMs), 'count', 0, 'ended', 0)
+  if lines ~= '' then
+    redis.call('HSET', meta, 'lines', lines)
+  end
+  redis.call('PEXPIRE', meta, whole(totalMs + spareMs))
+else
+  local known = redis.call('HGET', meta, 'digest')
+  if known and known ~= digest then
+    return 'reused'
+  end
+end
+return redis.call('HGETALL', meta)
+`,
+})
+
+/**
+ * Deletes delivered entries of a group's outbox, and the empty outbox itself. An entry that was deleted before is skipped, so a script
+ * that is sent again does no harm.
+ */
+export const deleteGroupEntriesScript = luaScript<'meta' | 'outbox', never, void>({
+  name: 'delete-group-entries',
+  keys: ['meta', 'outbox'],
+  args: [],
+  lua: `#!lua flags=allow-oom
+local meta, outbox = KEYS[1], KEYS[2]
+for _, entry in ipairs(ARGV) do
+  local stored = redis.call('XRANGE', outbox, entry, entry)[1]
+  redis.call('XACK', outbox, 'forwarders', entry)
+  if stored and redis.call('XDEL', outbox, entry) == 1 and redis.call('EXISTS', meta) == 1 then
+    local text = stored[2][2]
+    redis.call('HINCRBY', meta, 'outboxBytes', -#text)
+    if string.sub(text, 1, 1) ~= 'm' then
+      redis.call('HINCRBY', meta, 'owed', -1)
+    end
+  end
+end
+if redis.call('XLEN', outbox) == 0 then
+  redis.call('DEL', outbox)
+end
+`,
+})
+
+/**
+ * Records the ends of a group's members. Only the first end of each member counts, so that the script can be repeated. If the group
+ * cancels its members on an error, the first error cancels the group in the same step. Takes constant time for each member.
+ */
+export const endMembersScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel',
+  [owed: number, result: GroupResult | ''] | null
+>({
+  name: 'end-members',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel'],
+  lua: `#!lua flags=allow-oom
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+local state, count, on_error = unpack(redis.call('HMGET', meta, 'state', 'count', 'onError'))
+if not state then
+  return false
+end
+local result
+if state ~= 'ended' then
+  local now = millis()
+  for i = 3, #ARGV, 2 do
+    local member, letter = ARGV[i], ARGV[i + 1]
+    local is_first = tonumber(member) < tonumber(count) and end_member(member, letter)
+    if is_first and on_error == 'cancel' and (letter == 'd' or letter == 'e') then
+      cancel_group(now, 'first_error', 'group ' .. id)
+    end
+  end
+  result = end_if_complete(now)
+end
+return { tonumber(redis.call('HGET', meta, 'owed') or 0), result or '' }
+`,
+})
+
+/**
+ * Reads how some members of a group have ended, and to which queues they belong, all as of the same moment.
+ */
+export const readMembersScript = luaScript<
+  'meta' | 'members' | 'queues',
+  'from' | 'limit',
+  [fields: string[], ends: number[], queues: number[]]
+>({
+  name: 'read-members',
+  keys: ['meta', 'members', 'queues'],
+  args: ['from', 'limit'],
+  lua: `#!lua flags=no-writes
+local meta, members, queues = KEYS[1], KEYS[2], KEYS[3]
+local from, limit = ARGV[1], ARGV[2]
+local ends, positions = {}, {}
+local last = math.min(tonumber(redis.call('HGET', meta, 'count') or 0), from + limit) - 1
+for member = from, last do
+  local at = string.format('#%.0f', member)
+  ends[#ends + 1] = redis.call('BITFIELD_RO', members, 'GET', 'u3', at)[1]
+  positions[#positions + 1] = redis.call('BITFIELD_RO', queues, 'GET', 'u4', at)[1]
+end
+return { redis.call('HGETALL', meta), ends, positions }
+`,
+})
+
+/**
+ * Seals a group, so that it gets no further members.
+ */
+export const sealGroupScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel',
+  [fields: string[], result: GroupResult | '']
+>({
+  name: 'seal-group',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel'],
+  lua: `#!lua flags=allow-oom
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+local result
+if redis.call('EXISTS', meta) == 1 then
+  local now = millis()
+  seal_group(now)
+  result = end_if_complete(now)
+end
+return { redis.call('HGETALL', meta), result or '' }
+`,
+})
+
+/**
+ * Looks whether a group needs anything from the leader. Cancels the group if its total timeout has passed. Ends it if it was cancelled
+ * too long ago; its remaining members then count as removed.
+ */
+export const visitGroupScript = luaScript<
+  'meta' | 'members' | 'queues' | 'requests' | 'outbox',
+  'id' | 'channel' | 'forcedEndMs',
+  [state: GroupPhase, timeoutAt: string, entries: number, result: GroupResult | ''] | null
+>({
+  name: 'visit-group',
+  keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
+  args: ['id', 'channel', 'forcedEndMs'],
+  lua: `#!lua flags=allow-oom
+local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, channel, forcedEndMs = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
+local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
+local function write_entry(text)
+  redis.call('XADD', outbox, '*', 'e', text)
+  redis.call('HINCRBY', meta, 'outboxBytes', #text)
+end
+local function write_owed(text)
+  write_entry(text)
+  redis.call('PEXPIRE', outbox, redis.call('PTTL', meta))
+  redis.call('HINCRBY', meta, 'owed', 1)
+end
+local function seal_group(now)
+  if redis.call('HGET', meta, 'state') ~= 'open' then
+    return
+  end
+  redis.call('HSET', meta, 'state', 'sealed', 'sealedAt', whole(now))
+end
+local function cancel_group(now, reason, by)
+  if redis.call('HGET', meta, 'state') == 'ended' then
+    return
+  end
+  if redis.call('HSETNX', meta, 'cancelledAt', whole(now)) == 0 then
+    return
+  end
+  seal_group(now)
+  redis.call('HSET', meta, 'cancelReason', reason, 'cancelledBy', by)
+  for queue in string.gmatch(redis.call('HGET', meta, 'queues') or '', '%S+') do
+    write_owed('k ' .. id .. ' ' .. queue .. ' ' .. by)
+  end
+end
+local function end_member(member, letter)
+  local at = '#' .. member
+  if redis.call('BITFIELD', members, 'GET', 'u3', at)[1] ~= 0 then
+    return false
+  end
+  redis.call('BITFIELD', members, 'SET', 'u3', at, CODES[letter])
+  redis.call('HINCRBY', meta, letter, 1)
+  redis.call('HINCRBY', meta, 'ended', 1)
+  return true
+end
+local function group_result(count, reason)
+  local completed, dead, expired = unpack(redis.call('HMGET', meta, 'c', 'd', 'e'))
+  if count > 0 and tonumber(completed or 0) == count then
+    return 'completed'
+  end
+  if reason == 'cancelled' then
+    return 'cancelled'
+  end
+  if tonumber(dead or 0) + tonumber(expired or 0) > 0 or reason == 'group_timeout' then
+    return 'failed'
+  end
+  return count == 0 and 'completed' or 'cancelled'
+end
+local function write_follow_ups(result)
+  local lines, created_at = unpack(redis.call('HMGET', meta, 'lines', 'createdAt'))
+  local number = 0
+  for letter, template in string.gmatch(lines or '', '(%a)([^\\n]+)') do
+    number = number + 1
+    if string.find(letter, RELEASED_BY[result]) then
+      write_owed('t ' .. id .. ' ' .. created_at .. ' 1 ' .. letter .. number .. ' ' .. template)
+    end
+  end
+end
+local function end_if_complete(now)
+  local state, count, ended, reason, keep =
+    unpack(redis.call('HMGET', meta, 'state', 'count', 'ended', 'cancelReason', 'keepMs'))
+  if state ~= 'sealed' or tonumber(ended) < tonumber(count) then
+    return nil
+  end
+  local result = group_result(tonumber(count), reason)
+  redis.call('HSET', meta, 'state', 'ended', 'endedAt', whole(now), 'result', result)
+  write_follow_ups(result)
+  for _, key in ipairs({ meta, members, queues, requests, outbox }) do
+    redis.call('PEXPIRE', key, keep)
+  end
+  redis.call('PUBLISH', channel, id)
+  return result
+end
+local state, timeout, cancelled, count, ended =
+  unpack(redis.call('HMGET', meta, 'state', 'timeoutAt', 'cancelledAt', 'count', 'ended'))
+if not state then
+  return false
+end
+local result
+if state ~= 'ended' then
+  local now = millis()
+  if not cancelled then
+    if now >= tonumber(timeout) then
+      cancel_group(now, 'group_timeout', 'group ' .. id)
+    end
+  elseif now >= cancelled + forcedEndMs then
+    redis.call('HINCRBY', meta, 'r', count - ended)
+    redis.call('HSET', meta, 'ended', count)
+  end
+  result = end_if_complete(now)
+end
+return { redis.call('HGET', meta, 'state'), timeout, redis.call('XLEN', outbox), result or '' }
 `,
 })
 

@@ -1,4 +1,4 @@
-// Decides which follow-ups the end of a group releases. On Redis, a script makes the same decision (bullmq, group-steps.ts).
+// Decides which follow-ups the end of a group releases. On Redis, a script makes the same decision (bullmq, store/lua/includes/group.lua).
 import type { FinalStatus, GroupResult } from '@bullpen/contract'
 import type { StoredFollowUp } from '@bullpen/contract/internal'
 import { releasedBy } from '../follow-ups/released.ts'

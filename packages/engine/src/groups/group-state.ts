@@ -1,7 +1,7 @@
 // Decides how a group changes: when members are added or end, when it is sealed or cancelled, and when its total timeout passes.
 //
 // Every function is pure, and returns the changed group with what follows from the change. The memory broker stores a group in this
-// form. On Redis, scripts make the same decisions (bullmq, scripts/includes/group-steps.ts), and a test compares both.
+// form. On Redis, scripts make the same decisions (bullmq, store/lua/includes/group.lua), and a test compares both.
 import type { GroupCancelReason, GroupResult, MemberEnd } from '@bullpen/contract'
 import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES, MEMBER_ENDS } from '@bullpen/contract/internal'
 import type { Group, GroupCancel, NewGroup } from '../ports/broker/groups.ts'

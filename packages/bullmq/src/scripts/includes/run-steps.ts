@@ -6,8 +6,8 @@
 // caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
 import type { RunResult } from '@bullpen/contract'
 import { BATCH_MARK, MAX_PASSED_BYTES, REFERENCE_MARK } from '@bullpen/engine/internal'
+import { END_LETTERS } from '../../groups/end-letters.ts'
 import { GROUP } from '../outbox/claim-entries.ts'
-import { END_LETTERS } from './group-steps.ts'
 import { TIME } from './time.ts'
 
 /** The keys of a run that its scripts declare, in this order. */
