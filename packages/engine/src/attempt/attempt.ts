@@ -6,7 +6,6 @@ import {
   type Enqueued,
   type HandlerLog,
   type Log,
-  type Progress,
   type RegisteredOptions,
   type TaskContext,
   type TaskGroup,
@@ -26,10 +25,13 @@ import type { RegisteredKind, StepLookup, StepStore } from '../ports/steps.ts'
 import type { AttemptSpan } from '../ports/tracing.ts'
 import { type Redactor, redactingLog, redactorOf } from '../redaction/redactor.ts'
 import type { Sha256 } from '../task/child-task.ts'
+import { decodeCall, encodeCall } from '../task/payload/json-text.ts'
 import { Snooze, uncaughtOutcome } from '../verdict/outcome.ts'
 import { ChildTasks, type ChildTasksHost } from './child-tasks.ts'
 import type { DecodedTask } from './decode.ts'
 import { outputLimit } from './output.ts'
+import { portableLog } from './portable-fields.ts'
+import { progressOf } from './progress.ts'
 import { RegisteredTasks } from './registered-tasks.ts'
 import { Steps, stepKey } from './steps.ts'
 
@@ -217,7 +219,7 @@ export class Attempt implements TaskContext, StepStore {
       const { events } = this.fetched
       const written = events === undefined ? log : reportingLog(log, events, () => this.#state === 'IN_PROCESS')
       const { redactor } = this
-      this.#log = handlerLog(redactor === undefined ? written : redactingLog(written, redactor))
+      this.#log = handlerLog(portableLog(redactor === undefined ? written : redactingLog(written, redactor)))
     }
     return this.#log
   }
@@ -274,7 +276,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get enqueue(): TaskContext['enqueue'] {
-    return (definition, input, options) => this.enqueueChild(definition.name, input, options)
+    return async ({ name }, input, options) => this.enqueueChild(name, ...asStored(name, input, options))
   }
 
   /** Works like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
@@ -326,7 +328,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get onSuccess(): TaskContext['onSuccess'] {
-    return (definition, input, options) => this.addFollowUp(definition.name, input, options)
+    return ({ name }, input, options) => this.addFollowUp(name, ...asStored(name, input, options))
   }
 
   /** Works like {@link TaskContext.onSuccess}, but takes the name of the follow-up's definition. */
@@ -351,15 +353,16 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get onFailure(): TaskContext['onFailure'] {
-    return (definition, input, options) => this.registerTask('failure', definition.name, input, options)
+    return async ({ name }, input, options) => this.registerTask('failure', name, ...asStored(name, input, options))
   }
 
   get onEnd(): TaskContext['onEnd'] {
-    return (definition, input, options) => this.registerTask('end', definition.name, input, options)
+    return async ({ name }, input, options) => this.registerTask('end', name, ...asStored(name, input, options))
   }
 
   get compensate(): TaskContext['compensate'] {
-    return (definition, input, options) => this.registerTask('compensation', definition.name, input, options)
+    return async ({ name }, input, options) =>
+      this.registerTask('compensation', name, ...asStored(name, input, options))
   }
 
   /** Works like {@link TaskContext.compensate} or its counterpart for the kind, but takes the name of the registered task's definition. */
@@ -390,10 +393,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
-    if (!(fraction >= 0 && fraction <= 1)) {
-      throw new RangeError(`invalid progress: expected a fraction from 0 to 1, got ${fraction}`)
-    }
-    const progress: Progress = note === undefined ? { fraction } : { fraction, note }
+    const progress = progressOf(fraction, note)
     this.#recordHeartbeat()
     // An attempt that has ended no longer owns the task, and the next attempt may already report its own progress.
     if (this.#state !== 'IN_PROCESS') return
@@ -401,4 +401,14 @@ export class Attempt implements TaskContext, StepStore {
     events?.report(progressEvent(events.about, progress))
     await this.fetched.progress(progress)
   }
+}
+
+/** Returns the arguments of a call as an isolate would send them. */
+function asStored<O extends object>(
+  name: string,
+  input: unknown,
+  options: O | undefined,
+): readonly [input: unknown, options: O | undefined] {
+  const call = decodeCall<O>(encodeCall(name, { input, options }))
+  return [call.input, call.options]
 }

@@ -1,30 +1,51 @@
 // Checks a handler's output against its definition's schema, and checks that it can be stored as JSON.
 import type { TaskDefinition } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
+import { jsonText } from '../task/payload/json-text.ts'
+import { messageOf } from '../verdict/thrown.ts'
 
 /**
- * Returns `returned` with the parsed output, or `panicked` (invalid_output) if the output does not match the schema, exceeds the
- * size limit or cannot be represented as JSON.
+ * Returns `returned` with the output as its JSON represents it, or `panicked` (invalid_output) if the output does not match the schema,
+ * exceeds the size limit or cannot be represented as JSON.
  */
 export function checkOutput(returned: unknown, definition: TaskDefinition, limitBytes: number): Outcome {
-  const { name, output, isolation } = definition
+  // An isolate has already parsed its output, and the schema's transforms must not run twice.
+  return definition.isolation === 'inline'
+    ? parseOutput(returned, definition, limitBytes)
+    : storableOutput(returned, definition.name, limitBytes)
+}
+
+/** Like {@link checkOutput}, but where the handler runs. */
+export function parseOutput(
+  returned: unknown,
+  { name, output }: Pick<TaskDefinition, 'name' | 'output'>,
+  limitBytes = Number.POSITIVE_INFINITY,
+): Outcome {
   try {
-    // An isolate has already parsed its output, and the schema's transforms must not run twice.
-    const parsed = isolation === 'inline' ? output.safeParse(returned) : ({ success: true, data: returned } as const)
-    if (!parsed.success) {
-      const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
-      return invalid(`the output of ${name} does not match the schema in its definition: ${places.join('; ')}`)
-    }
-    if (!isPlainlySmall(parsed.data, limitBytes)) {
-      const length = jsonLength(parsed.data)
-      if (length > limitBytes) {
-        return invalid(`the output of ${name} takes ${length} bytes as JSON; ${outputLimit(limitBytes)}`)
-      }
-    }
-    return { kind: 'returned', output: parsed.data }
+    const parsed = output.safeParse(returned)
+    if (parsed.success) return storableOutput(parsed.data, name, limitBytes)
+    const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
+    return invalidOutput(`the output of ${name} does not match the schema in its definition: ${places.join('; ')}`)
   } catch (cause) {
-    return invalid(`the output of ${name} cannot be stored as JSON: ${String(cause)}`)
+    return invalidOutput(`the output schema of ${name} threw: ${messageOf(cause)}`, cause)
   }
+}
+
+/** Returns the output as its JSON represents it, or `panicked` if there is no such JSON or if it is longer than the limit. */
+function storableOutput(output: unknown, name: string, limitBytes: number): Outcome {
+  if (isPlainlySmall(output, limitBytes)) return { kind: 'returned', output }
+  let text: string | undefined
+  try {
+    text = jsonText(output, 'output')
+  } catch (cause) {
+    return invalidOutput(`the output of ${name} cannot be stored as JSON: ${messageOf(cause)}`, cause)
+  }
+  // The number of characters equals the number of bytes for ASCII, which is close enough for a limit.
+  const length = text?.length ?? 0
+  if (length > limitBytes) {
+    return invalidOutput(`the output of ${name} takes ${length} bytes as JSON; ${outputLimit(limitBytes)}`)
+  }
+  return { kind: 'returned', output: text === undefined ? undefined : JSON.parse(text) }
 }
 
 /** Says what limits outputs and the results of steps, and how to change it. */
@@ -32,8 +53,8 @@ export function outputLimit(bytes: number): string {
   return `the limit is ${bytes} bytes (BULLPEN_WORKER_MAX_OUTPUT_BYTES, or maxOutputBytes in code), so return less, such as an id or a path, or raise the limit`
 }
 
-function invalid(message: string): Outcome {
-  return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message) }
+function invalidOutput(message: string, cause?: unknown): Outcome {
+  return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message, { cause }) }
 }
 
 /** The maximum number of bytes that one character can take as JSON, as in `\u0000`. */
@@ -51,17 +72,9 @@ function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   for (const key in output) {
     const value: unknown = Reflect.get(output, key)
     if (typeof value === 'string') most += value.length * WIDEST
-    else if (typeof value !== 'number' && typeof value !== 'boolean') return false
+    else if (!Number.isFinite(value) && typeof value !== 'boolean') return false
     most += key.length * WIDEST + AROUND_A_FIELD
     if (most > limitBytes) return false
   }
   return true
-}
-
-/**
- * Returns the number of characters in the value's JSON. For ASCII, this equals the number of bytes, which is close enough for a
- * limit. Throws for cycles and bigints.
- */
-function jsonLength(value: unknown): number {
-  return JSON.stringify(value)?.length ?? 0
 }

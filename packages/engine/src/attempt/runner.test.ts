@@ -239,8 +239,8 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
       () => ({ n: 1, text: 'x'.repeat(1_000) }),
       /takes 10\d\d bytes as JSON; the limit is 1000 bytes \(BULLPEN_WORKER_MAX_OUTPUT_BYTES/,
     ],
-    ['circular', () => circular, /cannot be stored as JSON: TypeError: .*circular/],
-    ['with a bigint', () => ({ n: 1, big: 1n }), /cannot be stored as JSON: TypeError: .*BigInt/],
+    ['circular', () => circular, /cannot be stored as JSON: output.self.self: .*circular/],
+    ['with a bigint', () => ({ n: 1, big: 1n }), /cannot be stored as JSON: output.big: .*BigInt/],
   ])('ends as RECOVER_ERR (invalid_output) when the output is %s', async (_, handle, message) => {
     const { take } = world(handle)
     const { record } = await take(task)

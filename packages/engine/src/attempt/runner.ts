@@ -19,6 +19,7 @@ import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-resul
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { Tracing } from '../ports/tracing.ts'
 import { declaredFailure, describeOutcome, outcomeOfError } from '../verdict/outcome.ts'
+import { errorOf, readable } from '../verdict/thrown.ts'
 import { decide } from '../verdict/verdict.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { type DecodedTask, decodeTask, type RunnableTask } from './decode.ts'
@@ -147,8 +148,7 @@ function outcomeOfReturn(returned: unknown, attempt: Attempt, { maxOutputBytes }
     attempt.addDefinedFollowUps(outcome.output)
     return outcome
   } catch (cause) {
-    const error = cause instanceof Error ? cause : new Error(String(cause))
-    return { kind: 'panicked', reason: 'invalid_follow_up', error }
+    return { kind: 'panicked', reason: 'invalid_follow_up', error: errorOf(cause) }
   }
 }
 
@@ -156,7 +156,8 @@ function outcomeOfReturn(returned: unknown, attempt: Attempt, { maxOutputBytes }
  * Returns the outcome for an error that the handler threw. If the definition's classifier itself throws, the classifier's error
  * is reported instead, because it is a bug that must be fixed.
  */
-function outcomeOf(thrown: unknown, { definition }: DecodedTask): Outcome {
+function outcomeOf(value: unknown, { definition }: DecodedTask): Outcome {
+  const thrown = readable(value)
   return thrown instanceof IsolateEnded ? thrown.outcome : outcomeOfError(thrown, definition)
 }
 

@@ -2,6 +2,8 @@
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
+import { jsonText } from '../task/payload/json-text.ts'
+import { messageOf } from '../verdict/thrown.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
 /**
@@ -65,11 +67,10 @@ export class Steps {
 function asJson(result: unknown, step: string): string {
   let json: string | undefined
   try {
-    json = JSON.stringify(result)
+    json = jsonText(result, 'result')
   } catch (cause) {
-    throw new BullpenError('invalid_result', `the result of step ${step} cannot be stored as JSON: ${String(cause)}`, {
-      cause,
-    })
+    const message = `the result of step ${step} cannot be stored as JSON: ${messageOf(cause)}`
+    throw new BullpenError('invalid_result', message, { cause })
   }
   if (json !== undefined) return json
   const what = result === undefined ? 'undefined; return null instead' : typeof result

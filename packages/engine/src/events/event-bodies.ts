@@ -1,6 +1,7 @@
 // Describes what happened to a task as events. Pure.
 import { ATTEMPT_STATE_LABELS, type AttemptRecord, type Progress, type TaskGroup } from '@bullpen/contract'
 import { type EVENT_LOG_LEVELS, type EventBody, MAX_EVENT_TEXT, MAX_LOG_EVENT_BYTES } from '@bullpen/contract/internal'
+import { toPortable } from '../attempt/portable-error.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import { tagsOf } from '../task/cancel-filter.ts'
@@ -136,11 +137,17 @@ function cutBytes(text: string, maxBytes: number): string {
 
 function jsonFields(fields: object, maxBytes: number): Record<string, unknown> | undefined {
   try {
-    const json = JSON.stringify(fields)
+    // An error has no JSON of its own, and its stack would take too much room.
+    const json = JSON.stringify(fields, (_, value) => (value instanceof Error ? shortError(value) : value))
     if (json === undefined || json === '{}' || !json.startsWith('{')) return undefined
     return encoder.encode(json).length <= maxBytes ? JSON.parse(json) : undefined
   } catch {
     // The handler's fields may contain a cycle, a bigint or a getter that throws.
     return undefined
   }
+}
+
+function shortError(error: Error): object {
+  const { name, message, code } = toPortable(error)
+  return { name, message, code }
 }

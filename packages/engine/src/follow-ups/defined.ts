@@ -16,6 +16,7 @@ import { inheritedLimits } from '../admission/api-key-limits.ts'
 import type { FollowUpTask, NewFollowUp } from '../ports/broker/new-task.ts'
 import { bareTask, type Origin } from '../task/bare-task.ts'
 import { checkFollowUp } from '../task/check-call.ts'
+import { messageOf } from '../verdict/thrown.ts'
 
 /** How many tasks of one chain the follow-ups of definitions may enqueue. */
 const MAX_DEPTH = 32
@@ -79,8 +80,7 @@ function definedTask(
     const depth = (origin.depth ?? 0) + 1
     if (depth <= MAX_DEPTH) return followUpTask(task(), input(end), call, { ...origin, depth })
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new BullpenError('invalid_follow_up', `the follow-up ${place} is invalid: ${reason}`, { cause })
+    throw new BullpenError('invalid_follow_up', `the follow-up ${place} is invalid: ${messageOf(cause)}`, { cause })
   }
   throw new BullpenError(
     'invalid_follow_up',

@@ -13,6 +13,7 @@ import {
 import { declareFailure, RateLimited } from '@bullpen/contract/isolate'
 import type { CloseReason, Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
+import { errorOf, messageOf, readable } from './thrown.ts'
 
 /** The error that `ctx.snooze` throws to leave the handler. A snooze is not a failure: the task runs again later. */
 export class Snooze extends Error {
@@ -81,15 +82,15 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
       return SUCCESS
     case 'declared': {
       const { failure, error } = outcome
-      return { state: 'DONE_ERROR', code: failure.code, message: messageOf(error), error }
+      return { state: 'DONE_ERROR', code: failure.code, message: shortMessage(error), error }
     }
     case 'unsupported': {
       const { code, error } = outcome
-      return { state: 'DONE_ERROR', code, message: messageOf(error), error }
+      return { state: 'DONE_ERROR', code, message: shortMessage(error), error }
     }
     case 'panicked': {
       const { error, reason } = outcome
-      return { state: 'RECOVER_ERR', reason, message: messageOf(error, 'with its name'), error }
+      return { state: 'RECOVER_ERR', reason, message: shortMessage(error, 'with its name'), error }
     }
     case 'timed_out': {
       const { reason, limitMs } = outcome
@@ -129,16 +130,17 @@ export function declaredFailure(error: TaskError): Outcome {
  * Returns the outcome for a value that a handler threw: a declared failure, a failure that the definition's classifier or the
  * default one recognises, or a panic. Throwing a value that is not an Error is also a panic.
  */
-export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
+export function outcomeOfThrow(value: unknown, classify: Classifier | undefined): Outcome {
+  const thrown = readable(value)
   if (thrown instanceof TaskError) return declaredFailure(thrown)
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
   if (thrown instanceof PoolEnded) return { kind: 'closed', reason: thrown.reason }
   if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs, of: thrown.of }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
   if (failure !== undefined && failure !== 'panic') {
-    return { kind: 'declared', failure: declareFailure(failure), error: asError(thrown) }
+    return { kind: 'declared', failure: declareFailure(failure), error: errorOf(thrown) }
   }
-  return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
+  return { kind: 'panicked', reason: 'unexpected_error', error: errorOf(thrown) }
 }
 
 /** The same for the handler of a definition, whose classifier may throw as well. */
@@ -149,42 +151,24 @@ export function outcomeOfError(
   try {
     return outcomeOfThrow(thrown, classify)
   } catch (cause) {
-    const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })
+    const error = new Error(`the classifier of ${name} threw: ${messageOf(cause)}`, { cause: readable(cause) })
     return { kind: 'panicked', reason: 'unexpected_error', error }
   }
 }
 
 /** Returns the outcome for an uncaught error, which was thrown in a timer, an event listener or a promise that is not awaited. */
 export function uncaughtOutcome(thrown: unknown): Outcome & { kind: 'panicked' } {
-  return { kind: 'panicked', reason: 'escaped_error', error: asError(thrown) }
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is not an Error`)
-}
-
-function describe(value: unknown): string {
-  try {
-    return String(JSON.stringify(value)).slice(0, 200)
-  } catch {
-    return typeof value
-  }
+  return { kind: 'panicked', reason: 'escaped_error', error: errorOf(thrown) }
 }
 
 /** The maximum number of characters that are stored of an error message. A task stores up to ten messages. */
 const MAX_MESSAGE_LENGTH = 2_000
 
-/**
- * Returns the error's message, truncated if it is long. Reading an error may itself throw if the error is a Proxy or has getters
- * that throw, and the runner must survive that.
- */
-function messageOf(error: Error, name?: 'with its name'): string {
-  try {
-    const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`
-    return message.length <= MAX_MESSAGE_LENGTH
-      ? message
-      : `${message.slice(0, MAX_MESSAGE_LENGTH)}… (${message.length} characters)`
-  } catch (cause) {
-    return `an unreadable error: ${cause instanceof Error ? 'its own getters throw' : typeof cause}`
-  }
+/** Returns the error's message, truncated if it is long. */
+function shortMessage(given: Error, name?: 'with its name'): string {
+  const error = errorOf(given)
+  const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`
+  return message.length <= MAX_MESSAGE_LENGTH
+    ? message
+    : `${message.slice(0, MAX_MESSAGE_LENGTH)}… (${message.length} characters)`
 }

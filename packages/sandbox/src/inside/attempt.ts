@@ -10,7 +10,11 @@ import type {
 } from '@bullpen/contract'
 import { handlerLog } from '@bullpen/contract/isolate'
 import {
+  encodeCall,
   type IsolatedTask,
+  messageOf,
+  packFields,
+  progressOf,
   type RegisteredKind,
   Snooze,
   type StepLookup,
@@ -18,7 +22,6 @@ import {
   Steps,
 } from '@bullpen/engine/isolate'
 import type { AttemptRef } from '../protocol/messages.ts'
-import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'
 import type { PendingCalls } from './pending-calls.ts'
 
@@ -80,7 +83,12 @@ export class InnerAttempt implements StepStore {
       },
       enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
       onSuccess: (next, nextInput, options) =>
-        this.#host.channel.send({ kind: 'onSuccess', of: this.of, task: next.name, input: nextInput, options }),
+        this.#host.channel.send({
+          kind: 'onSuccess',
+          of: this.of,
+          task: next.name,
+          values: encodeCall(next.name, { input: nextInput, options }),
+        }),
       onFailure: (next, nextInput, options) => this.#register('failure', next.name, nextInput, options),
       onEnd: (next, nextInput, options) => this.#register('end', next.name, nextInput, options),
       compensate: (undo, undoInput, options) => this.#register('compensation', undo.name, undoInput, options),
@@ -104,7 +112,7 @@ export class InnerAttempt implements StepStore {
 
   #log(): HandlerLog {
     const at = (level: keyof Log) => (fields: object, message: string) => {
-      const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: String(message) } as const
+      const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: messageOf(message) } as const
       this.#host.channel.send(line)
     }
     return handlerLog({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
@@ -120,8 +128,9 @@ export class InnerAttempt implements StepStore {
    */
   async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued> {
     const { channel, pendingCalls } = this.#host
+    const values = encodeCall(task, { input, options })
     return (await pendingCalls.call((call) =>
-      channel.send({ kind: 'enqueue', of: this.of, call, task, input, options }),
+      channel.send({ kind: 'enqueue', of: this.of, call, task, values }),
     )) as Enqueued
   }
 
@@ -132,15 +141,13 @@ export class InnerAttempt implements StepStore {
     options: RegisteredOptions | undefined,
   ): Promise<void> {
     const { channel, pendingCalls } = this.#host
-    await pendingCalls.call((call) => channel.send({ kind: 'register', of: this.of, call, on, task, input, options }))
+    const values = encodeCall(task, { input, options })
+    await pendingCalls.call((call) => channel.send({ kind: 'register', of: this.of, call, on, task, values }))
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
-    if (!(fraction >= 0 && fraction <= 1)) {
-      throw new RangeError(`invalid progress: expected a fraction from 0 to 1, got ${fraction}`)
-    }
     const { channel, pendingCalls } = this.#host
-    const progress = note === undefined ? { fraction } : { fraction, note: String(note) }
+    const progress = progressOf(fraction, note)
     await pendingCalls.call((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
   }
 }

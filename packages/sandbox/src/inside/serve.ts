@@ -5,13 +5,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
-import type { IsolatedTask, OpenResources, Outcome } from '@bullpen/engine/isolate'
+import {
+  fromPortable,
+  type IsolatedTask,
+  type OpenResources,
+  type Outcome,
+  packFields,
+  toPortable,
+} from '@bullpen/engine/isolate'
 import type { ToIsolate } from '../protocol/messages.ts'
-import { fromPortable, toPortable } from '../protocol/portable-error.ts'
-import { packFields } from '../protocol/portable-fields.ts'
 import { packOutcome } from '../protocol/portable-outcome.ts'
 import { InnerAttempt } from './attempt.ts'
-import { callHandler, importHandler, invalidOutput } from './call-handler.ts'
+import { callHandler, importHandler } from './call-handler.ts'
 import type { Channel } from './channel.ts'
 import { createPendingCalls } from './pending-calls.ts'
 import { openModuleResources } from './resources.ts'
@@ -30,7 +35,7 @@ export function serve(channel: Channel): void {
   const finish = (attempt: InnerAttempt, outcome: Outcome, broken = false): void => {
     if (attempt.over) return
     attempt.over = true
-    sendOutcome(channel, attempt, outcome, broken)
+    channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken })
   }
 
   const handlerOf = async (task: IsolatedTask): Promise<Handler> => {
@@ -108,15 +113,6 @@ export function serve(channel: Channel): void {
     late: (attempt, error) => channel.send({ kind: 'late', of: attempt?.of, error: toPortable(error) }),
   })
   channel.listen(onMessage)
-}
-
-function sendOutcome(channel: Channel, { of }: InnerAttempt, outcome: Outcome, broken: boolean): void {
-  try {
-    channel.send({ kind: 'outcome', of, outcome: packOutcome(outcome), broken })
-  } catch (cause) {
-    const refused = invalidOutput(`the output of ${of.task} cannot be cloned: ${String(cause)}`, cause)
-    channel.send({ kind: 'outcome', of, outcome: packOutcome(refused), broken })
-  }
 }
 
 function reportMemory(channel: Channel): void {

@@ -4,11 +4,10 @@
 //   dropped, because another attempt may be running by then.
 // - Whatever ends the isolate, only `onExit` reports that it is gone. It does so once, with the first cause that was recorded.
 // - An error that escapes an attempt leaves the isolate in an unknown state, so the isolate is replaced.
-import { BullpenError, type Log } from '@bullpen/contract'
+import { BullpenError, type ChildOptions, type Log, type RegisteredOptions } from '@bullpen/contract'
 import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine/internal'
+import { decodeCall, fromPortable, type PortableError, toPortable, unpackFields } from '@bullpen/engine/isolate'
 import { type AttemptRef, type FromIsolate, isSameAttempt } from '../protocol/messages.ts'
-import { fromPortable, type PortableError, toPortable } from '../protocol/portable-error.ts'
-import { unpackFields } from '../protocol/portable-fields.ts'
 import { unpackOutcome } from '../protocol/portable-outcome.ts'
 import type { Isolate, IsolateExit, StartIsolate } from './isolate.ts'
 import type { Run, RunOwner } from './isolated-run.ts'
@@ -164,16 +163,20 @@ export class ManagedIsolate implements RunOwner {
         return
       case 'enqueue':
         void this.#answer(message.call, async () => {
-          const { of, task, input, options } = message
+          const { of, task, values } = message
+          const { input, options } = decodeCall<ChildOptions>(values)
           return this.#callsOf(of, `enqueued ${task}`).enqueue(task, input, options)
         })
         return
-      case 'onSuccess':
-        this.#runOf(message.of)?.calls.onSuccess(message.task, message.input, message.options)
+      case 'onSuccess': {
+        const { input, options } = decodeCall<RegisteredOptions>(message.values)
+        this.#runOf(message.of)?.calls.onSuccess(message.task, input, options)
         return
+      }
       case 'register':
         void this.#answer(message.call, async () => {
-          const { of, on, task, input, options } = message
+          const { of, on, task, values } = message
+          const { input, options } = decodeCall<RegisteredOptions>(values)
           return this.#callsOf(of, `registered ${task}`).register(on, task, input, options)
         })
         return

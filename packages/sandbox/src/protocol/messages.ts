@@ -1,9 +1,7 @@
 // Defines the messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt,
 // because messages from an earlier attempt may still arrive.
-import type { ChildOptions, Log, Progress, RegisteredOptions } from '@bullpen/contract'
-import type { IsolatedTask, RegisteredKind } from '@bullpen/engine/isolate'
-import type { PortableError } from './portable-error.ts'
-import type { PortableFields } from './portable-fields.ts'
+import type { Log, Progress } from '@bullpen/contract'
+import type { IsolatedTask, PortableError, PortableFields, RegisteredKind } from '@bullpen/engine/isolate'
 import type { PortableOutcome } from './portable-outcome.ts'
 
 /** Identifies one attempt, with the fields that log lines use. */
@@ -39,15 +37,14 @@ export type FromIsolate =
       readonly of: AttemptRef
       readonly call: number
       readonly task: string
-      readonly input: unknown
-      readonly options: ChildOptions | undefined
+      /** The input and the options as JSON. */
+      readonly values: string
     }
   | {
       readonly kind: 'onSuccess'
       readonly of: AttemptRef
       readonly task: string
-      readonly input: unknown
-      readonly options: RegisteredOptions | undefined
+      readonly values: string
     }
   | {
       readonly kind: 'register'
@@ -56,8 +53,7 @@ export type FromIsolate =
       /** When the registered task is enqueued. */
       readonly on: RegisteredKind
       readonly task: string
-      readonly input: unknown
-      readonly options: RegisteredOptions | undefined
+      readonly values: string
     }
   | { readonly kind: 'findStep'; readonly of: AttemptRef; readonly call: number; readonly step: string }
   | {

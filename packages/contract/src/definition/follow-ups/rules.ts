@@ -10,7 +10,7 @@ export interface CompletedTask<Input, Output> {
   readonly id: TaskId
   /** The input after the schema has applied its defaults and transforms. */
   readonly input: Input
-  /** The output after the schema has applied its defaults and transforms. */
+  /** The output after the schema has applied its defaults and transforms, as JSON represents it: a Date is a string. */
   readonly output: Output
 }
 

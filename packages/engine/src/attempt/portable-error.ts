@@ -1,4 +1,5 @@
 // Converts errors to plain data that can be sent between threads and processes, and converts it back to errors on the other side.
+import { messageOf } from '../verdict/thrown.ts'
 
 export interface PortableError {
   readonly name: string
@@ -13,8 +14,8 @@ const MAX_CAUSE_DEPTH = 5
 
 /** Converts an error to plain data. Other fields are not sent, because they may be huge, secret or impossible to clone. */
 export function toPortable(thrown: unknown, depth = 0): PortableError {
-  if (!(thrown instanceof Error)) return plain('Error', textOf(thrown))
   try {
+    if (!(thrown instanceof Error)) return plain('Error', messageOf(thrown))
     const { name, message, stack, cause } = thrown
     const { code } = thrown as { readonly code?: unknown }
     return {
@@ -41,13 +42,4 @@ export function fromPortable({ name, message, stack, code, cause }: PortableErro
 
 function plain(name: string, message: string): PortableError {
   return { name, message, stack: undefined, code: undefined, cause: undefined }
-}
-
-function textOf(thrown: unknown): string {
-  try {
-    return String(thrown)
-  } catch {
-    // The value has no prototype, or its toString method throws.
-    return Object.prototype.toString.call(thrown)
-  }
 }
