@@ -25,6 +25,7 @@ describe.each([
   { together: ['outage', 'exactness', 'group'] },
   { together: ['schedule', 'poison', 'fairness'] },
   { together: ['retry-dead', 'followup-cluster', 'compensation'] },
+  { together: ['failover'] },
   ...TWINS.map((together) => ({ together })),
 ])('drills', ({ together }) => {
   it.concurrent.each(together)(
@@ -34,7 +35,7 @@ describe.each([
       const report = drill && (await runDrill(drill, { scale: 'small', seed: 1, peer: false }))
       expect(report?.missed.filter((missed) => !isTime(missed))).toEqual([])
     },
-    120_000,
+    240_000,
   )
 })
 
@@ -55,6 +56,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'full',
     'limit',
     'outage',
+    'failover',
     'schedule',
     'poison',
     'retry-dead',

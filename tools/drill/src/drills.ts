@@ -15,6 +15,7 @@ import { fairness } from './drills/fairness.ts'
 import { block } from './drills/faults/block.ts'
 import { clocks } from './drills/faults/clocks.ts'
 import { cutoff } from './drills/faults/cutoff.ts'
+import { failover } from './drills/faults/failover.ts'
 import { kill, killCluster } from './drills/faults/kill.ts'
 import { leader } from './drills/faults/leader.ts'
 import { outage } from './drills/faults/outage.ts'
@@ -44,6 +45,7 @@ export const DRILLS = named([
   full,
   limit,
   outage,
+  failover,
   schedule,
   poison,
   retryDead,

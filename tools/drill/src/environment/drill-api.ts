@@ -15,6 +15,11 @@ export interface AuditLine {
   readonly deadTaskRequest?: string
 }
 
+/** What an API logs when Redis has lost tasks that it had acknowledged. */
+export interface LostLine {
+  readonly tasks: number
+}
+
 export interface DrillApi {
   /** The address, which does not change when the process is replaced. */
   readonly url: string
@@ -27,6 +32,8 @@ export interface DrillApi {
   pid(): number
   /** Returns the audit lines of all processes so far. */
   audit(): readonly AuditLine[]
+  /** Returns the lines about lost tasks of all processes so far. */
+  lostLines(): readonly LostLine[]
   /** Kills the process with SIGKILL, and starts another one on the same port. Resolves when the new process is ready. */
   replace(): Promise<void>
   /** Kills the process. */
@@ -36,6 +43,7 @@ export interface DrillApi {
 const MAIN = new URL('../programs/api-main.ts', import.meta.url)
 const RETRY_FOR = '60s'
 const AUDITED = 'dead tasks: request accepted'
+const LOST = 'redis has lost acknowledged tasks'
 
 export async function startApi(
   config: Pick<ApiConfig, 'redisUrl' | 'namespace' | 'queueMemoryShare'>,
@@ -44,6 +52,7 @@ export async function startApi(
   const key = randomBytes(16).toString('hex')
   const whole: ApiConfig = { ...config, keys: [key], metricsPort: 0, environment: 'production' }
   const audit: AuditLine[] = []
+  const lost: LostLine[] = []
 
   const start = async (port: number) => {
     const child = fork(MAIN, [JSON.stringify({ ...whole, port } satisfies ApiConfig)], {
@@ -52,6 +61,7 @@ export async function startApi(
     if (child.stdout !== null) {
       createInterface({ input: child.stdout }).on('line', (line) => {
         if (line.includes(AUDITED)) audit.push(JSON.parse(line))
+        if (line.includes(LOST)) lost.push(JSON.parse(line))
       })
     }
     const addresses = new Promise<ApiAddresses>((resolve) =>
@@ -70,6 +80,7 @@ export async function startApi(
     client: (at = url) => createClient({ transport: http(at, key), retryFor: RETRY_FOR }),
     pid: () => running.pid,
     audit: () => audit,
+    lostLines: () => lost,
     replace() {
       replaced = replaced.then(async () => {
         await running.kill()

@@ -7,6 +7,7 @@ import type { DeliveryFigures } from './deliveries.ts'
 import type { FaultFigures } from './faults.ts'
 import type { GroupFigures } from './groups.ts'
 import type { PipelineFigures } from './pipelines.ts'
+import type { ReplicationFigures } from './replication.ts'
 import type { ScheduleFigures } from './schedules.ts'
 import type { TaskFigures } from './tasks.ts'
 
@@ -20,6 +21,7 @@ export interface Figures
     FaultFigures,
     GroupFigures,
     PipelineFigures,
+    ReplicationFigures,
     ScheduleFigures {}
 
 /** The figures that are one number. */
