@@ -47,17 +47,22 @@ export function addressIn(redisUrl: string): RedisAddress {
  *
  * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */
-export function producerConnection(url: string, log: Log, watch?: ConnectionWatch): Commander {
-  const redis = openProducer(addressIn(url))
+export function producerConnection(
+  url: string,
+  log: Log,
+  watch?: ConnectionWatch,
+  timeoutMs = COMMAND_TIMEOUT_MS,
+): Commander {
+  const redis = openProducer(addressIn(url), timeoutMs)
   if (!isCluster(redis)) joinWrites(redis, 'turn')
   watch?.follow(redis)
   return reported(url, log, redis)
 }
 
-function openProducer(address: RedisAddress): Commander {
+function openProducer(address: RedisAddress, timeoutMs = COMMAND_TIMEOUT_MS): Commander {
   const redis = openClient(address, PRODUCER)
-  limitCommands(redis, COMMAND_TIMEOUT_MS)
-  if (isCluster(redis)) redis.on('+node', (node: Redis) => limitCommands(node, COMMAND_TIMEOUT_MS))
+  limitCommands(redis, timeoutMs)
+  if (isCluster(redis)) redis.on('+node', (node: Redis) => limitCommands(node, timeoutMs))
   return redis
 }
 

@@ -95,6 +95,8 @@ export interface BrokerOptions {
   readonly leads?: boolean
   /** How often the leader renews its lease and surveys each queue. Tests set this. */
   readonly leaderTimes?: LeaderTimes
+  /** How long a command waits for its reply, in ms. Defaults to 800. Tests of something else set it, so that a busy machine fails none. */
+  readonly commandTimeoutMs?: number
   /** How often this process registers its queues again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   /** Called for each task that this process expired as the leader. The callback must not throw or block. */

@@ -66,7 +66,7 @@ import { createTaskQueries } from './task-queries.ts'
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, sizeLimit, codec, log, now = Date.now } = options
   const { onCancelled = () => {}, onRefused = () => {}, onGroupEnded = () => {} } = options
-  const redis = producerConnection(redisUrl, log, options.watch)
+  const redis = producerConnection(redisUrl, log, options.watch, options.commandTimeoutMs)
   const processName = `broker:${process.pid}`
   const schema = createSchemaGuard(redis, namespace, options.queues)
   const acknowledged = createAcknowledgedTasks(() => performance.now())

@@ -35,6 +35,9 @@ const aWorker = {
   ...{ host: 'h', pid: 1, version: '0', startedAt: 0, draining: false, skewMs: 0, drainTimeoutMs: 0, graceMs: 0 },
 }
 
+/** A busy machine is no fault of the broker. */
+const COMMAND_TIMEOUT_MS = 30_000
+
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Keeps the renewal thread from being started and ended with every pool of this test file. */
@@ -59,7 +62,17 @@ export async function openBullmqOn(
   const redis = workerConnection(redisUrl, silent)
   const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
   const broker = openBroker({
-    ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
+    ...{
+      redisUrl,
+      namespace,
+      queues,
+      sizeLimit,
+      codec,
+      onExpired,
+      leaderTimes,
+      log: silent,
+      commandTimeoutMs: COMMAND_TIMEOUT_MS,
+    },
     ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
   })
   const heartbeats = new Map<string, NodeJS.Timeout>()

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DrillSetup } from '../environment/drill-setup.ts'
 import type { WorkerProcess } from '../environment/fleet.ts'
 import { pauseWhen } from '../environment/paused-worker.ts'
+import { holdsWithin } from '../holds-within.ts'
 import { interruptedBy } from '../ledger/attempts.ts'
 import type { Interruption } from '../ledger/ledger.ts'
 import { momentsIn, pick, type Random, shuffled } from '../ledger/random.ts'
@@ -26,6 +27,8 @@ export interface Disturbance {
 export interface DisturbedRun {
   readonly setup: DrillSetup
   readonly random: Random
+  /** Returns how many attempts of the run have started. */
+  readonly started: () => number
   /** Returns whether the run has ended, so that no fault waits for its tasks any more. */
   readonly hasEnded: () => boolean
 }
@@ -39,13 +42,13 @@ type Fault = 'kill' | 'kill leader' | 'stop'
 const WITHIN_MS = 30_000
 
 /**
- * Inflicts the faults in a random order, at random moments in a span that begins now. A worker is killed or stopped as soon as it runs a
- * task. Resolves when every killed worker has been replaced and the stopped one goes on.
+ * Inflicts the faults in a random order, each when a random number of attempts below `span` has started, so that no fault comes too late
+ * on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs a task. Resolves when every killed worker has been replaced and the stopped one goes on.
  */
 export async function inflict(
   { kills, leaderKills, stopMs }: Faults,
-  spanMs: number,
-  { setup, random, hasEnded }: DisturbedRun,
+  span: number,
+  { setup, random, started, hasEnded }: DisturbedRun,
 ): Promise<Disturbance> {
   const { fleet, leader, effects } = setup
   const interruptions: Interruption[] = []
@@ -90,10 +93,9 @@ export async function inflict(
     ['stop', ...Array<Fault>(kills).fill('kill'), ...Array<Fault>(leaderKills).fill('kill leader')],
     random,
   )
-  const startedAt = performance.now()
-  const moments = momentsIn(spanMs, faults.length, random)
+  const moments = momentsIn(span, faults.length, random)
   for (const [n, fault] of faults.entries()) {
-    await sleep(Math.max(0, startedAt + (moments[n] ?? 0) - performance.now()))
+    await holdsWithin(WITHIN_MS, () => hasEnded() || started() >= (moments[n] ?? 0))
     await act[fault]()
   }
   await Promise.all(rest)

@@ -33,7 +33,8 @@ export async function runProgram(program: Program, redisUrl: string): Promise<vo
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(redisUrl)
   const common = { redis, namespace, queues: QUEUES }
-  const broker = openBroker({ redisUrl, namespace, queues: QUEUES, sizeLimit: 10_000, log: silent, leads: false })
+  const options = { redisUrl, namespace, queues: QUEUES, sizeLimit: 10_000, log: silent, leads: false }
+  const broker = openBroker({ ...options, commandTimeoutMs: LONG_ENOUGH_MS })
   const started = program.runs.map((planned, number): StartedRun => {
     const id = createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
     return { number, id, planned, ledger: createLedger(planned.stages.map(({ concurrency }) => concurrency)) }
