@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createApi } from '@bullpen/api'
 import { createClient, http } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineSchedule, defineTask } from '@bullpen/contract'
@@ -35,9 +36,9 @@ const { url } = await api.listen()
 const { schedules, ...client } = createClient({ transport: http(url, key) })
 await worker.start()
 
-// After a deployment: store the catalogue's schedules.
-const { changes } = await schedules.sync()
-for (const { name, action } of changes) console.log(name, action)
+// The API and the worker have stored the catalogue's schedules.
+while ((await schedules.list().next()).done) await sleep(20)
+for await (const { name, source } of schedules.list()) console.log(name, source)
 
 // At any time: store another schedule.
 const weekly = { name: 'weekly-report', cron: '30 7 * * MON', timeZone: 'America/New_York', overlap: 'queue' } as const

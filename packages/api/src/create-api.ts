@@ -9,7 +9,7 @@ import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } f
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME, redisUrlOf } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, ProducerTracing } from '@bullpen/engine'
-import { createBlockedCallers, type Fleet, tracedBroker } from '@bullpen/engine/internal'
+import { createBlockedCallers, type Fleet, openDeclareLoop, tracedBroker } from '@bullpen/engine/internal'
 import { clockOf, createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
@@ -128,6 +128,8 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   if (logger === ownLog) {
     opened.defer(followLogLevel(fleet, { log: ownLog, configured: settings.logLevel, clock: clockOf(skew) }))
   }
+  const { schedules } = broker
+  opened.defer(openDeclareLoop({ schedules, definitions: catalogue.schedules, clock: systemClock, log: logger }))
   reportQueues(telemetry, { broker, fleet, catalogue, now: skew.now })
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()

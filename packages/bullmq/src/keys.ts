@@ -54,6 +54,11 @@ export function groupsKey(namespace: string): string {
   return `{${namespace}}:groups`
 }
 
+/** Returns the key of a hash: which definitions of schedules running processes declare, and which were stored (schedules/declare-schedules.lua). */
+export function scheduleEditionsKey(namespace: string): string {
+  return `{${namespace}}:schedule-editions`
+}
+
 /** Like {@link groupsKey}, but for the runs of pipelines. */
 export function runsKey(namespace: string): string {
   return `{${namespace}}:runs`

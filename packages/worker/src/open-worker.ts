@@ -35,6 +35,7 @@ import {
   createOnlineGroup,
   createRegistry,
   type OnlineGroup,
+  openDeclareLoop,
   openResources,
   type ResourceOpeners,
   tracedBroker,
@@ -264,6 +265,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     // process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
     const clock = clockOf(skew)
+    const { schedules } = broker
+    opening.owns(openDeclareLoop({ schedules, definitions: catalogue.schedules, clock: systemClock, log }))
     const ofGroup = { groups: broker.groups, queues: [...sizes.keys()], clock, sha256 }
     const onlineGroup = group === undefined ? undefined : createOnlineGroup({ id: group, ...ofGroup })
     const common = {

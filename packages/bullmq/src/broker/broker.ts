@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { GroupId, RunId } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { createSchedules, type EnqueueRates, type ScheduleStore } from '@bullpen/engine/internal'
-import { settlesWithin } from '@bullpen/engine/node'
+import { settlesWithin, sha256 } from '@bullpen/engine/node'
 import { createAcknowledgedTasks } from '../acknowledged/acknowledged-tasks.ts'
 import { openLossWatch } from '../acknowledged/loss-watch.ts'
 import { OPEN_ADMISSION, openAdmission } from '../admission/admission.ts'
@@ -125,7 +125,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
     rates: openRates(options, redis, call),
     events: (queue) => eventStream({ redis, key: queues.of(queue).keys.taskEvents, follower: queues.follower, call }),
-    schedules: createSchedules({ store, queues: options.queues, randomBytes, onChanged }),
+    schedules: createSchedules({ store, queues: options.queues, randomBytes, sha256, onChanged }),
     orphans: createOrphanSearch({ redis, namespace, call }),
     groups: createGroupStore({
       ...{ redis, namespace, registry: registries.groups, codec, waiters, call, now },

@@ -383,7 +383,8 @@ it('schedules', async () => {
   const schedule = { name: 'nightly', task: short, input: { n: BROKEN }, cron: '0 0 1 1 *' } as const
   await broker.schedules.put(defineSchedule(schedule), { source: 'api', by: 'ann' })
   await broker.schedules.run('nightly')
-  await has('schedules', 'schedule-times', 'schedule-troubles')
+  await broker.schedules.declare([defineSchedule({ ...schedule, name: 'declared' })], { by: 'catalogue' })
+  await has('schedules', 'schedule-times', 'schedule-troubles', 'namespace schedule-editions')
 })
 
 it('workers and commands', async () => {

@@ -3,18 +3,21 @@
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   envelopeText,
+  FORGET_EDITION_MS,
   followUpLines,
+  KEEP_EDITIONS_MS,
   type ScheduleStore,
   type ScheduleWrite,
   type StoredSchedule,
 } from '@bullpen/engine/internal'
 import { type Add, addKeys, addOf } from '../internals/composition/add-arguments.ts'
-import { queueKeys } from '../keys.ts'
+import { queueKeys, scheduleEditionsKey } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
 import { readSchedulesScript } from '../scripts/schedules/read-schedules.ts'
 import { runScheduleScript } from '../scripts/schedules/run-schedule.ts'
 import { writeScheduleScript } from '../scripts/schedules/write-schedule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { declareSchedulesScript } from '../store/scripts.ts'
 import { lastStatuses } from './run-statuses.ts'
 import { decodeRecord, encodeRecord } from './stored-record.ts'
 import { readTroubleCounts } from './trouble-watch.ts'
@@ -31,6 +34,7 @@ export interface ScheduleStoreOptions {
 
 export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStore {
   const { redis, namespace, queues, codec, call } = options
+  const editions = scheduleEditionsKey(namespace)
   const read = async (queue: string, within: number | '') => {
     const keys = queueKeys(namespace, queue)
     const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
@@ -85,6 +89,15 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
       }
     },
     write,
+    async declare(own) {
+      const args = { forgetMs: FORGET_EDITION_MS, keepMs: KEEP_EDITIONS_MS }
+      const pairs = own.flatMap(({ name, digest }) => [name, digest])
+      const flat = await call(() => runScript(redis, declareSchedulesScript, { editions }, args, pairs))
+      return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
+    },
+    async stored({ name, digest }) {
+      await call(() => redis.hset(editions, name, digest))
+    },
     troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
   }
 }

@@ -1475,6 +1475,44 @@ return {
 })
 
 /**
+ * Notes which editions of schedules a running process declares, and forgets those that no process has declared for a while.
+ */
+export const declareSchedulesScript = luaScript<'editions', 'forgetMs' | 'keepMs', string[]>({
+  name: 'declare-schedules',
+  keys: ['editions'],
+  args: ['forgetMs', 'keepMs'],
+  lua: `#!lua flags=allow-oom
+local editions = KEYS[1]
+local forgetMs, keepMs = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local now = millis()
+local known = redis.call('HGETALL', editions)
+for i = 1, #known, 2 do
+  local last = string.find(known[i], ' ', 1, true) and string.match(known[i + 1], ' (%d+)$')
+  if last and tonumber(last) < now - tonumber(forgetMs) then
+    redis.call('HDEL', editions, known[i])
+  end
+end
+for i = 3, #ARGV, 2 do
+  local field = ARGV[i] .. ' ' .. ARGV[i + 1]
+  local first = string.match(redis.call('HGET', editions, field) or '', '^%d+') or whole(now)
+  redis.call('HSET', editions, field, first .. ' ' .. whole(now))
+end
+redis.call('PEXPIRE', editions, keepMs)
+return redis.call('HGETALL', editions)
+`,
+})
+
+/**
  * Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0.
  */
 export const claimNamespaceScript = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({

@@ -11,7 +11,7 @@ export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
   readonly definitions: readonly D[]
   /** The names of the queues that the definitions use, in the order of first use. */
   readonly queues: readonly string[]
-  /** The schedules, which `bullpen schedules sync` stores. */
+  /** The schedules, which the API and the workers store when they start. */
   readonly schedules: readonly ScheduleDefinition[]
   /** Returns the pipeline with this name. @throws BullpenError `unknown_pipeline`, with the nearest name as a suggestion. */
   pipeline(name: string): FleetPipelineDefinition

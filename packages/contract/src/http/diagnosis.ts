@@ -40,6 +40,7 @@ export const DIAGNOSIS_CHECKS = [
   'poison_tasks',
   'outboxes',
   'schedules',
+  'different_schedules',
 ] as const
 
 export type DiagnosisCheck = (typeof DIAGNOSIS_CHECKS)[number]

@@ -52,8 +52,8 @@ export interface ScheduleDefinition {
 const FIELDS = Object.keys(scheduleRequestSchema.shape)
 
 /**
- * Defines a schedule for a catalogue. `bullpen schedules sync` stores the schedules of the API's catalogue. This function is pure: it
- * does not register anything.
+ * Defines a schedule for a catalogue. The API and the workers store the catalogue's schedules when they start. This function
+ * is pure: it does not register anything.
  *
  * @example
  * const nightly = defineSchedule({

@@ -4,6 +4,7 @@ import type { Examine } from './facts.ts'
 import { catalogues, clocks, configuration, eventLoops, leader, versions, workers } from './fleet-checks.ts'
 import { fullQueues } from './full-queues.ts'
 import {
+  differentSchedules,
   failingTasks,
   limitedQueues,
   limitedTasks,
@@ -273,5 +274,13 @@ export const CHECKS = {
     reason: 'some runs of the schedule fail or do not happen',
     advice: "'bullpen schedules list --trouble' shows them",
     runbook: 'A schedule is in trouble',
+  },
+  different_schedules: {
+    finds: 'a stored schedule differs from the catalogue of the API, is missing, or is not in the catalogue any more',
+    examine: differentSchedules,
+    reason:
+      'processes store a definition once; a command has changed or deleted the schedule since, a newer process declares another one, or no process declares it any more',
+    advice:
+      "if a command has changed the schedule on purpose or a deploy is in progress, ignore this; otherwise, 'bullpen schedules sync' makes the stored schedules match",
   },
 } as const satisfies Readonly<Record<DiagnosisCheck, Check>>

@@ -71,6 +71,7 @@ const HEALTHY: DiagnosisFacts = {
   workers: [worker],
   queues: [queue],
   schedules: [{ name: 'nightly', queue: 'cpu', troubles: [] }],
+  scheduleChanges: [{ name: 'nightly', queue: 'cpu', action: 'unchanged', fields: [] }],
 }
 
 const onServer = (more: Partial<ServerFacts>): DiagnosisFacts => ({ ...HEALTHY, servers: [{ ...server, ...more }] })
@@ -316,6 +317,33 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
       },
       'warning',
       'the schedule nightly is in trouble (missed): a tick was missed',
+    ],
+  ],
+  different_schedules: [
+    [
+      { ...HEALTHY, scheduleChanges: [{ name: 'nightly', queue: 'cpu', action: 'created', fields: [] }] },
+      'warning',
+      'the schedule nightly of cpu is in the catalogue of the API, but not stored',
+    ],
+    [
+      {
+        ...HEALTHY,
+        scheduleChanges: [
+          {
+            name: 'nightly',
+            queue: 'cpu',
+            action: 'changed',
+            fields: [{ field: 'cron', from: '0 1 * * *', to: '0 3 * * *' }],
+          },
+        ],
+      },
+      'warning',
+      'the schedule nightly of cpu is stored with another definition than in the catalogue of the API; these differ: cron',
+    ],
+    [
+      { ...HEALTHY, scheduleChanges: [{ name: 'nightly', queue: 'cpu', action: 'deleted', fields: [] }] },
+      'warning',
+      'the schedule nightly of cpu came from a catalogue, but is not in that of the API',
     ],
   ],
 }

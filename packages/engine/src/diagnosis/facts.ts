@@ -3,6 +3,7 @@ import type { Finding, PerConcurrencyKey, TaskRecord, TaskStatus } from '@bullpe
 import type { OutboxState } from '../ports/broker/broker.ts'
 import type { Need } from '../ports/broker/new-task.ts'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
+import type { ScheduleChange } from '../schedule/schedule-diff.ts'
 import type { Trouble } from '../schedule/trouble.ts'
 
 /** A setting of a server: what was found, and what is expected. */
@@ -135,6 +136,8 @@ export interface DiagnosisFacts {
   readonly workers: readonly RegisteredWorker[]
   readonly queues: readonly QueueFacts[]
   readonly schedules: readonly ScheduleFacts[]
+  /** How the stored schedules differ from those of the API's catalogue. */
+  readonly scheduleChanges: readonly Pick<ScheduleChange, 'name' | 'queue' | 'action' | 'fields'>[]
 }
 
 /** What one check has found. The rest of a {@link Finding} is in the table of checks. */

@@ -1,6 +1,6 @@
 // Examines the queues and the schedules. Finds tasks that no worker runs, queues that do not accept or start tasks, and
 // outboxes that no process empties.
-import { formatDuration } from '@bullpen/contract'
+import { formatDuration, type ScheduleAction } from '@bullpen/contract'
 import type { LimiterStatus, QueueSettings } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
 import { limiterOf, parseLimiter } from '../task/needs.ts'
@@ -342,4 +342,24 @@ function tasks(count: number, status: 'waiting' | 'active' | 'dead' | 'acknowled
 
 function seconds(ms: number): number {
   return Math.round(ms / 1_000)
+}
+
+export const differentSchedules: Examine = ({ scheduleChanges }) =>
+  scheduleChanges.flatMap(({ name, queue, action, fields }) =>
+    action === 'unchanged'
+      ? []
+      : [
+          {
+            severity: 'warning' as const,
+            queue,
+            schedule: name,
+            problem: `the schedule ${name} of ${queue} ${DIFFERENCES[action](fields.map(({ field }) => field).join(', '))}`,
+          },
+        ],
+  )
+
+const DIFFERENCES: Readonly<Record<Exclude<ScheduleAction, 'unchanged'>, (fields: string) => string>> = {
+  created: () => 'is in the catalogue of the API, but not stored',
+  changed: (fields) => `is stored with another definition than in the catalogue of the API; these differ: ${fields}`,
+  deleted: () => 'came from a catalogue, but is not in that of the API',
 }

@@ -75,7 +75,8 @@ function sameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b))
 }
 
-function sorted(value: unknown): unknown {
+/** Sorts the fields of objects, and leaves out those that JSON does. */
+export function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Date) return value

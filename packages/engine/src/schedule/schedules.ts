@@ -13,8 +13,10 @@ import {
   type ScheduleWrite,
   type StoredSchedule,
 } from '../ports/broker/schedules.ts'
+import type { Sha256 } from '../task/child-task.ts'
+import { type Edition, isToStore } from './editions.ts'
 import { wakeTime, withRun } from './next-step.ts'
-import { changedFields, scheduleChanges } from './schedule-diff.ts'
+import { changedFields, type ScheduleChange, scheduleChanges, sorted } from './schedule-diff.ts'
 import {
   changedRecord,
   createdRecord,
@@ -32,6 +34,7 @@ export interface SchedulesOptions {
   /** The queues of this process's catalogue. By default, every queue is. */
   readonly queues?: readonly string[] | undefined
   readonly randomBytes: (size: number) => Uint8Array
+  readonly sha256: Sha256
   /** Called after each change that may make a schedule due earlier. The callback must not throw or block. */
   readonly onChanged: (queue: string) => void
 }
@@ -42,7 +45,7 @@ interface Change {
   readonly add?: NewTask
 }
 
-export function createSchedules({ store, queues, randomBytes, onChanged }: SchedulesOptions): Schedules {
+export function createSchedules({ store, queues, randomBytes, sha256, onChanged }: SchedulesOptions): Schedules {
   const stored = async (name: string): Promise<StoredSchedule | undefined> =>
     (await store.all()).find(({ record }) => record.name === name)
 
@@ -149,7 +152,41 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
     }
   }
 
+  const editionOf = (settings: ScheduleSettings): Edition => {
+    const digest = sha256(JSON.stringify(sorted(settings))).subarray(0, DIGEST_BYTES)
+    return { name: settings.name, digest: hex(digest) }
+  }
+
+  /** Stores a schedule of a catalogue, which may have been in another queue. Leaves one alone that only a request has stored. */
+  const storeOwn = async (
+    settings: ScheduleSettings,
+    by: string,
+  ): Promise<Pick<ScheduleChange, 'name' | 'queue' | 'action'> | undefined> => {
+    const { name, queue } = settings
+    const found = (await store.all()).filter(({ record }) => record.name === name)
+    if (found.some(({ record }) => record.source !== 'catalogue')) return undefined
+    for (const { record } of found) if (record.queue !== queue) await remove(name, record.queue)
+    const { action } = await put(settings, { source: 'catalogue', by })
+    return action === 'unchanged' ? undefined : { name, queue, action }
+  }
+
   return {
+    async declare(definitions, { by }) {
+      const own = definitions.map((definition) => {
+        const settings = settingsOf(definition)
+        return { settings, edition: editionOf(settings) }
+      })
+      const known = await store.declare(own.map(({ edition }) => edition))
+      const changes = []
+      for (const { settings, edition } of own) {
+        if (!isToStore(known, edition)) continue
+        const change = await storeOwn(settings, by)
+        await store.stored(edition)
+        if (change !== undefined) changes.push(change)
+      }
+      return changes
+    },
+
     async list() {
       return (await store.all()).toSorted((a, b) => (a.record.name < b.record.name ? -1 : 1))
     },
@@ -204,6 +241,10 @@ export function createSchedules({ store, queues, randomBytes, onChanged }: Sched
     },
   }
 }
+
+const DIGEST_BYTES = 8
+
+const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 function notFound(name: string, all: readonly StoredSchedule[]): BullpenError {
   const known = all.map(({ record }) => record.name)

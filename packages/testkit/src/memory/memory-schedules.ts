@@ -7,6 +7,8 @@ import {
   countTroubles,
   createSchedules,
   type DueSchedulesOptions,
+  declared,
+  type Editions,
   runDueSchedules,
   type ScheduleStore,
   type Schedules,
@@ -39,6 +41,7 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
   const { clock, check, statusOf, enqueue, cancel } = options
   const kept = new Map<string, Kept>()
   let stopTimer: (() => void) | undefined
+  let editions: Editions = new Map()
   let isClosed = false
 
   const stateOf = ({ record, token }: Kept): StoredSchedule => ({
@@ -68,6 +71,15 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
       check()
       const own = [...kept.values()].filter((each) => each.queue === queue)
       return countTroubles(own.flatMap((each) => troublesOf(stateOf(each))))
+    },
+    async declare(own) {
+      check()
+      editions = declared(editions, own, clock.now())
+      return editions
+    },
+    async stored({ name, digest }) {
+      check()
+      editions = new Map([...editions, [name, digest]])
     },
     async write(change) {
       check()
@@ -113,7 +125,7 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
   }
 
   return {
-    schedules: createSchedules({ store, randomBytes, onChanged: () => setTimer() }),
+    schedules: createSchedules({ store, randomBytes, sha256, onChanged: () => setTimer() }),
     close() {
       isClosed = true
       stopTimer?.()

@@ -48,6 +48,42 @@ export function schedules(open: OpenBackend): void {
     await broker.schedules.remove('tick')
   })
 
+  it('what a process declares is stored once, so that requests can change, pause and delete it', async () => {
+    const { broker } = await openSetup(open)
+    const { schedules } = broker
+    const declare = (...definitions: readonly ScheduleDefinition[]) =>
+      schedules.declare(definitions, { by: 'catalogue' })
+    const created = [{ name: 'yearly', queue: QUEUE, action: 'created' }]
+    expect(await declare(yearly())).toEqual(created)
+    expect((await schedules.find('yearly')).record).toMatchObject({ source: 'catalogue', changedBy: 'catalogue' })
+    expect(await declare(yearly())).toEqual([])
+    await schedules.put(yearly({ overlap: 'allow' }), BY)
+    await schedules.pause('yearly', 'ann')
+    expect(await declare(yearly())).toEqual([])
+    expect((await schedules.find('yearly')).record).toMatchObject({ overlap: 'allow', paused: { by: 'ann' } })
+    // A new definition is stored, and the schedule stays paused. A process with the old one then changes nothing.
+    const next = yearly({ overlap: 'queue' })
+    expect(await declare(next)).toEqual([{ ...created[0], action: 'changed' }])
+    expect(await declare(yearly())).toEqual([])
+    expect((await schedules.find('yearly')).record).toMatchObject({ overlap: 'queue', paused: { by: 'ann' } })
+    await schedules.remove('yearly')
+    expect([await declare(next), await declare(yearly())]).toEqual([[], []])
+    expect(await schedules.list()).toEqual([])
+    // A sync restores it, and a schedule that nobody declares any more stays until a sync deletes it.
+    await schedules.sync([next], { by: 'ann', dryRun: false })
+    expect(await declare()).toEqual([])
+    expect(await schedules.list()).toHaveLength(1)
+    await schedules.sync([], { by: 'ann', dryRun: false })
+    expect([await declare(next), await schedules.list()]).toEqual([[], []])
+  })
+
+  it('a schedule that only a request has stored is not replaced by one that a process declares', async () => {
+    const { broker } = await openSetup(open)
+    await broker.schedules.put(yearly({ overlap: 'allow' }), BY)
+    expect(await broker.schedules.declare([yearly()], { by: 'catalogue' })).toEqual([])
+    expect((await broker.schedules.find('yearly')).record).toMatchObject({ overlap: 'allow', source: 'api' })
+  })
+
   it('a tick is skipped as long as the previous run has not ended', async () => {
     const { broker, idsOf } = await openSetup(open)
     await broker.schedules.put(everySecond(), BY)

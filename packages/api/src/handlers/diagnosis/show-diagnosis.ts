@@ -39,11 +39,12 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
   }
 
   async function readFacts(): Promise<DiagnosisFacts> {
-    const [{ now, workers }, servers, leadership, schedules, ...queueFacts] = await Promise.all([
+    const [{ now, workers }, servers, leadership, schedules, scheduleChanges, ...queueFacts] = await Promise.all([
       fleet.workers(),
       platform.servers(),
       platform.leadership(),
       broker.schedules.list(),
+      broker.schedules.sync(catalogue.schedules, { by: 'doctor', dryRun: true }),
       ...queues.map(factsOf),
     ])
     return {
@@ -61,6 +62,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
       leadership,
       workers,
       queues: queueFacts,
+      scheduleChanges,
       schedules: schedules.map((state) => {
         const { name, queue } = state.record
         return { name, queue, troubles: troublesOf(state) }

@@ -8,6 +8,7 @@ import {
   leaderKeys,
   producersKey,
   runsKey,
+  scheduleEditionsKey,
 } from '../../keys.ts'
 import { type KeyRow, scored } from './key-row.ts'
 
@@ -22,6 +23,7 @@ export function namespaceKeys(namespace: string) {
     ...fleet,
     groups: groupsKey(namespace),
     runs: runsKey(namespace),
+    scheduleEditions: scheduleEditionsKey(namespace),
     producers: producersKey(namespace),
     enqueueRate: (apiKeyName: string) => enqueueRateKey(namespace, apiKeyName),
   }
@@ -139,6 +141,13 @@ export const NAMESPACE_ROWS = {
     holds: 'the runs of pipelines at which the leader has to look, by when',
     owner: 'namespace',
     ends: 'the leader removes a run that has ended',
+  },
+  scheduleEditions: {
+    type: 'hash',
+    holds: 'the definitions of schedules that running processes declare, and those that were stored',
+    owner: 'namespace',
+    ends: 'expires 30 days after a process has last declared a schedule',
+    expires: true,
   },
   producers: {
     type: 'sorted set',

@@ -1,5 +1,6 @@
 // Defines the port for schedules, and the smaller port with which a broker stores them.
 import type { ScheduleAction, ScheduleDefinition, ScheduleSource, TaskId, TaskStatus } from '@bullpen/contract'
+import type { Edition, Editions } from '../../schedule/editions.ts'
 import type { ScheduleChange } from '../../schedule/schedule-diff.ts'
 import type { ScheduleRecord } from '../../schedule/schedule-record.ts'
 import type { TroubleCounts } from '../../schedule/trouble-changes.ts'
@@ -69,6 +70,15 @@ export interface Schedules {
     definitions: readonly ScheduleDefinition[],
     options: { readonly by: string; readonly dryRun: boolean },
   ): Promise<readonly ScheduleChange[]>
+  /**
+   * Stores a running process's schedules, unless a newer process declares them differently (../../schedule/editions.ts). Each definition
+   * is stored once, so that a schedule that was changed, paused or deleted by request stays so until its definition changes. A schedule
+   * that only a request has stored is not changed. Returns what was stored. Takes one round trip if nothing is to be stored.
+   */
+  declare(
+    definitions: readonly ScheduleDefinition[],
+    options: { readonly by: string },
+  ): Promise<readonly Pick<ScheduleChange, 'name' | 'queue' | 'action'>[]>
 }
 
 /** A stored schedule, and the token that changes with every write. */
@@ -119,6 +129,10 @@ export interface ScheduleStore {
   /** Returns the queue's schedules whose `wakeAt` is at most `withinMs` from now, and the time on the store's clock. */
   due(queue: string, withinMs: number): Promise<DueSchedules>
   write(write: ScheduleWrite): Promise<WriteResult>
+  /** Notes that a running process declares these editions, and returns all that are known. Takes one round trip. */
+  declare(editions: readonly Edition[]): Promise<Editions>
+  /** Notes which edition of a schedule was stored. Takes one round trip. */
+  stored(edition: Edition): Promise<void>
   /** Counts the queue's schedules that are in trouble. */
   troubles(queue: string): Promise<TroubleCounts>
 }
