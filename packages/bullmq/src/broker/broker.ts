@@ -26,6 +26,7 @@ import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
 import { awaitLease, hasLease } from '../leader/lease-calls.ts'
+import { reportLostWorkers } from '../leader/lost-workers.ts'
 import { openRegistration } from '../leader/registration.ts'
 import { type VisitRegistry, visitDue, visitRegistry } from '../leader/visit-registry.ts'
 import { createOrphanSearch } from '../orphans/orphan-search.ts'
@@ -320,6 +321,11 @@ function standForLeader(
     visits: {
       groups: visitDue(registries.groups, now, visitGroup),
       runs: visitDue(registries.runs, now, visitRun),
+      workers: reportLostWorkers({
+        ...shared,
+        onLost: (lost) =>
+          log.warn(lost, 'worker lost: it sends no heartbeats, and its tasks run again on other workers'),
+      }),
     },
     onExpired: andForward(onExpired),
     onCancelled: andForward(onCancelled),

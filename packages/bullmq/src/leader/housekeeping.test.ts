@@ -34,7 +34,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     now: Date.now,
     process: 'test',
     forwarder: { forwardLeft: async () => {} },
-    visits: { groups: async () => {}, runs: async () => {} },
+    visits: { groups: async () => {}, runs: async () => {}, workers: async () => {} },
     onExpired: ({ id }) => ended.push(id),
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),

@@ -62,7 +62,7 @@ export interface HousekeepingOptions {
   readonly runDueSchedules: (queue: string, withinMs: number) => Promise<number | undefined>
   /** Examines the schedules of a queue if that is due, and reports those that are in trouble. */
   readonly watchSchedules: (queue: string, term: Term) => Promise<void>
-  /** Looks at the groups and the runs of pipelines that are due. */
+  /** Looks at the groups and the runs of pipelines that are due, and at the workers. */
   readonly visits: Readonly<Record<VisitDuty, VisitDue>>
   /** Forwards what follows from the ends of tasks. */
   readonly forwarder: Pick<Forwarder, 'forwardLeft'>
@@ -72,8 +72,8 @@ export interface HousekeepingOptions {
   readonly compareEveryMs?: number
 }
 
-/** The duties that concern the groups and runs of the namespace, and no queue. */
-const VISIT_DUTIES = ['groups', 'runs'] as const
+/** The duties that concern the groups, runs and workers of the namespace, and no queue. */
+const VISIT_DUTIES = ['groups', 'runs', 'workers'] as const
 
 type VisitDuty = (typeof VISIT_DUTIES)[number]
 

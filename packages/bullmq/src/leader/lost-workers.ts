@@ -1,0 +1,63 @@
+// Reports each worker that has fallen silent without leaving the fleet, for example because it was killed. Its tasks are recovered by
+// the queues' own checks (./lost-tasks.ts).
+import { FORGOTTEN_AFTER_MS, SILENT_AFTER_MS } from '@bullpen/engine/internal'
+import { decodeStatus } from '../fleet/status-codec.ts'
+import { type FleetKeys, fleetKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
+import type { VisitDue } from './visit-registry.ts'
+
+/** The maximum number of tasks that a report names. */
+const MAX_IDS = 10
+
+export interface LostWorker {
+  readonly worker: string
+  readonly host: string
+  /** How many tasks it ran when it sent its last heartbeat, in all and in each of its queues, and the ids of some of them. */
+  readonly tasks: number
+  readonly queues: Readonly<Record<string, number>>
+  readonly ids: readonly string[]
+  readonly silentMs: number
+}
+
+export interface LostWorkersOptions {
+  readonly redis: Commander
+  readonly namespace: string
+  /** In ms since 1970, by Redis's clock. */
+  readonly now: () => number
+  readonly onLost: (lost: LostWorker) => void
+}
+
+/**
+ * Returns the leader's duty that reports lost workers. A report is noted at the worker, so that the next leader does not repeat it. A
+ * worker that comes back and is lost again is reported again. Takes one round trip if no worker is silent.
+ */
+export function reportLostWorkers({ redis, namespace, now, onLost }: LostWorkersOptions): VisitDue {
+  const keys = fleetKeys(namespace)
+  return async (isOver) => {
+    const at = now()
+    const [from, until] = [at - FORGOTTEN_AFTER_MS, at - SILENT_AFTER_MS]
+    const silent = await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES')
+    for (let i = 0; i < silent.length && !isOver(); i += 2) {
+      const lost = await noteLost(redis, keys, { id: silent[i] ?? '', seenAt: silent[i + 1] ?? '', at })
+      if (lost !== undefined) onLost(lost)
+    }
+  }
+}
+
+async function noteLost(
+  redis: Commander,
+  keys: FleetKeys,
+  { id, seenAt, at }: { readonly id: string; readonly seenAt: string; readonly at: number },
+): Promise<LostWorker | undefined> {
+  const key = keys.worker(id)
+  const [status, slots, reported] = await redis.hmget(key, 'status', 'slots', 'lostAfter')
+  // Its record expires before other workers' heartbeats remove its name.
+  if (!status || reported === seenAt) return undefined
+  // The heartbeat that was the last one tells one loss from the next. The record may have expired in the meantime.
+  await redis.multi().hset(key, 'lostAfter', seenAt).pexpire(key, FORGOTTEN_AFTER_MS).exec()
+  const { worker, host, pools } = decodeStatus(status, slots || undefined)
+  const ids = pools.flatMap(({ slots: all }) => all.flatMap(({ task }) => task?.id ?? []))
+  const queues = pools.map((pool) => [pool.queue, pool.slots.filter(({ task }) => task !== undefined).length] as const)
+  const silentMs = at - Number(seenAt)
+  return { worker, host, tasks: ids.length, queues: Object.fromEntries(queues), ids: ids.slice(0, MAX_IDS), silentMs }
+}
