@@ -106,7 +106,7 @@ describe('the compose file', () => {
   it('runs a Redis that keeps its data across restarts and evicts nothing', () => {
     const command = services.redis.command?.join(' ')
     expect(command).toContain('--appendonly yes --appendfsync everysec')
-    expect(command).toContain('--maxmemory-policy noeviction')
+    expect(command).toMatch(/--maxmemory \$\{REDIS_MAXMEMORY:-1gb\} --maxmemory-policy noeviction/)
     expect(command).toContain('--hash-max-listpack-value 1024')
   })
 })

@@ -213,6 +213,7 @@ describe.each(names)('the manifests of %s', (name) => {
       const budget = budgets.find(({ spec }) => selects(spec.selector, podLabels(deployment)))
       expect(budget?.spec.maxUnavailable).toBeGreaterThan(0)
       expect(budget?.spec.minAvailable).toBeUndefined()
+      expect(budget?.spec.unhealthyPodEvictionPolicy).toBe('AlwaysAllow')
     }
   })
 

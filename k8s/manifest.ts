@@ -128,7 +128,12 @@ export interface ScaledObject extends Of<'ScaledObject'> {
 }
 
 export interface DisruptionBudget extends Of<'PodDisruptionBudget'> {
-  readonly spec: { readonly selector: Selector; readonly maxUnavailable?: number; readonly minAvailable?: number }
+  readonly spec: {
+    readonly selector: Selector
+    readonly maxUnavailable?: number
+    readonly minAvailable?: number
+    readonly unhealthyPodEvictionPolicy?: string
+  }
 }
 
 export interface NetworkPolicy extends Of<'NetworkPolicy'> {

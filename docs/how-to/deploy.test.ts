@@ -45,10 +45,24 @@ describe('the compose file', () => {
   })
 
   it('runs a Redis that keeps its data and that other containers can reach', () => {
-    const command = redis.command.join(' ')
-    expect(command).toMatch(/--appendonly yes .*--maxmemory-policy noeviction .*--protected-mode no/)
+    expect(redis.command).toMatch(/--appendonly yes .*--maxmemory-policy noeviction .*--protected-mode no/)
     expect(redis.ports).toBeUndefined()
   })
+})
+
+it('the compose file sets what `bullpen doctor` expects of Redis', () => {
+  const { redis } = parse(read('compose.yaml')).services
+  expect(redis.command).toMatch(/--maxmemory \d+gb .*--hash-max-listpack-value 1024/)
+})
+
+it.each(['worker.yaml', 'job.yaml'])('the pods of %s pass the Pod Security Standard "restricted"', (name) => {
+  const { spec } = parse(read(name)).spec.template
+  expect(spec.automountServiceAccountToken).toBe(false)
+  expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+  for (const { securityContext, volumeMounts } of spec.containers) {
+    expect(securityContext).toMatchObject({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } })
+    expect([securityContext.readOnlyRootFilesystem, volumeMounts]).toEqual([true, [{ name: 'tmp', mountPath: '/tmp' }]])
+  }
 })
 
 describe('the Deployment', () => {

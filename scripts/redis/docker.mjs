@@ -23,9 +23,9 @@ export const pullImage = async (image) =>
 /**
  * Starts a container on `dir`, published on a free loopback port, after removing an earlier container of the same
  * directory.
- * @param {{ dir: string, image: string }} options
+ * @param {{ dir: string, image: string, args?: readonly string[] }} options
  */
-export async function startContainer({ dir, image }) {
+export async function startContainer({ dir, image, args = [] }) {
   mkdirSync(dir, { recursive: true })
   const home = realpathSync(dir)
   const name = `bullpen-redis-${createHash('sha256').update(home).digest('hex').slice(0, 12)}`
@@ -36,7 +36,7 @@ export async function startContainer({ dir, image }) {
   await stop()
   const owner = process.getuid === undefined ? [] : ['--user', `${process.getuid()}:${process.getgid()}`]
   const flags = ['--detach', '--name', name, '--publish', '127.0.0.1::6379', '--volume', `${home}:/data`, ...owner]
-  const started = await run('docker', ['run', ...flags, image, ...CONTAINER_COMMAND])
+  const started = await run('docker', ['run', ...flags, image, ...CONTAINER_COMMAND, ...args])
   if (started.code !== 0) throw new UserError(`docker could not start ${image}: ${started.stderr.trim()}`)
   const { stdout } = await run('docker', ['port', name, '6379/tcp'])
   const url = `redis://127.0.0.1:${Number(stdout.trim().split('\n')[0]?.split(':').at(-1))}`

@@ -1,5 +1,6 @@
 // Finds the Redis to use, or starts one. It tries the server that REDIS_URL names, a redis-server on PATH, and a container. If
 // none is available, this module installs one with the package manager if the user agrees, or prints what to run.
+import { totalmem } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { hasConsent } from '../system/consent.mjs'
 import { findPackageManager } from '../system/package-manager.mjs'
@@ -18,6 +19,9 @@ import { findServerBinary, startRedisServer } from './server.mjs'
  */
 
 const OLDEST = 7 // the first Redis with listpacks; Valkey begins at 7.2
+
+/** A server without a limit is killed when the machine's memory is full. `bullpen doctor` advises at most this share. */
+const MEMORY_LIMIT = Object.freeze(['--maxmemory', String(Math.floor(totalmem() * 0.75))])
 
 /**
  * Everything outside this module that a step uses. Tests replace it. `mayInstall` means that the user agreed to an installation.
@@ -91,8 +95,9 @@ async function fromBinary({ env, dataDir, say, findServer, serverVersion, startS
     say(`${binary} is version ${version}, but Bullpen needs ${OLDEST} or later; ignoring it.`)
     return undefined
   }
-  const { url, pid, stop, exited, port } = await startServer({ dir: dataDir, binary })
-  return { url, origin: 'binary', pid, stop, exited, restart: () => startServer({ dir: dataDir, binary, port }) }
+  const options = { dir: dataDir, binary, args: MEMORY_LIMIT }
+  const { url, pid, stop, exited, port } = await startServer(options)
+  return { url, origin: 'binary', pid, stop, exited, restart: () => startServer({ ...options, port }) }
 }
 
 /** 3. Starts a container if a Docker engine responds and the image is present or can be pulled. */
@@ -105,7 +110,7 @@ async function fromDocker({ env, dataDir, say, find, docker }) {
       return undefined
     }
   }
-  const { url, stop } = await docker.start({ dir: dataDir, image: IMAGE })
+  const { url, stop } = await docker.start({ dir: dataDir, image: IMAGE, args: MEMORY_LIMIT })
   return { url, origin: 'docker', stop }
 }
 

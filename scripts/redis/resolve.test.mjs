@@ -40,6 +40,25 @@ const has =
     programs.includes(name) ? `/usr/bin/${name}` : undefined
 
 describe('resolving a Redis', () => {
+  it.each(['binary', 'docker'])(
+    'a server that is started (%s) has a memory limit, so that doctor finds nothing',
+    async (origin) => {
+      const started = []
+      const start = async (options) => {
+        started.push(options)
+        return { url: 'redis://127.0.0.1:7001', pid: 1, stop: async () => {} }
+      }
+      const { world } = simulate({
+        find: has('docker'),
+        findServer: () => (origin === 'binary' ? '/usr/bin/redis-server' : undefined),
+        startServer: start,
+      })
+      world.docker.start = start
+      expect(await resolveRedis(world)).toMatchObject({ origin })
+      expect(started).toMatchObject([{ args: ['--maxmemory', expect.stringMatching(/^[1-9]\d+$/)] }])
+    },
+  )
+
   it('REDIS_URL comes first', async () => {
     const { world } = simulate({ env: { REDIS_URL: 'redis://h:1' }, findServer: () => '/usr/bin/redis-server' })
     expect(await resolveRedis(world)).toMatchObject({ url: 'redis://h:1', origin: 'env' })

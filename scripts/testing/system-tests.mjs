@@ -9,7 +9,7 @@ export const SYSTEM_TESTS = [
   'docs/orphaned-keys.test.ts',
   'docs/{,pipeline-}tutorial.test.ts',
   'docs/how-to/{dead-tasks,programs,python}.test.ts',
-  'k8s/prometheus.test.ts',
+  'k8s/{containers,prometheus}.test.ts',
   'packages/api/src/board/board-browser.test.ts',
   'packages/bullmq/src/{conformance,redis}/cluster.test.ts',
   'packages/bullmq/src/{locks,redis}/hung-node.test.ts',
