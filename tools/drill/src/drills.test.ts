@@ -25,7 +25,7 @@ describe.each([
   { together: ['outage', 'exactness', 'group'] },
   { together: ['schedule', 'poison', 'fairness'] },
   { together: ['retry-dead', 'followup-cluster', 'compensation'] },
-  { together: ['failover'] },
+  { together: ['failover', 'silent'] },
   ...TWINS.map((together) => ({ together })),
 ])('drills', ({ together }) => {
   it.concurrent.each(together)(
@@ -57,6 +57,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'limit',
     'outage',
     'failover',
+    'silent',
     'schedule',
     'poison',
     'retry-dead',

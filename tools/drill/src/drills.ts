@@ -20,6 +20,7 @@ import { kill, killCluster } from './drills/faults/kill.ts'
 import { leader } from './drills/faults/leader.ts'
 import { outage } from './drills/faults/outage.ts'
 import { poison } from './drills/faults/poison.ts'
+import { silent } from './drills/faults/silent.ts'
 import { followup, followupCluster } from './drills/followup.ts'
 import { group, groupCluster } from './drills/group.ts'
 import { pipeline } from './drills/pipeline.ts'
@@ -46,6 +47,7 @@ export const DRILLS = named([
   limit,
   outage,
   failover,
+  silent,
   schedule,
   poison,
   retryDead,

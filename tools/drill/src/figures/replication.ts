@@ -1,4 +1,4 @@
-// The figures of failovers.
+// The figures of failovers and of connections that become silent.
 
 export interface ReplicationFigures {
   /** Acknowledged tasks that do not exist after failovers, and how many of them Bullpen's metrics have reported. */
@@ -10,5 +10,12 @@ export interface ReplicationFigures {
   readonly alertsWrong?: number
   /** Tasks whose end was lost, so that they have completed twice. */
   readonly resultsLost?: number
+  /** The failovers, or how often the connections became silent. */
+  readonly silences?: number
   readonly failovers?: number
+  /** The longest time from a fault to the last call that failed because of it. */
+  readonly errorsEndMs?: number
+  readonly processesEnded?: number
+  /** Readings at which a process was ready although it had done nothing for 15 s, or not ready more than 15 s after a fault. */
+  readonly readinessWrong?: number
 }

@@ -6,9 +6,9 @@ import { mergedFigures } from './merged-figures.ts'
 const figures = (more: Partial<Figures>): Figures => more as Figures
 
 it('numbers are added, and of times the longest counts', () => {
-  expect(mergedFigures([figures({ accepted: 3, drainedMs: 9 }), figures({ accepted: 4, drainedMs: 5 })])).toEqual({
+  expect(mergedFigures([figures({ accepted: 3, errorsEndMs: 9 }), figures({ accepted: 4, errorsEndMs: 5 })])).toEqual({
     accepted: 7,
-    drainedMs: 9,
+    errorsEndMs: 9,
   })
 })
 
