@@ -227,14 +227,22 @@ async function send(redisUrl: string, command: string): Promise<void> {
   socket.destroy()
 }
 
-test('on a read-only replica, the API says so everywhere, and is ready once the server is the primary', async () => {
+test.each([
+  ['is a read-only replica', /replica; connect to/, 'REPLICAOF 127.0.0.1 1', 'REPLICAOF NO ONE'],
+  [
+    'lacks replicas',
+    /min-replicas-to-write demands \(NOREPLICAS\); bring/,
+    'CONFIG SET min-replicas-to-write 1',
+    'CONFIG SET min-replicas-to-write 0',
+  ],
+])('if Redis %s, the API says so everywhere, and is ready again afterwards', async (_, text, begin, end) => {
   const redis = await privateRedis()
   await redis.start()
-  await send(redis.url, 'REPLICAOF 127.0.0.1 1')
-  const { get, post } = await startApi(redis.url)
-  const why = expect.stringMatching(/^Redis at \S+ is a read-only replica; connect to the primary/)
+  await send(redis.url, begin)
+  const { get, post, metricsUrl } = await startApi(redis.url)
+  const why = expect.stringMatching(text)
   const away = { status: 503, body: { code: 'redis_unavailable', detail: why } }
-  await vi.waitUntil(async () => JSON.stringify((await get('/readyz')).body).includes('replica'), WITHIN)
+  await vi.waitUntil(async () => text.test(JSON.stringify((await get('/readyz')).body)), WITHIN)
   expect(await get('/readyz')).toMatchObject(away)
   const enqueued = await post(SQUARE)
   expect(enqueued).toMatchObject(away)
@@ -242,7 +250,8 @@ test('on a read-only replica, the API says so everywhere, and is ready once the 
   expect(enqueued.body).not.toHaveProperty('taskId')
   const { findings } = (await get('/v1/diagnosis')).body as Diagnosis
   expect(findings).toMatchObject([{ check: 'redis_connection', severity: 'error', problem: why }])
-  await send(redis.url, 'REPLICAOF NO ONE')
+  expect(await (await fetch(metricsUrl)).text()).toContain('bullpen_redis_up 0')
+  await send(redis.url, end)
   await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
   expect((await untilAvailable(() => post(SQUARE))).status).toBe(202)
 })

@@ -7,7 +7,9 @@ import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
 import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { joinWrites } from './redis/joined-writes.ts'
 import { hadNoEffect } from './redis/not-sent.ts'
+import { ERROR_REPLIES, errorCode } from './redis/outages/error-replies.ts'
 import { addressOf, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
+import { noticeRefusals } from './redis/outages/refusals.ts'
 import { troubleOf, troubleText } from './redis/outages/trouble.ts'
 import {
   type ClientOptions,
@@ -134,6 +136,7 @@ function unreported(redis: Commander): Commander {
 }
 
 function reported(url: string, log: Log, redis: Commander): Commander {
+  noticeRefusals(redis)
   outageReporter(url, log).follow(redis)
   return redis
 }
@@ -182,16 +185,15 @@ function unavailable(redisUrl: string, cause: unknown): BullpenError {
     return new BullpenError('redis_unavailable', troubleText(address, known), { cause })
   }
   const why = cause instanceof Error ? cause.message : String(cause)
-  if (why.startsWith('MOVED ')) {
-    return new BullpenError(
-      'redis_unavailable',
-      `Redis at ${address} is a cluster node; list the cluster's nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
-      { cause },
-    )
-  }
   // Redis refuses a script of the kind `adds` before the script has written anything.
   if (why.startsWith('OOM ')) {
     return new BullpenError('redis_full', `Redis at ${address} is full: its memory has reached maxmemory`, { cause })
   }
-  return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}`, { cause })
+  const code = errorCode(cause)
+  if (code === 'MOVED') {
+    const { problem, advice } = ERROR_REPLIES.MOVED
+    return new BullpenError('redis_unavailable', `Redis at ${address} ${problem}; ${advice}`, { cause })
+  }
+  const advice = code === undefined ? '' : `; ${ERROR_REPLIES[code].advice}`
+  return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}${advice}`, { cause })
 }

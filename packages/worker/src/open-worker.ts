@@ -133,6 +133,8 @@ export interface WiredWorker {
  */
 const CLOSE_RESOURCES_MS = 1_200
 
+const NO_HEARTBEAT = 'Redis has accepted no heartbeat for 15 s'
+
 /** Wires the worker without opening anything. @throws BullpenError the same errors as {@link createWorker}. */
 export function wireWorker<C extends Catalogue, R extends Resources>(options: WorkerOptions<C, R>): WiredWorker {
   const { catalogue, handlers, middleware = [], codec, parent, tracing } = options
@@ -155,6 +157,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const context = attemptContext()
   const startedAt = performance.now()
   let pools: PoolSupervisor | undefined
+  let fleetAgent: FleetAgent | undefined
 
   /**
    * Returns the number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be
@@ -189,7 +192,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   })
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
-    return pools.isDraining() ? 'draining' : pools.notReady()
+    if (pools.isDraining()) return 'draining'
+    return pools.notReady() ?? (fleetAgent?.isAccepted() ? undefined : NO_HEARTBEAT)
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker> {
@@ -299,7 +303,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       observe: telemetry.watchPool,
       log,
     })
-    const fleetAgent = openFleetAgent({
+    fleetAgent = openFleetAgent({
       fleet: openFleet({
         namespace,
         redisUrl,
@@ -322,7 +326,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       startedAt,
     })
     // All of them may take a long time to close and none depends on another, so they are closed at the same time.
-    opening.owns(() => Promise.all([isolator?.close(), quarantine?.isolator.close(), fleetAgent.close()]))
+    opening.owns(() => Promise.all([isolator?.close(), quarantine?.isolator.close(), fleetAgent?.close()]))
     return { url: probes.url, broker, pools, fleetAgent, onlineGroup }
   }
 

@@ -38,7 +38,7 @@ import { readKeys } from '../queries/concurrency-keys.ts'
 import { readLostTasks } from '../queries/lost-tasks.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
-import { pingPrimary } from '../redis/outages/primary.ts'
+import { probeWrites } from '../redis/outages/primary.ts'
 import { lastWrites } from '../redis/server/server-description.ts'
 import { readServerFacts } from '../redis/server/server-facts.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
@@ -167,7 +167,12 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
-      await call(() => pingPrimary(redis))
+      await call(() =>
+        probeWrites(
+          redis,
+          options.queues.map((queue) => queueKeys(namespace, queue).meta),
+        ),
+      )
     },
 
     async close() {

@@ -1,12 +1,10 @@
 // Runs a script that stores its reply (includes/stored-reply.ts), and sends it again until Redis has replied. The caller therefore
 // learns what the script did even if the connection was lost after Redis had run it.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isRefusedForNow } from '../redis/outages/error-replies.ts'
 import { retryDelay } from '../redis/redis-client.ts'
 import { REPLY_KEPT_MS } from './includes/stored-reply.ts'
 import { type Commander, runScript, type Script } from './script.ts'
-
-/** The errors with which Redis temporarily refuses every command. */
-const NOT_YET = /^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|TRYAGAIN|BUSY) /
 
 /**
  * Runs a script, sending the same `request` argument each time. Takes one round trip unless a reply is lost. Rejects if Redis
@@ -32,5 +30,5 @@ export async function runUntilAnswered<Key extends string, Arg extends string, A
 
 /** Returns whether Redis has replied with this error. Otherwise, the script may have run. */
 function isAnswer(error: unknown): boolean {
-  return error instanceof Error && error.name === 'ReplyError' && !NOT_YET.test(error.message)
+  return error instanceof Error && error.name === 'ReplyError' && !isRefusedForNow(error)
 }

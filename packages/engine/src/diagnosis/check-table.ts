@@ -36,12 +36,12 @@ export interface Check {
 export const CHECKS = {
   redis_connection: {
     finds:
-      'the API cannot use Redis, for example because Redis is not reachable, refuses the password or a command, or is a read-only replica. No other check is then carried out',
+      'the API cannot use Redis, for example because Redis is not reachable, refuses the password, a command or all writes, or is a read-only replica. No other check is then carried out',
     // The facts come from Redis.
     examine: () => [],
     reason: 'no task is accepted or started, and the ends of running tasks cannot be stored',
     advice:
-      'check that Redis is running, and that the REDIS_URL of the API has its address, its user and its password, and leads to the primary; if it rejects a command, give the Redis user the permissions on the page "Configure Redis", and look in ACL LOG for the command',
+      'check that Redis is running, and that the REDIS_URL of the API has its address, its user and its password, and leads to the primary; if Redis refuses writes, do what the problem says; if it rejects a command, give the Redis user the permissions on the page "Configure Redis", and look in ACL LOG for the command',
     runbook: 'Redis is unreachable',
   },
   redis_version: {

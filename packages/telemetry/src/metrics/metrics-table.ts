@@ -392,7 +392,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'flag',
     labels: [],
-    help: '1 if Redis responded during this scrape and was not a read-only replica, 0 otherwise.',
+    help: '1 if Redis accepted a write during this scrape, 0 otherwise. A full Redis counts as one that accepts writes. In a cluster, one node that has a queue is enough.',
   },
   bullpen_redis_connections: {
     type: 'gauge',

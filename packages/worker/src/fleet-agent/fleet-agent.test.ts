@@ -128,6 +128,22 @@ describe('the fleet agent', () => {
     expect(heartbeats).toHaveLength(before)
   })
 
+  it('says whether the store has accepted a heartbeat within the last 15 s, whatever keeps it from accepting one', async () => {
+    const { agent, clock, faults, start } = newAgent()
+    expect(agent.isAccepted()).toBe(false)
+    await start()
+    for (const fault of ['away', 'refused', 'broken'] as const) {
+      faults[fault] = true
+      await clock.advance(12_000)
+      expect(agent.isAccepted()).toBe(true)
+      await clock.advance(4_000)
+      expect(agent.isAccepted()).toBe(false)
+      faults[fault] = false
+      await clock.advance(HEARTBEAT_INTERVAL_MS)
+      expect(agent.isAccepted()).toBe(true)
+    }
+  })
+
   it('reports how far its clock is off, and its start time on the store’s clock', async () => {
     const { heartbeats, skew, clock, send } = await startedAgent()
     const began = clock.now()

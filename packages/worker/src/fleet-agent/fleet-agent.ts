@@ -39,6 +39,8 @@ export interface FleetAgent {
    * retrying while the store is unreachable. Any other error is logged, and the pools start anyway.
    */
   start(): Promise<void>
+  /** Returns whether the store has accepted a heartbeat, which is a write, within the last 15 s. */
+  isAccepted(): boolean
   /** Removes the worker from the registry. Never rejects. */
   close(): Promise<void>
 }
@@ -47,6 +49,8 @@ export interface FleetAgent {
 const RETRY_MS = 100
 /** Outages shorter than this are not logged, because connecting takes a moment. */
 const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
+/** How long after an accepted heartbeat the store counts as usable, in ms. */
+const ACCEPTED_FOR_MS = 15_000
 
 export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const { fleet, clock, log, logLevel, pools, about, startedAt, skewMs, stalls } = options
@@ -55,6 +59,8 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   /** When heartbeats began to fail, on the monotonic clock. */
   let failingSince: number | undefined
   let isUnreachable = false
+  /** When the store last accepted a heartbeat, on the monotonic clock. */
+  let acceptedAt = Number.NEGATIVE_INFINITY
   let heartbeat: Promise<unknown> | undefined
   let oneMore = false
   let cancelTimer = (): void => {}
@@ -92,6 +98,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
   const sendHeartbeat = async (): Promise<void> => {
     const reply = await fleet.heartbeat(status())
+    acceptedAt = clock.monotonic()
     if (isUnreachable) log.info({}, 'fleet registry reachable again')
     isUnreachable = false
     failingSince = undefined
@@ -131,6 +138,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
         await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
       }
     },
+    isAccepted: () => clock.monotonic() - acceptedAt <= ACCEPTED_FOR_MS,
     async close() {
       closed = true
       cancelTimer()

@@ -39,7 +39,9 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
   }
 
   async function readFacts(): Promise<DiagnosisFacts> {
-    const [{ now, workers }, servers, leadership, schedules, scheduleChanges, ...queueFacts] = await Promise.all([
+    const [, { now, workers }, servers, leadership, schedules, scheduleChanges, ...queueFacts] = await Promise.all([
+      // A Redis that refuses writes may still reply to everything else.
+      broker.ping(),
       fleet.workers(),
       platform.servers(),
       platform.leadership(),

@@ -5,7 +5,7 @@ import { readRedisUrl } from '@bullpen/contract/internal'
 import type { Commander } from '../../scripts/script.ts'
 import { isCluster } from '../redis-client.ts'
 import { createNodeReporter } from './cluster-nodes.ts'
-import { READ_ONLY, WRITABLE } from './primary.ts'
+import { REFUSED, WRITABLE } from './primary.ts'
 import { tlsMismatch } from './tls-trouble.ts'
 import { TROUBLE_LINES, type Trouble, troubleOf } from './trouble.ts'
 
@@ -121,7 +121,7 @@ function createReporter(
       followed.add(redis)
       if (isCluster(redis)) nodes.follow(redis)
       let wasConnected = false
-      let isOnReplica = false
+      let isRefused = false
       /** Whether the connection is open, but Redis has not replied yet. */
       let isOpening = false
       redis.on('connect', () => {
@@ -131,15 +131,15 @@ function createReporter(
         isOpening = false
         wasConnected = true
         wasUsable = true
-        // A connection to a replica is of no use.
-        if (!isOnReplica) restored(redis)
+        // A connection to a server that refuses commands is of no use.
+        if (!isRefused) restored(redis)
       })
-      redis.on(READ_ONLY, () => {
-        isOnReplica = true
-        failed(redis, 'read_only', wasConnected)
+      redis.on(REFUSED, (trouble: Trouble) => {
+        isRefused = true
+        failed(redis, trouble, wasConnected)
       })
       redis.on(WRITABLE, () => {
-        isOnReplica = false
+        isRefused = false
         restored(redis)
       })
       // ioredis emits 'error' if a connection can't be established, and only 'close' if the server ends it.

@@ -4,12 +4,13 @@
 //
 // If the client keeps commands while it is not connected, a refused command is sent again on the next connection. Otherwise, it is
 // rejected.
-import { Redis, type RedisOptions } from 'ioredis'
+import { Command, Redis, type RedisOptions } from 'ioredis'
+import { probeNode } from '../../scripts/primary/probe-node.ts'
 import { probePrimary } from '../../scripts/primary/probe-primary.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 
-/** A client emits this once for each connection whose server refuses a write because it is a replica. */
-export const READ_ONLY = 'readOnly'
+/** A client emits this with the trouble (trouble.ts) when its server refuses commands for now, and once for each connection to a replica. */
+export const REFUSED = 'refused'
 /** A client emits this when it is connected to a server that accepts writes again. */
 export const WRITABLE = 'writable'
 
@@ -30,7 +31,7 @@ export function followPrimary(client: Redis): Redis {
     if (!isReadOnlyError(error)) return false
     if (!isOnReplica) {
       isOnReplica = true
-      client.emit(READ_ONLY)
+      client.emit(REFUSED, 'read_only')
     }
     return options.enableOfflineQueue === false ? 1 : 2
   }
@@ -66,16 +67,16 @@ export function followPrimary(client: Redis): Redis {
   return client
 }
 
-/** Rejects if the server does not respond, or if it is a read-only replica, which also responds to PING. Takes one round trip. */
-export async function pingPrimary(client: Commander): Promise<void> {
-  // A replica of a cluster refuses other commands as well.
-  await Promise.all([client.ping(), client instanceof Redis ? probe(client) : undefined])
-}
-
-async function probe(client: Redis): Promise<void> {
-  await runScript(client, probePrimary, {}, {}).catch((error: unknown) => {
-    // Any other reply does not say that the server is a replica. If there is no reply, the ping fails, too.
-    if (isReadOnlyError(error)) throw error
+/**
+ * Rejects if no server responds that has one of these keys and accepts writes. A full server accepts those that free memory. Takes one
+ * round trip, with one command for each server.
+ */
+export async function probeWrites(client: Commander, keys: readonly string[]): Promise<void> {
+  if (client instanceof Redis) return runScript(client, probePrimary, {}, {})
+  const byNode = new Map(keys.map((key) => [client.slots[new Command('exists', [key]).getSlot()]?.[0], key]))
+  const probes = Array.from(byNode.values(), (anchor) => runScript(client, probeNode, { anchor }, {}))
+  await Promise.any(probes).catch((error: AggregateError) => {
+    throw error.errors[0]
   })
 }
 

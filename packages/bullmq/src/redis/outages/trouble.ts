@@ -1,6 +1,6 @@
 // Tells why a connection to Redis cannot be used, from the errors of ioredis and of Redis.
 import { isSelectError } from '../selected-database.ts'
-import { isReadOnlyError } from './primary.ts'
+import { ERROR_REPLIES, type ErrorCode, errorCode } from './error-replies.ts'
 import { TLS_TROUBLES, type TlsTrouble, tlsTroubleOf } from './tls-trouble.ts'
 
 /**
@@ -8,6 +8,7 @@ import { TLS_TROUBLES, type TlsTrouble, tlsTroubleOf } from './tls-trouble.ts'
  * - `unknown_host`: the host name of Redis has no address
  * - `read_only`: the server is a replica, and refuses writes
  * - `no_password`, `wrong_password`: the server does not accept the URL's user and password
+ * - `too_few_replicas`, `cannot_save`, `primary_down`, `loading`, `busy`: the server refuses commands for now (error-replies.ts)
  * - `no_database`, `forbidden_database`: the server does not have the URL's database, or the user must not use SELECT
  * - the others up to `no_tls`: see tls-trouble.ts
  * - `unusable`: the server or the client refuses the connection for another reason
@@ -18,10 +19,30 @@ export type Trouble =
   | 'read_only'
   | 'no_password'
   | 'wrong_password'
+  | Refusal
   | 'no_database'
   | 'forbidden_database'
   | TlsTrouble
   | 'unusable'
+
+type Refusal = 'too_few_replicas' | 'cannot_save' | 'primary_down' | 'loading' | 'busy'
+
+/** The error code of each trouble that the server itself reports. */
+const CODES = {
+  read_only: 'READONLY',
+  no_password: 'NOAUTH',
+  wrong_password: 'WRONGPASS',
+  too_few_replicas: 'NOREPLICAS',
+  cannot_save: 'MISCONF',
+  primary_down: 'MASTERDOWN',
+  loading: 'LOADING',
+  busy: 'BUSY',
+} as const satisfies Partial<Record<Trouble, ErrorCode>>
+
+const refusal = (trouble: Refusal) => {
+  const { problem } = ERROR_REPLIES[CODES[trouble]]
+  return { first: `redis ${problem}`, still: `redis still ${problem}` }
+}
 
 /** The log lines when the trouble begins, and while it lasts. */
 export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; readonly still: string }>> = {
@@ -39,6 +60,11 @@ export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; r
     first: 'redis refuses the user or the password',
     still: 'redis still refuses the user or the password',
   },
+  too_few_replicas: refusal('too_few_replicas'),
+  cannot_save: refusal('cannot_save'),
+  primary_down: refusal('primary_down'),
+  loading: refusal('loading'),
+  busy: refusal('busy'),
   no_database: {
     first: 'redis does not have the database of the URL',
     still: 'redis still does not have the database of the URL',
@@ -53,17 +79,15 @@ export const TROUBLE_LINES: Readonly<Record<Trouble, { readonly first: string; r
 
 /** Describes the trouble to callers: what is wrong, and what to do about it. */
 export function troubleText(address: string, trouble: Trouble): string {
+  if (isReported(trouble)) {
+    const { problem, advice } = ERROR_REPLIES[CODES[trouble]]
+    return `Redis at ${address} ${problem}; ${advice}`
+  }
   switch (trouble) {
     case 'unreachable':
       return `Redis is not reachable at ${address}`
     case 'unknown_host':
       return `Redis is not reachable at ${address}: the host name cannot be resolved; check the URL and the DNS`
-    case 'read_only':
-      return `Redis at ${address} is a read-only replica; connect to the primary, or list the nodes of a Redis Cluster in a URL such as redis+cluster://HOST:PORT,HOST:PORT`
-    case 'no_password':
-      return `Redis at ${address} requires a password (NOAUTH); set it in the URL, as in redis://USER:PASSWORD@HOST:PORT`
-    case 'wrong_password':
-      return `Redis at ${address} refuses the user or the password (WRONGPASS); correct them in the URL`
     case 'no_database':
       return `Redis at ${address} does not have the database of the URL; correct the number at the end of the URL, or raise the server's setting 'databases'`
     case 'forbidden_database':
@@ -80,10 +104,8 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
   if (!(thrown instanceof Error)) return undefined
   // A cluster client only says that every node has failed.
   const error = 'lastNodeError' in thrown && thrown.lastNodeError instanceof Error ? thrown.lastNodeError : thrown
-  // A server that becomes a replica also ends the commands that block, with UNBLOCKED.
-  if (isReadOnlyError(error) || error.message.startsWith('UNBLOCKED ')) return 'read_only'
-  if (error.message.startsWith('NOAUTH ')) return 'no_password'
-  if (error.message.startsWith('WRONGPASS ')) return 'wrong_password'
+  const reported = BY_CODE.get(errorCode(error))
+  if (reported !== undefined) return reported
   const code = 'code' in error ? String(error.code) : ''
   if (UNKNOWN_HOST.has(code)) return 'unknown_host'
   if (isSelectError(error)) return error.message.startsWith('NOPERM ') ? 'forbidden_database' : 'no_database'
@@ -93,6 +115,25 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
     CONNECTION_ERROR_CODES.has(code) || [error, thrown].some(({ message }) => CONNECTION_ERROR_MESSAGES.test(message))
   return isAway ? 'unreachable' : undefined
 }
+
+function isReported(trouble: Trouble): trouble is keyof typeof CODES {
+  return trouble in CODES
+}
+
+const BY_CODE: ReadonlyMap<ErrorCode | undefined, Trouble> = new Map<ErrorCode, Trouble>([
+  ...Object.entries(CODES).map(([trouble, code]) => [code, trouble as Trouble] as const),
+  ['UNBLOCKED', 'read_only'],
+  ['REDIRECT', 'read_only'],
+])
+
+/** The troubles in which the connection stays as it is, and the server refuses commands for now. */
+export const REFUSALS: ReadonlySet<Trouble> = new Set<Refusal>([
+  'too_few_replicas',
+  'cannot_save',
+  'primary_down',
+  'loading',
+  'busy',
+])
 
 const UNKNOWN_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN'])
 const CONNECTION_ERROR_CODES: ReadonlySet<string> = new Set([
