@@ -20,6 +20,9 @@ interface Connection {
   readonly key: string
 }
 
+/** The options of a command that waits, such as for a task to end, also while the API is deployed again. */
+export const WHILE_WAITING = { retryFor: '10s' } as const satisfies ConnectOptions
+
 /** Returns the API's address and key. An empty value counts as unset. @throws UsageError, whose message never contains the key. */
 export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessEnv): Connection {
   const api = values.api || env['BULLPEN_API'] || DEFAULT_API

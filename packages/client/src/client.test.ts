@@ -194,9 +194,9 @@ describe('enqueue', () => {
   })
 
   test.each([
-    ['10m', {}, 610],
-    ['2h', { whenFull: { block: '1500ms' } }, 7_212],
-    ['1s', { idempotencyLife: '2s' }, 11],
+    ['10m', {}, 620],
+    ['2h', { whenFull: { block: '1500ms' } }, 7_225],
+    ['1s', { idempotencyLife: '2s' }, 21],
     ['1s', { idempotencyLife: '1h' }, 3_600],
   ] as const)(
     'that is repeated for %s with %j has a key that is remembered for longer',

@@ -15,6 +15,8 @@ export type Repeat = <T>(
   repeatability: Repeatability,
   attempt: (signal: AbortSignal | undefined) => Promise<T>,
   signal: AbortSignal | undefined,
+  /** How long a try may wait at the API, in ms. Defaults to 0. */
+  waitMs?: number,
 ) => Promise<T>
 
 /** Sends a request to the HTTP API, and repeats it if that is safe. Returns the parsed response. */
@@ -29,15 +31,18 @@ const MAX_DELAY_MS = 2_000
 
 /**
  * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20%, and is never
- * shorter than the API requests. `retryForMs` counts from the first try. The last try begins when this time is over, or before, if
+ * shorter than the API requests. `retryForMs` counts from the end of the first try, so that it does not include the time for which that
+ * try has waited. Later tries that wait extend it, by at most `waitMs` in total. The last try begins when this time is over, or before, if
  * the API requests a delay that would end later.
  */
 export function createRepeat(retryForMs: number): Repeat {
-  return async (repeatability, attempt, signal) => {
-    const giveUpAt = performance.now() + retryForMs
+  return async (repeatability, attempt, signal, waitMs = 0) => {
+    let giveUpAt: number | undefined
+    let extensionMs = waitMs
     let mayHaveTakenEffect = false
     let taskId: string | undefined
     for (let delay = INITIAL_DELAY_MS; ; delay = Math.min(delay * 2, MAX_DELAY_MS)) {
+      const beganAt = performance.now()
       try {
         return await attempt(signal)
       } catch (error) {
@@ -45,12 +50,16 @@ export function createRepeat(retryForMs: number): Repeat {
         if (!(error instanceof ProblemError)) throw error
         mayHaveTakenEffect ||= repeatability !== 'look-up' && error.outcome === 'unknown'
         taskId ??= error.taskId
+        const now = performance.now()
+        const waitedMs = Math.min(now - beganAt, extensionMs)
+        extensionMs -= waitedMs
+        giveUpAt = giveUpAt === undefined ? now + retryForMs : giveUpAt + waitedMs
         const delayMs = delay * (0.8 + 0.4 * Math.random())
-        const waitMs = mayRepeat(repeatability, error)
-          ? waitBeforeRetry({ delayMs, requestedMs: error.retryAfterMs, leftMs: giveUpAt - performance.now() })
+        const pauseMs = mayRepeat(repeatability, error)
+          ? waitBeforeRetry({ delayMs, requestedMs: error.retryAfterMs, leftMs: giveUpAt - now })
           : undefined
-        if (waitMs === undefined) throw withOutcome(error, mayHaveTakenEffect ? 'unknown' : 'refused', taskId)
-        await pauseFor(waitMs, signal)
+        if (pauseMs === undefined) throw withOutcome(error, mayHaveTakenEffect ? 'unknown' : 'refused', taskId)
+        await pauseFor(pauseMs, signal)
       }
     }
   }
@@ -75,8 +84,11 @@ export function waitBeforeRetry({ delayMs, requestedMs = 0, leftMs }: NextWait):
   return Math.ceil(Math.min(Math.max(delayMs, requestedMs), leftMs))
 }
 
-/** If an API, or a proxy in front of it, responds with one of these statuses, it may soon respond normally again. */
-const TEMPORARY_STATUSES: readonly unknown[] = [408, 502, 503, 504]
+/**
+ * If an API, or a proxy in front of it, responds with one of these statuses, it may soon respond normally again. Those from 520 are
+ * Cloudflare's, for an API that did not respond, broke off or was too slow.
+ */
+const TEMPORARY_STATUSES: readonly unknown[] = [408, 502, 503, 504, 520, 521, 522, 523, 524]
 
 /** Returns whether the call may succeed, and have its effect only once, if it is sent again. */
 export function mayRepeat(repeatability: Repeatability, error: ProblemError): boolean {

@@ -12,6 +12,7 @@ import {
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { parseDuration, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { count, plain } from '../output/format.ts'
 import { cancellationLine, cancelledLine } from '../output/tasks/task-text.ts'
@@ -66,7 +67,7 @@ async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
   const cancellation = await client.cancelMany({ ...filter, ...(by !== undefined && { by }) })
   await out.answer(cancellation, () => [cancellationLine(cancellation)])
   if (wait === undefined) return EXIT.success
-  const last = await waitUntilDone(client, cancellation, performance.now() + milliseconds(wait))
+  const last = await waitUntilDone(connect(WHILE_WAITING), cancellation, performance.now() + milliseconds(wait))
   await out.answer(last, () => [cancellationLine(last)])
   return last.status === 'done' ? EXIT.success : EXIT.incomplete
 }

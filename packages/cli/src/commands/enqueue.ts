@@ -3,6 +3,7 @@ import { parseEnqueueOptions } from '../arguments/enqueue-options.ts'
 import { readInput } from '../arguments/json-input.ts'
 import { parseDuration } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { acceptedLine } from '../output/tasks/task-text.ts'
 import type { CommandContext } from './command-context.ts'
@@ -33,5 +34,5 @@ export async function enqueue(context: CommandContext): Promise<ExitCode> {
   }
   // The id is printed before the wait, so that the user has it even if the wait is interrupted.
   await out.answer(accepted, (layout) => [acceptedLine(accepted, layout)])
-  return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
+  return wait === undefined ? EXIT.success : await waitForTask(connect(WHILE_WAITING), accepted.id, wait, out)
 }

@@ -2,6 +2,7 @@
 import type { Client, GroupStreamEvent, QueueEvent, TaskStreamEvent } from '@bullpen/client'
 import { isFinal } from '@bullpen/contract'
 import { UsageError } from '../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { eventLines } from '../output/tasks/event-text.ts'
 import type { CommandContext } from './command-context.ts'
@@ -13,7 +14,7 @@ export async function watch({ positionals: [id], values, connect, out }: Command
   const given = [id, group, queue, ...tag].filter((each) => each !== undefined)
   if (given.length !== 1) throw new UsageError('specify one of: the id of a task, --group, --queue or --tag')
   const [onlyTag = ''] = tag
-  const events = eventsOf(connect(), { id, group, queue, tag: onlyTag })
+  const events = eventsOf(connect(WHILE_WAITING), { id, group, queue, tag: onlyTag })
   let exitCode: ExitCode = EXIT.success
   for await (const event of events) {
     exitCode = exitCodeAfter(event, id)

@@ -57,7 +57,7 @@ export function bulkCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     // The tasks of an atomic call never wait.
     const waitMs = atomic ? 0 : Math.max(...requests.map(({ whenFull = queuePolicy }) => roomWaitMs(whenFull)))
     const send = transport.enqueueBulk(requests, { ...idempotency, atomic, waitMs, retryForMs })
-    return collectResults(send, repeat, signal)
+    return collectResults(send, repeat, signal, waitMs)
   }
 
   return {

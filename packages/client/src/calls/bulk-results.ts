@@ -12,10 +12,11 @@ export async function collectResults(
   send: Try<Results>,
   repeat: Repeat,
   signal: AbortSignal | undefined,
+  waitMs: number,
 ): Promise<Results> {
   const tries: Tries = { results: undefined, isAnyUnknown: false }
   try {
-    await repeat('idempotent', (current) => tryOnce(send, tries, current), signal)
+    await repeat('idempotent', (current) => tryOnce(send, tries, current), signal, waitMs)
   } catch (error) {
     if (tries.results === undefined || signal?.aborted || !(error instanceof ProblemError)) throw error
   }

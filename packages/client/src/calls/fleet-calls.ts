@@ -12,12 +12,15 @@ import {
   type SlotState,
   type SlotView,
 } from '@bullpen/contract'
-import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
+import { COMMAND_WAIT_S, type Try } from '@bullpen/contract/internal'
+import type { HttpTransport } from '../http/http-transport.ts'
+import { waitQuery } from '../http/request-parts.ts'
 import { isCommand, isCommandPage, isFleet, isLimits, isPoolPage, isQueuePage, isSlotPage } from '../http/responses.ts'
 import type { Check } from '../http/shape.ts'
 import { randomId } from '../random-id.ts'
-import type { SendRequest } from '../repetition.ts'
+import type { Repeat, SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
+import { pollUntil } from './long-poll.ts'
 
 /** A command for the fleet, which consists of an action, its target and its settings. */
 export type FleetOrder = CommandRequest extends infer One
@@ -87,7 +90,8 @@ export interface FleetCalls {
   commands(options?: Abortable & { readonly limit?: number }): Promise<readonly CommandView[]>
 }
 
-export function fleetCalls(send: SendRequest): FleetCalls {
+/** `sendOnce` sends a request without repeating it. */
+export function fleetCalls(send: SendRequest, repeat: Repeat, sendOnce: HttpTransport['send']): FleetCalls {
   const get = <T>(path: string, isExpected: Check<T>, signal: AbortSignal | undefined, waitMs = 0): Promise<T> =>
     send('look-up', { method: 'GET', path, waitMs, isExpected }, signal)
 
@@ -109,20 +113,20 @@ export function fleetCalls(send: SendRequest): FleetCalls {
       return (await get(`v1/slots${queryText(query)}`, isSlotPage, signal)).slots
     },
     async command(order, { wait, id = randomId(), by, signal } = {}) {
-      const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
-      const request = {
-        method: 'POST',
-        path: `v1/commands?wait=${waitMs / 1_000}`,
-        body: JSON.stringify({ ...order, id, ...(by === undefined ? {} : { by }) }),
-        waitMs,
-        isExpected: isCommand,
-      } as const
-      return send('idempotent', request, signal)
+      const forMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
+      const body = JSON.stringify({ ...order, id, ...(by === undefined ? {} : { by }) })
+      const poll = (waitMs: number): Try<CommandView> => {
+        const path = `v1/commands?wait=${waitMs / 1_000}`
+        return (current) => sendOnce({ method: 'POST', path, body, waitMs, isExpected: isCommand }, current)
+      }
+      return pollUntil({ repeat, repeatability: 'idempotent', poll, isOver: isAnswered, forMs, signal })
     },
     async commandById(id, { wait = 'none', signal } = {}) {
-      const waitMs = toMilliseconds(wait)
-      const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
-      return get(`v1/commands/${encodeURIComponent(id)}${query}`, isCommand, signal, waitMs)
+      const poll = (waitMs: number): Try<CommandView> => {
+        const path = `v1/commands/${encodeURIComponent(id)}${waitQuery(waitMs)}`
+        return (current) => sendOnce({ method: 'GET', path, waitMs, isExpected: isCommand }, current)
+      }
+      return pollUntil({ repeat, poll, isOver: isAnswered, forMs: toMilliseconds(wait), signal })
     },
     async commands({ signal, limit } = {}) {
       const query = queryText({ limit: limit === undefined ? undefined : String(limit) })
@@ -130,6 +134,8 @@ export function fleetCalls(send: SendRequest): FleetCalls {
     },
   }
 }
+
+const isAnswered = ({ outcome }: CommandView): boolean => outcome !== 'pending'
 
 function toMilliseconds(wait: Duration | 'none'): number {
   return wait === 'none' ? 0 : milliseconds(wait, 'wait')

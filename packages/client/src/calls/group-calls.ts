@@ -7,13 +7,7 @@ import {
   type MembersAdded,
   milliseconds,
 } from '@bullpen/contract'
-import {
-  createGroupId,
-  type GroupTransport,
-  ID_RANDOM_BYTES,
-  MAX_MEMBERS_AT_ONCE,
-  MAX_WAIT_S,
-} from '@bullpen/contract/internal'
+import { createGroupId, type GroupTransport, ID_RANDOM_BYTES, MAX_MEMBERS_AT_ONCE } from '@bullpen/contract/internal'
 import { assertDefinition, assertList, assertNoId, assertTasks, assertText } from '../arguments.ts'
 import { followStream } from '../events/followed-stream.ts'
 import type { AddOptions, GroupHandle, GroupStreamEvent } from '../group-handle.ts'
@@ -21,8 +15,9 @@ import { randomId } from '../random-id.ts'
 import type { Repeat } from '../repetition.ts'
 import { ResultTimeoutError } from '../result-timeout-error.ts'
 import type { Abortable, WaitOptions } from '../task-handle.ts'
-import { pauseFor, timeLimit } from '../time-limit.ts'
+import { timeLimit } from '../time-limit.ts'
 import { countedFrom } from './counted-from.ts'
+import { pollUntil } from './long-poll.ts'
 
 export interface CreateGroupOptions extends GroupSettings, Abortable {
   /** Who creates the group. */
@@ -43,17 +38,11 @@ export interface GroupCalls {
   group(id: string): GroupHandle
 }
 
-/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
-const REPEAT_WAIT_AFTER_MS = 100
-
 /** `retryForMs` is how long `repeat` repeats a call. */
 export function groupCalls(groups: GroupTransport, repeat: Repeat, retryForMs: number): GroupCalls {
-  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<GroupView> {
-    for (;;) {
-      const group = await repeat('look-up', groups.show(id, MAX_WAIT_S * 1_000), signal)
-      if (group.state === 'ended') return group
-      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
-    }
+  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<GroupView> {
+    const poll = (waitMs: number) => groups.show(id, waitMs)
+    return pollUntil({ repeat, poll, isOver: ({ state }) => state === 'ended', signal })
   }
 
   async function add(

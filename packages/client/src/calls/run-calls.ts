@@ -7,13 +7,14 @@ import {
   type RunView,
   type StartRunRequest,
 } from '@bullpen/contract'
-import { createRunId, ID_RANDOM_BYTES, MAX_WAIT_S, type RunTransport } from '@bullpen/contract/internal'
+import { createRunId, ID_RANDOM_BYTES, type RunTransport } from '@bullpen/contract/internal'
 import { assertText } from '../arguments.ts'
 import type { Repeat } from '../repetition.ts'
 import { ResultTimeoutError } from '../result-timeout-error.ts'
 import { RunEndedError, type RunHandle } from '../run-handle.ts'
 import type { Abortable, WaitOptions } from '../task-handle.ts'
-import { pauseFor, timeLimit } from '../time-limit.ts'
+import { timeLimit } from '../time-limit.ts'
+import { pollUntil } from './long-poll.ts'
 
 export interface StartPipelineOptions extends RunSettingsOptions, Abortable {
   /** Who starts the pipeline. */
@@ -49,16 +50,10 @@ export interface RunCalls {
   run(id: string): RunHandle
 }
 
-/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
-const REPEAT_WAIT_AFTER_MS = 100
-
 export function runCalls(runs: RunTransport, repeat: Repeat): RunCalls {
-  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<RunView> {
-    for (;;) {
-      const run = await repeat('look-up', runs.show(id, MAX_WAIT_S * 1_000), signal)
-      if (run.state === 'ended') return run
-      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
-    }
+  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<RunView> {
+    const poll = (waitMs: number) => runs.show(id, waitMs)
+    return pollUntil({ repeat, poll, isOver: ({ state }) => state === 'ended', signal })
   }
 
   async function waitUntilEnded(id: string, { timeout = 'none', signal }: WaitOptions): Promise<RunView> {

@@ -12,7 +12,6 @@ import {
 } from '@bullpen/contract'
 import {
   type EnqueuedTask,
-  MAX_WAIT_S,
   ProblemError,
   QUEUE_FULL_RETRY_AFTER_MS,
   type TaskTransport,
@@ -33,7 +32,8 @@ import type {
   TaskStreamEvent,
   WaitOptions,
 } from '../task-handle.ts'
-import { pauseFor, timeLimit } from '../time-limit.ts'
+import { timeLimit } from '../time-limit.ts'
+import { pollUntil } from './long-poll.ts'
 
 export interface EnqueueOptions extends ProducerOptions, IdempotencyOptions, Abortable {}
 
@@ -41,7 +41,7 @@ export interface TaskCalls {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The input is validated against the definition.
    *
-   * If a call gets no response, or a response with the status 408, 502, 503 or 504, the client repeats the call for up to
+   * If a call gets no response, or a response with the status 408, 502, 503, 504 or 520 to 524, the client repeats the call for up to
    * `retryFor`, except after `queue_draining`, `fleet_too_old` and `unsafe_redis`. A repeat never stores a second task, unless
    * `retryFor` is too long (see `ClientOptions`). If the call still fails, the error's `outcome` says whether the task may have been
    * stored.
@@ -89,14 +89,8 @@ export interface TaskCalls {
   close(): Promise<void>
 }
 
-/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
-const REPEAT_WAIT_AFTER_MS = 100
-
 /** `retryForMs` is how long `repeat` repeats a call. */
 export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: number): TaskCalls {
-  const lookUp = (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<TaskView> =>
-    repeat('look-up', transport.task(id, waitMs), signal)
-
   async function lookUpEnded(id: string, { timeout = 'none', signal: outer }: WaitOptions): Promise<TaskView> {
     if (timeout === 'none') return pollUntilEnded(id, outer)
     const limit = timeLimit(milliseconds(timeout, 'timeout'), outer, () => new ResultTimeoutError(id, timeout))
@@ -107,17 +101,14 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
     }
   }
 
-  async function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<TaskView> {
-    for (;;) {
-      const view = await lookUp(id, MAX_WAIT_S * 1_000, signal)
-      if (isFinal(view.status)) return view
-      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
-    }
+  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<TaskView> {
+    const poll = (waitMs: number) => transport.task(id, waitMs)
+    return pollUntil({ repeat, poll, isOver: ({ status }) => isFinal(status), signal })
   }
 
   async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {
     const { definition, id, options } = readArguments('task', args)
-    return checked(definition, await lookUp(id, 0, options?.signal))
+    return checked(definition, await repeat('look-up', transport.task(id, 0), options?.signal))
   }
 
   async function waitUntilFinished(...args: TaskArguments<WaitOptions>): Promise<TaskView> {
@@ -156,7 +147,7 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
       { task, input, ...call },
       { ...checkedIdempotency(idempotencyKey, idempotencyLife), waitMs, retryForMs },
     )
-    const enqueued = await repeat('idempotent', send, signal)
+    const enqueued = await repeat('idempotent', send, signal, waitMs)
     if (enqueued.action !== 'dropped') return handleOf(enqueued)
     if (call.whenFull === 'drop') return enqueued
     const detail = `the queue of ${task} is full, and its policy is to drop tasks; to accept this, pass whenFull: 'drop'`
@@ -195,8 +186,10 @@ export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: 
 
     async cancel(id, { wait, by, signal } = {}) {
       assertText('cancel', 'a task id', id)
-      const waitMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
-      return repeat('idempotent', transport.cancel(id, { waitMs, by }), signal)
+      const forMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
+      const poll = (waitMs: number) => transport.cancel(id, { waitMs, by })
+      const isOver = ({ outcome }: Cancelled): boolean => outcome !== 'cancelling'
+      return pollUntil({ repeat, repeatability: 'idempotent', poll, isOver, forMs, signal })
     },
 
     close: () => transport.close(),

@@ -3,7 +3,8 @@ import { ProblemError, type TransportEvent } from '@bullpen/contract/internal'
 import { serverSentEvents } from '../events/event-source.ts'
 import { timeLimit } from '../time-limit.ts'
 import { problemIn } from './problem-response.ts'
-import { type HttpSettings, unreachable } from './request.ts'
+import { refuseRedirect } from './redirect.ts'
+import { brokenOff, type HttpSettings, isBrokenOff, unreachable } from './request.ts'
 
 /** The API sends a heartbeat every 15 s. A connection on which nothing arrives for this long is lost, in ms. */
 const SILENCE_MS = 45_000
@@ -47,11 +48,16 @@ export async function* requestEvents(
   try {
     const response = await fetch(new URL(path, baseUrl), {
       headers: { ...headers, accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
+      redirect: 'manual',
       signal: connection.signal,
     })
-    if (!response.ok) throw problemIn(response, await response.text(), request)
+    refuseRedirect(response, new URL(path, baseUrl), 'GET')
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-    if (!isStream || response.body === null) throw notAStream(request, response.status)
+    if (!response.ok || !isStream || response.body === null) {
+      const text = await response.text()
+      if (isBrokenOff(response, text)) throw brokenOff(response)
+      throw response.ok ? notAStream(request, response.status) : problemIn(response, text, request)
+    }
     const body = response.body.getReader()
     reader = body
     const chunks = async function* (): AsyncGenerator<Uint8Array, void, void> {

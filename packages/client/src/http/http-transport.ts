@@ -55,7 +55,8 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
 
   const idempotencyHeaders = (options: TransportEnqueue) => {
     const { idempotencyKey: key, idempotencyLifeS: lifeS, waitMs, retryForMs = 0 } = options
-    const repeatedForMs = retryForMs + settings.timeoutMs + waitMs
+    // The first try, the repeats and the last try may each wait.
+    const repeatedForMs = retryForMs + 2 * settings.timeoutMs + 3 * waitMs
     return { 'idempotency-key': idempotencyHeader({ key, lifeS, repeatedForMs }) }
   }
 

@@ -2,6 +2,7 @@
 import { ProblemError } from '@bullpen/contract/internal'
 import { timeLimit } from '../time-limit.ts'
 import { beginningOf, problemIn } from './problem-response.ts'
+import { refuseRedirect } from './redirect.ts'
 import type { Check } from './shape.ts'
 
 export interface HttpRequest<T> {
@@ -44,9 +45,12 @@ export async function sendRequest<T>(
         ...(body === undefined ? undefined : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body }),
+      redirect: 'manual',
       signal: limit.signal,
     })
     const text = await response.text()
+    refuseRedirect(response, new URL(path, baseUrl), method)
+    if (isBrokenOff(response, text)) throw brokenOff(response)
     if (!response.ok) throw problemIn(response, text, `${method} ${baseUrl.origin}`)
     const result = parsed(text)
     if (isExpected(result)) return result
@@ -58,6 +62,15 @@ export async function sendRequest<T>(
   } finally {
     limit.stop()
   }
+}
+
+/** Returns whether a success lacks its end. The API's responses are JSON objects, and none is empty. */
+export function isBrokenOff({ ok }: Response, text: string): boolean {
+  return ok && (text === '' || (text.startsWith('{') && parsed(text) === undefined))
+}
+
+export function brokenOff({ status }: Response): Error {
+  return new Error(`the HTTP ${status} response broke off`)
 }
 
 /** Returns undefined if the text is not JSON. */

@@ -6,6 +6,7 @@ import { DEAD_TASK_RATE } from '@bullpen/contract/internal'
 import { deadFilter } from '../../arguments/dead-filter.ts'
 import { parseCount, parseDuration } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../../connection.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { count, plain } from '../../output/format.ts'
 import { deadRequestLine } from '../../output/tasks/dead-text.ts'
@@ -60,7 +61,7 @@ export async function changeByFilter(context: CommandContext, action: DeadTaskAc
     out.remark(progress)
     return EXIT.success
   }
-  const last = await waitUntilDone(client, stored, performance.now() + milliseconds(wait))
+  const last = await waitUntilDone(connect(WHILE_WAITING), stored, performance.now() + milliseconds(wait))
   await out.answer(last, () => [deadRequestLine(last)])
   if (last.status === 'done') return EXIT.success
   if (last.status === 'stopped') return EXIT.incomplete

@@ -5,6 +5,7 @@ import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { parseChoice, parseDuration } from '../../arguments/option-values.ts'
 import { parseTarget, resolveWorker, type Target } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../../connection.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { targetText } from '../../output/fleet/command-text.ts'
 import { forecastLines } from '../../output/fleet/forecast-text.ts'
@@ -35,7 +36,11 @@ export async function drain(context: CommandContext): Promise<ExitCode> {
   })
   if (wait === undefined || command.outcome === 'refused') return exitCodeOf(command)
   const workers = command.responses.map(({ worker }) => worker)
-  return await waitForPools(out, client, { target, workers, waitUntil: startedAt + milliseconds(wait) })
+  return await waitForPools(out, context.connect(WHILE_WAITING), {
+    target,
+    workers,
+    waitUntil: startedAt + milliseconds(wait),
+  })
 }
 
 interface Plan {

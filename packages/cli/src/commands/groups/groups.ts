@@ -15,6 +15,7 @@ import { UsageError } from '../../arguments/usage-error.ts'
 import { MAX_REQUEST_BYTES } from '../../bulk/sender.ts'
 import { openSource, readSource } from '../../bulk/source.ts'
 import { readTaskLines, type TaskLine } from '../../bulk/task-lines.ts'
+import { WHILE_WAITING } from '../../connection.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { count, plain } from '../../output/format.ts'
 import { namingLines } from '../../output/tasks/bulk-text.ts'
@@ -158,12 +159,13 @@ async function results({ values, connect, out }: CommandContext, id: string): Pr
 
 /** Prints a group, with --wait once it has ended. Unless any result will do, the exit code then shows whether it completed. */
 async function printGroup(
-  { values, out }: CommandContext,
+  { values, connect, out }: CommandContext,
   group: GroupHandle,
   expected: 'completed' | 'any result' = 'completed',
 ): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
-  const found = wait === undefined ? await group.describe() : await endedOrCurrent(group, wait)
+  const found =
+    wait === undefined ? await group.describe() : await endedOrCurrent(connect(WHILE_WAITING).group(group.id), wait)
   await out.answer(found, (layout) => groupLines(found, layout))
   if (wait === undefined) return EXIT.success
   return found.state === 'ended' && (expected === 'any result' || found.result === expected)

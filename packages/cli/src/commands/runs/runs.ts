@@ -6,6 +6,7 @@ import { readInput, readInputFile } from '../../arguments/json-input.ts'
 import { parseChoice, parseCount, parseDuration, parseDurationOrZero } from '../../arguments/option-values.ts'
 import type { OptionName } from '../../arguments/options.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
+import { WHILE_WAITING } from '../../connection.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { plain } from '../../output/format.ts'
 import type { Output } from '../../output/output.ts'
@@ -92,7 +93,10 @@ async function start(context: CommandContext, pipeline: string, text: string | u
   if (waitFor !== undefined) {
     // The id is printed before the wait, so that the user has it even if the wait is interrupted.
     await out.answer({ id: run.id }, () => [`${plain(run.id)}  started`])
-    return await waitForRun(out, client, run, { timeoutMs: milliseconds(waitFor), expected: 'completed' })
+    return await waitForRun(out, connect(WHILE_WAITING), run.id, {
+      timeoutMs: milliseconds(waitFor),
+      expected: 'completed',
+    })
   }
   const found = await run.describe()
   await out.answer(found, (layout) => runLines(found, layout))
@@ -111,9 +115,8 @@ function remarkOnInput(out: Output, pipeline: string, error: unknown): void {
 
 async function wait({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
   const timeout = parseDuration('--timeout', values.timeout, MAX_WAIT)
-  const client = connect()
   const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
-  return await waitForRun(out, client, client.run(id), { timeoutMs, expected: 'completed' })
+  return await waitForRun(out, connect(WHILE_WAITING), id, { timeoutMs, expected: 'completed' })
 }
 
 async function errors({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
@@ -130,11 +133,13 @@ async function errors({ values, connect, out }: CommandContext, id: string): Pro
 
 async function cancel({ values, connect, by, out }: CommandContext, id: string): Promise<ExitCode> {
   const waitFor = parseDuration('--wait', values.wait, MAX_WAIT)
-  const client = connect()
-  const run = client.run(id)
+  const run = connect().run(id)
   const found = await run.cancel(by === undefined ? {} : { by })
   if (waitFor !== undefined) {
-    return await waitForRun(out, client, run, { timeoutMs: milliseconds(waitFor), expected: 'any result' })
+    return await waitForRun(out, connect(WHILE_WAITING), run.id, {
+      timeoutMs: milliseconds(waitFor),
+      expected: 'any result',
+    })
   }
   await out.answer(found, (layout) => runLines(found, layout))
   return EXIT.success

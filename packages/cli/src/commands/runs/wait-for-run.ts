@@ -22,9 +22,10 @@ const RATE_OVER_MS = 10_000
 export async function waitForRun(
   out: Output,
   client: Client,
-  run: RunHandle,
+  id: string,
   { timeoutMs, expected }: WaitForRun,
 ): Promise<ExitCode> {
+  const run = client.run(id)
   const done = new AbortController()
   const showing = showProgress(out, client, run, done.signal)
   let found: RunView
