@@ -42,7 +42,7 @@ export { type GroupItem, openGroupStream } from './events/group-stream.ts'
 export { queuesWithEvents } from './events/queues-with-events.ts'
 export { openTaskStream, type TaskItem } from './events/task-stream.ts'
 export { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet/fleet.ts'
-export { planFollowUps } from './follow-ups/plan.ts'
+export { namedTasks, planFollowUps } from './follow-ups/plan.ts'
 export { parseIdentity } from './follow-ups/registered-task.ts'
 export { COMPENSATION_SLOTS, HANDLER_SLOT, releasedBy, releasedCompensation } from './follow-ups/released.ts'
 export {

@@ -57,10 +57,16 @@ interface ExceededRate extends ReachedRate {
  */
 export function rateExceeded({ wanted, ...reached }: ExceededRate): BullpenError {
   const { apiKeyName, queue, rate } = reached
-  if (wanted <= rate.max) return new EnqueueRateError(reached)
+  if (wanted <= rate.max) return new EnqueueRateError({ ...reached, tokens: tokensOf(wanted, reached) })
   const place = queue === undefined ? '' : ` in queue '${queue}'`
   return new BullpenError(
     'payload_too_large',
-    `the request has ${wanted} tasks, and the rate of API key '${apiKeyName}'${place} is ${formatEnqueueRate(rate)}, which permits at most ${rate.max} at once; send fewer tasks in each request`,
+    `the request needs ${wanted} tokens, one for each task that it names, and the rate of API key '${apiKeyName}'${place} is ${formatEnqueueRate(rate)}, which permits at most ${rate.max} at once; send fewer tasks and follow-ups in each request`,
   )
+}
+
+/** Returns the tokens of a request for several tasks. Those that are available follow from the time until there are enough. */
+function tokensOf(needed: number, { rate, retryAfterMs }: ReachedRate): ReachedRate['tokens'] {
+  if (needed === 1) return undefined
+  return { needed, available: Math.max(0, Math.floor(needed - (retryAfterMs * rate.max) / rate.perMs)) }
 }

@@ -13,6 +13,11 @@ export const FOLLOW_UP_OPTIONS = {
 
 const OPTIONS = Object.keys(FOLLOW_UP_OPTIONS) as readonly (keyof FollowUps)[]
 
+/** Returns how many tasks a call names: its own and its follow-ups, at any depth. */
+export function namedTasks(call: FollowUps): number {
+  return 1 + OPTIONS.reduce((sum, option) => sum + (call[option] ?? []).reduce((n, each) => n + namedTasks(each), 0), 0)
+}
+
 interface PlanOrigin extends FollowUpOrigin {
   readonly catalogue: Pick<Catalogue, 'get'>
 }

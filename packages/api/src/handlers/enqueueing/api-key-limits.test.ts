@@ -78,3 +78,19 @@ test('two APIs keep to the limits of a queue for each API key, exactly', async (
     expect(await waiting).toMatchObject(n < 3 ? { status: 202 } : { status: 429 })
   }
 })
+
+test('two APIs charge the follow-ups that requests name, exactly, and refuse at once what the rate never permits', async () => {
+  const namespace = `t-${randomUUID().slice(0, 8)}`
+  const apis = [await startApi(namespace), await startApi(namespace)] as const
+  const withFollowUps = { ...TASK, onSuccess: [{ ...TASK, onEnd: [TASK, TASK] }] }
+  const send = (i: number) => apis[i % 2 === 0 ? 0 : 1].post(OLD, '/v1/tasks', withFollowUps)
+  const responses = await Promise.all(Array.from({ length: 12 }, (_, i) => send(i)))
+  expect(responses.filter(({ status }) => status === 202)).toHaveLength(5)
+  const refused = responses.filter(({ status }) => status === 429)
+  expect(refused).toHaveLength(7)
+  for (const { text } of refused) expect(text).toMatch(/the request needs 4 tokens, of which [0-3] are available/)
+
+  const many = { ...TASK, onSuccess: Array.from({ length: 10 }, () => ({ ...TASK, onEnd: [TASK] })) }
+  const never = await apis[0].post(OLD, '/v1/tasks', many)
+  expect(never).toMatchObject({ status: 413, text: expect.stringContaining('the request needs 21 tokens') })
+})

@@ -133,6 +133,42 @@ test('the name of the API key and the number of valid tasks decide', async () =>
   expect(taken).toEqual([1, 2, 3].map((tasks) => ({ apiKeyName: 'shop', tasks })))
 })
 
+/** Returns a task with follow-ups, nested `depth` deep and `width` wide. */
+function tree(depth: number, width: number): object {
+  const below = depth === 0 ? [] : Array.from({ length: width }, () => tree(depth - 1, width))
+  return { ...SQUARE, ...(depth > 0 && { onSuccess: below.slice(1), onFailure: below.slice(0, 1) }) }
+}
+
+const TOKENS: readonly (readonly [what: string, path: string, body: object, tokens: number])[] = [
+  ['a task', '/v1/tasks', SQUARE, 1],
+  [
+    'follow-ups of every kind',
+    '/v1/tasks',
+    { ...SQUARE, onSuccess: [SQUARE], onFailure: [SQUARE], onEnd: [SQUARE] },
+    4,
+  ],
+  ['nested follow-ups', '/v1/tasks', tree(3, 6), 1 + 6 + 36 + 216],
+  ['a bulk request', '/v1/tasks/bulk', { tasks: [SQUARE, tree(1, 3), { task: 'none' }] }, 1 + 4],
+  ['an atomic bulk request', '/v1/tasks/bulk', { atomic: true, tasks: [SQUARE, tree(1, 3)] }, 1 + 4],
+  ['a group', '/v1/groups', { tasks: [SQUARE, tree(1, 2)], onEnd: [tree(1, 2)] }, 1 + 3 + 3],
+  ['a group without members', '/v1/groups', { onSuccess: [SQUARE], onEnd: [tree(2, 2)] }, 1 + 7],
+]
+
+test.each(TOKENS)(
+  '%s costs a token for each task that the request names, at any depth',
+  async (_, url, payload, tokens) => {
+    const { ask, taken } = await limitedApi()
+    await ask({ method: 'POST', url, payload })
+    expect(taken).toEqual([{ apiKeyName: 'shop', tasks: tokens }])
+  },
+)
+
+test('an empty group without follow-ups costs nothing', async () => {
+  const { ask, taken } = await limitedApi()
+  await ask({ method: 'POST', url: '/v1/groups', payload: {} })
+  expect(taken).toEqual([])
+})
+
 test('a failure of Redis is reported without the id of a task that was never sent', async () => {
   const { fail, post } = await limitedApi()
   fail(new BullpenError('redis_unavailable', 'Redis is not reachable'))

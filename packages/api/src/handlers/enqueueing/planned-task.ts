@@ -7,7 +7,7 @@ import {
   readIdempotencyKey,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
-import { countsApiKeys, newTask, planFollowUps } from '@bullpen/engine/internal'
+import { countsApiKeys, namedTasks, newTask, planFollowUps } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../http/context.ts'
@@ -27,6 +27,8 @@ export interface PlannedTask {
   readonly id: TaskId
   readonly queue: string
   readonly task: string
+  /** How many tokens of the API key's rate the task needs: one for itself and one for each follow-up that the request names. */
+  readonly tokens: number
   /** When the request was planned, on the monotonic clock. */
   readonly plannedAt: number
   /** The name of the request's API key. */
@@ -85,6 +87,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       id,
       queue,
       task,
+      tokens: namedTasks(wanted),
       plannedAt: performance.now(),
       apiKeyName: origin.apiKeyName,
       idempotency: record,

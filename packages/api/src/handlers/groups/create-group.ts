@@ -35,12 +35,12 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     const followUps = planFollowUps(settings, { catalogue, correlationId, traceContext, apiKeyName, passesOnApiKey })
     // The tasks are checked first, so that a request creates no group if one of them is invalid or is refused. A group that is created
     // and cancelled would release its follow-ups.
-    const members = tasks && planMembers(request, tasks)
-    await members?.keepToRate()
-    await members?.admit(id)
+    const members = planMembers(request, tasks ?? [])
+    await members.keepToRate(settings)
+    if (tasks !== undefined) await members.admit(id)
     let group = await broker.groups.create(newGroup(id, settings, by, followUps))
     request.hadEffect = true
-    if (members !== undefined) {
+    if (tasks !== undefined) {
       await members.add({ id, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
         // The response has no id, so the caller could not use the group.
         if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})

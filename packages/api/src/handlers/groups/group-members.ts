@@ -3,13 +3,14 @@ import {
   BullpenError,
   EnqueueRateError,
   type EnqueueRequest,
+  type FollowUps,
   type GroupId,
   type MemberRequest,
   QueueFullError,
 } from '@bullpen/contract'
 import { errorAt } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS } from '@bullpen/engine/internal'
+import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS, namedTasks } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { z } from 'zod'
@@ -28,8 +29,8 @@ interface GroupOfMembers {
 
 /** The valid tasks of a request. */
 interface PlannedMembers {
-  /** Takes the tasks from the rate of the request's API key. @throws EnqueueRateError, or another error like `keepToRate`. */
-  keepToRate(): Promise<void>
+  /** Takes the tasks from the rate of the request's API key, and the group's follow-ups, if it is created. @throws EnqueueRateError, or another error like `keepToRate`. */
+  keepToRate(followUps?: FollowUps): Promise<void>
   /** Checks whether their queues accept the tasks, before the group is created. @throws BullpenError like `Groups.admit`. */
   admit(group: GroupId): Promise<void>
   /** Adds the tasks to a group. @throws BullpenError like `Groups.add`. */
@@ -62,7 +63,7 @@ export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
     if (invalid.length > 0) throw errorOfAll(invalid)
     const planned = checked as readonly PlannedTask[]
     return {
-      keepToRate: async () => keepToRate(context, request, planned),
+      keepToRate: async (followUps = {}) => keepToRate(context, request, [...planned, ...namedIn(followUps)]),
       admit: (group) => broker.groups.admit(group, created(planned)).catch((error) => refuse(planned, error)),
       async add({ id, seal, key: given }) {
         const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
@@ -75,6 +76,14 @@ export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
         return added
       },
     }
+  }
+
+  /** Returns the follow-ups of a group, each with the tokens that it and its own follow-ups need. */
+  function namedIn({ onSuccess = [], onFailure = [], onEnd = [] }: FollowUps) {
+    return [...onSuccess, ...onFailure, ...onEnd].map((each) => {
+      const { name: task, queue } = catalogue.get(each.task)
+      return { task, queue, tokens: namedTasks(each) }
+    })
   }
 
   /** Counts the tasks that the broker has refused, and throws its error with pointers into the request's body. */

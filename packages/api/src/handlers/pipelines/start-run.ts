@@ -6,10 +6,12 @@ import { sha256 } from '@bullpen/engine/node'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import type { Call } from '../../http/routes/route.ts'
+import { keepToRate } from '../enqueueing/enqueue-rate.ts'
 import { originOf } from '../enqueueing/planned-task.ts'
 import type { RunParams } from './show-runs.ts'
 
-export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContext) {
+export function startRun(context: ApiContext) {
+  const { catalogue, broker, log, now, randomBytes } = context
   return async ({ body, request, reply }: Call): Promise<RunView> => {
     const { pipeline, input, id: given, by: name, ...settings } = body as StartRunRequest
     const id = given === undefined ? createRunId(now(), randomBytes(ID_RANDOM_BYTES)) : newRunId(given)
@@ -18,7 +20,16 @@ export function startRun({ catalogue, broker, log, now, randomBytes }: ApiContex
     const definition = catalogue.pipeline(pipeline)
     const random = randomBytes(ID_RANDOM_BYTES)
     const plan = { ...settings, id, by, input, random, now: now(), correlationId, traceContext }
-    const { run, isNew } = await broker.runs.start(planRun(definition, plan))
+    const planned = planRun(definition, plan)
+    // The tasks of the stages are enqueued by the source and by the stages, like those that handlers enqueue.
+    const { source, reduction } = definition
+    const named = reduction === undefined ? [source] : [source, reduction.task]
+    await keepToRate(
+      context,
+      request,
+      named.map(({ name: task, queue }) => ({ task, queue, tokens: 1 })),
+    )
+    const { run, isNew } = await broker.runs.start(planned)
     if (isNew) log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
     const view = runView(run, undefined, sha256)
     reply.code(isNew ? 201 : 200).header('location', view.links.self)

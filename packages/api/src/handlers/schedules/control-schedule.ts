@@ -6,6 +6,7 @@ import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { scheduleView } from '../../views/schedule-view.ts'
+import { keepToRate } from '../enqueueing/enqueue-rate.ts'
 import type { ScheduleParams } from './show-schedules.ts'
 import { NEXT_TICKS } from './store-schedules.ts'
 
@@ -33,9 +34,12 @@ export function resumeSchedule({ broker, log }: ApiContext) {
   }
 }
 
-export function runSchedule({ broker, emit, log }: ApiContext) {
+export function runSchedule(context: ApiContext) {
+  const { broker, emit, log } = context
   return async ({ params: { name }, body, request, reply }: ControlCall): Promise<Accepted> => {
     const by = requester(request, body)
+    const { record } = await broker.schedules.find(name)
+    await keepToRate(context, request, [{ queue: record.queue, task: record.template.task, tokens: 1 }])
     const { id, state } = await broker.schedules.run(name)
     const { queue, template } = state.record
     emit({ event: 'task.enqueued', queue, task: template.task, id })

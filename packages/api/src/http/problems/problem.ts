@@ -126,7 +126,7 @@ function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<stri
   const window = Number.isInteger(seconds) ? `;w=${seconds}` : ''
   return {
     'ratelimit-policy': `${policy};q=${rate.max}${window}`,
-    ratelimit: `${policy};r=0;t=${secondsUntilPermitted(reached)}`,
+    ratelimit: `${policy};r=${reached.tokens?.available ?? 0};t=${secondsUntilPermitted(reached)}`,
   }
 }
 

@@ -54,6 +54,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
         ...CHANGES,
         'unknown_pipeline',
         'run_id_taken',
+        'enqueue_rate_exceeded',
         'invalid_input',
         'invalid_duration',
         'queue_not_found',

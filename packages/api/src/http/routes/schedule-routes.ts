@@ -159,7 +159,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
           headers: [{ name: 'Location', description: "The task's path." }],
         },
       },
-      problems: [...control.problems, 'queue_draining', 'redis_full', 'unreadable_payload'],
+      problems: [...control.problems, 'enqueue_rate_exceeded', 'queue_draining', 'redis_full', 'unreadable_payload'],
       handle: runSchedule(context),
     }),
     route({
