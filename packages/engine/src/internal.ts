@@ -256,6 +256,7 @@ export {
   unusedBudget,
 } from './verdict/retry-budget.ts'
 export { RetryBudgets } from './verdict/retry-budgets.ts'
+export { readable } from './verdict/thrown.ts'
 export { countsAsAttempt } from './verdict/verdict.ts'
 export { explained } from './waits/explained.ts'
 export { isRunning, livePools, type WaitFacts, type WaitPool, whyWaiting } from './waits/wait-reason.ts'

@@ -11,7 +11,7 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { groupId } from '@bullpen/contract/internal'
-import { attributeUncaught, groupView, type OnlineReport, type UncaughtFate } from '@bullpen/engine/internal'
+import { attributeUncaught, groupView, type OnlineReport, readable, type UncaughtFate } from '@bullpen/engine/internal'
 import type { DrainSummary } from './drain-summary.ts'
 import { createLifecycle, type WorkerState } from './lifecycle.ts'
 import { type OpenWorker, type WorkerOptions, wireWorker } from './open-worker.ts'
@@ -192,7 +192,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     attributeUncaught(err) {
       const fate = attributeUncaught(err, context)
       const redactor = fate === 'late' ? context.current()?.redactor : undefined
-      const shown = redactor === undefined ? err : redactor.value(err)
+      const shown = redactor === undefined ? readable(err) : redactor.value(err)
       if (fate === 'late') log.warn({ err: shown }, 'error escaped a handler whose attempt had already ended')
       return fate
     },

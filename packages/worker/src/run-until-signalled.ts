@@ -1,6 +1,8 @@
 // Runs a worker as the whole program: starts it, drains it on SIGTERM or SIGINT, and returns the exit code.
 import { BullpenError, type TaskId } from '@bullpen/contract'
+import { readable } from '@bullpen/engine/internal'
 import type { BullpenWorker } from './create-worker.ts'
+import { ownProcess } from './own-process.ts'
 
 export interface RunOptions {
   /**
@@ -54,14 +56,17 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
   const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals | 'uncaught error'>()
   let signalled = false
   let broken = false
+  const isFromHandler = (signal: string): boolean =>
+    worker.attributeUncaught(new Error(`the handler sent ${signal} to its own worker`)) !== 'unattributed'
   const onSignal = (signal: NodeJS.Signals): void => {
+    if (isFromHandler(signal)) return
     if (signalled) escalate.abort()
     signalled = true
     stop(signal)
   }
   const onUncaught = (err: unknown): void => {
     if (worker.attributeUncaught(err) !== 'unattributed') return
-    worker.log.error({ err }, 'uncaught error outside any attempt: draining immediately')
+    worker.log.error({ err: readable(err) }, 'uncaught error outside any attempt: draining immediately')
     broken = true
     // If a drain is already under way, it must end as broken too.
     if (isDraining(worker)) void worker.drain({ broken })
@@ -70,8 +75,10 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
   }
   // The listeners are added before the start, so that a signal during the opening of resources also leads to a graceful
   // end.
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
-  process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
+  const release = ownProcess(
+    { SIGTERM: onSignal, SIGINT: onSignal, uncaughtException: onUncaught, unhandledRejection: onUncaught },
+    isFromHandler,
+  )
   try {
     let left = only ?? []
     let hasGroupEnded = group === undefined
@@ -101,8 +108,7 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     if (broken) return 70
     return hasGroupEnded && abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
   } finally {
-    process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
-    process.off('uncaughtException', onUncaught).off('unhandledRejection', onUncaught)
+    release()
   }
 }
 

@@ -10,6 +10,7 @@
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Timer } from '../ports/clock.ts'
 import { describeOutcome } from '../verdict/outcome.ts'
+import { messageOf } from '../verdict/thrown.ts'
 import type { Attempt } from './attempt.ts'
 import { type FinishHost, finish } from './finish.ts'
 import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
@@ -39,7 +40,7 @@ function abortReason(interruption: Interruption): Error {
     case 'stopped':
       return new DOMException(describeOutcome(interruption).message, 'AbortError')
     case 'panicked':
-      return new DOMException(`an error escaped the handler: ${interruption.error.message}`, 'AbortError')
+      return new DOMException(`an error escaped the handler: ${messageOf(interruption.error)}`, 'AbortError')
   }
 }
 

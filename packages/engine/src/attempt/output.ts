@@ -4,6 +4,9 @@ import type { Outcome } from '../ports/attempt-result.ts'
 import { jsonText } from '../task/payload/json-text.ts'
 import { messageOf } from '../verdict/thrown.ts'
 
+// A handler may replace the methods of the global object.
+const { parse } = JSON
+
 /**
  * Returns `returned` with the output as its JSON represents it, or `panicked` (invalid_output) if the output does not match the schema,
  * exceeds the size limit or cannot be represented as JSON.
@@ -45,7 +48,7 @@ function storableOutput(output: unknown, name: string, limitBytes: number): Outc
   if (length > limitBytes) {
     return invalidOutput(`the output of ${name} takes ${length} bytes as JSON; ${outputLimit(limitBytes)}`)
   }
-  return { kind: 'returned', output: text === undefined ? undefined : JSON.parse(text) }
+  return { kind: 'returned', output: text === undefined ? undefined : parse(text) }
 }
 
 /** Says what limits outputs and the results of steps, and how to change it. */

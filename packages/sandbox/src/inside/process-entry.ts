@@ -2,6 +2,7 @@
 import { enableCompileCache, flushCompileCache } from 'node:module'
 
 const end = process.exit
+const send = process.send?.bind(process)
 
 // The channel closes no matter how the worker dies. A child that is stuck in a loop never gets here; see orphan-reaper.ts.
 process.on('disconnect', () => end(1))
@@ -20,7 +21,7 @@ const { serve } = await import('./serve.ts')
 
 serve({
   // Without a callback, sending to a closed channel would emit an 'error' event.
-  send: (message) => void process.send?.(message, undefined, undefined, () => {}),
+  send: (message) => void send?.({ isolate: message }, undefined, undefined, () => {}),
   listen: (listener) => process.on('message', listener),
   // A child process is usually killed, and would then not write what it has compiled.
   imported: flushCompileCache,

@@ -20,6 +20,7 @@ import { callHandler, importHandler } from './call-handler.ts'
 import type { Channel } from './channel.ts'
 import { createPendingCalls } from './pending-calls.ts'
 import { openModuleResources } from './resources.ts'
+import { watchTouched } from './touched.ts'
 import { watchUncaught } from './uncaught.ts'
 
 /** How often a process reports its memory on platforms where the worker can't read it, in ms. */
@@ -31,11 +32,17 @@ export function serve(channel: Channel): void {
   const handlers = new Map<string, Handler>()
   let resources: OpenResources<Record<string, unknown>> | undefined
   let current: InnerAttempt | undefined
+  let touched: (() => string | undefined) | undefined
 
   const finish = (attempt: InnerAttempt, outcome: Outcome, broken = false): void => {
     if (attempt.over) return
     attempt.over = true
-    channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken })
+    try {
+      channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched?.() })
+    } catch {
+      // The handler has changed too much for the outcome to be sent. The end of the isolate ends the attempt.
+      channel.end()
+    }
   }
 
   const handlerOf = async (task: IsolatedTask): Promise<Handler> => {
@@ -47,6 +54,8 @@ export function serve(channel: Channel): void {
     handlers.set(key, handler)
     channel.send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
     channel.imported?.()
+    // What a module does when it is imported belongs to the isolate.
+    touched = watchTouched()
     return handler
   }
 

@@ -64,7 +64,10 @@ function startChild(
   }
   // A handler may have closed the channel. Without it, nothing else would end the attempt.
   child.once('disconnect', kill)
-  child.on('message', (message: FromIsolate) => {
+  child.on('message', (sent: { readonly isolate?: FromIsolate } | null) => {
+    const message = sent?.isolate
+    // A handler may send messages of its own.
+    if (message === undefined) return
     if (message.kind === 'memory') return memory.report(message.residentBytes)
     if (message.kind === 'ready') memory.start()
     if (message.kind === 'imported') memory.addToBaseline(message.residentBytes)

@@ -28,6 +28,8 @@ export type EndCause =
   | 'import_failed'
   /** Earlier tasks left more than half of its memory limit in use. */
   | 'full'
+  /** A task has changed something in it that would change what later tasks do, such as a global or the working directory. */
+  | 'touched'
   /** A process with another memory limit was needed. */
   | 'made_room'
   /** The isolate did not have a task for some time. */
@@ -254,7 +256,7 @@ export class ManagedIsolate implements RunOwner {
     if (this.state === 'idle') this.retire('late_escape')
   }
 
-  #outcome({ of, outcome, broken }: FromIsolate & { kind: 'outcome' }): void {
+  #outcome({ of, outcome, broken, touched }: FromIsolate & { kind: 'outcome' }): void {
     const run = this.#runOf(of)
     if (run === undefined) return
     if (!broken) this.#started()
@@ -264,7 +266,10 @@ export class ManagedIsolate implements RunOwner {
     if (outcome.kind === 'panicked' && outcome.reason === 'escaped_error') this.#kill('escaped_error')
     else if (this.#cause !== undefined) this.retire(this.#cause)
     else if (broken && this.#host.mayReplaceBroken()) this.retire('import_failed')
-    else if (this.#isolate.isFull()) this.retire('full')
+    else if (touched !== undefined) {
+      this.#host.log.warn({ ...of, isolate: this.name }, `task has changed ${touched}: its isolate is replaced`)
+      this.retire('touched')
+    } else if (this.#isolate.isFull()) this.retire('full')
     else this.#becomeIdle()
   }
 

@@ -26,6 +26,8 @@ export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener
     failure = error
     kill()
   })
+  // A handler may have closed the port. Without it, nothing else would end the attempt.
+  port.once('close', () => void worker.terminate())
   worker.on('error', (error) => {
     failure = error instanceof Error ? error : new Error(String(error))
   })

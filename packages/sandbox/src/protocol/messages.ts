@@ -72,7 +72,14 @@ export type FromIsolate =
       readonly message: string
     }
   /** `broken` means that the module could not be imported. Node caches this failure for the lifetime of the isolate. */
-  | { readonly kind: 'outcome'; readonly of: AttemptRef; readonly outcome: PortableOutcome; readonly broken: boolean }
+  | {
+      readonly kind: 'outcome'
+      readonly of: AttemptRef
+      readonly outcome: PortableOutcome
+      readonly broken: boolean
+      /** What the attempt has changed in the isolate that would change what later tasks do. */
+      readonly touched: string | undefined
+    }
   /** An uncaught error from an attempt that is over, or an error that does not belong to a known attempt. */
   | { readonly kind: 'late'; readonly of: AttemptRef | undefined; readonly error: PortableError }
   /** The isolate's resident memory in bytes. It is sent on platforms where the worker can't read it. */

@@ -1,0 +1,104 @@
+// Handlers that do to their process and its globals what a handler should not do, and one that shows whether that changed anything.
+import { closeSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { defineHandler, defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+
+const never = () => new Promise<never>(() => {})
+const fails = (message: string) => (): never => {
+  throw new Error(message)
+}
+
+/** Each act, and how its attempt ends in a thread and in a process. The isolate is always replaced if it is `touched`. */
+export const ACTS = {
+  'kills itself with SIGTERM': () => process.kill(process.pid, 'SIGTERM'),
+  'kills itself with SIGKILL': () => process.kill(process.pid, 'SIGKILL'),
+  aborts: () => process.abort(),
+  'changes the directory': () => process.chdir('/'),
+  'changes the umask': () => process.umask(0),
+  'sets the exit code': () => {
+    process.exitCode = 3
+  },
+  'changes the environment': () => {
+    process.env['LEFT_BEHIND'] = '1'
+  },
+  'removes the listeners of uncaught errors': () => process.removeAllListeners('uncaughtException'),
+  'removes all listeners': () => process.removeAllListeners(),
+  'leaves a listener behind': () => process.on('uncaughtException', () => process.exit(1)),
+  'replaces JSON.stringify': () => {
+    JSON.stringify = fails('JSON') as never
+  },
+  'replaces Date.now': () => {
+    Date.now = () => 0
+  },
+  'replaces structuredClone': () => {
+    globalThis.structuredClone = fails('clone')
+  },
+  'replaces Promise': () => {
+    globalThis.Promise = class extends Promise<unknown> {} as never
+  },
+  'replaces console.log': () => {
+    console.log = fails('console')
+  },
+  'replaces Array.prototype.map': () => {
+    Array.prototype.map = fails('map')
+  },
+  'pollutes Object.prototype': () => {
+    Object.defineProperty(Object.prototype, 'leftBehind', { value: 1, configurable: true, enumerable: true })
+  },
+  'closes its channel': async () => {
+    process.disconnect?.()
+    ;(workerData as { port?: { close(): void } } | null)?.port?.close()
+    return never()
+  },
+  'closes the descriptor of its channel': async () => {
+    if (process.channel === undefined) return
+    closeSync(Number(process.env['NODE_CHANNEL_FD'] ?? 3))
+    return never()
+  },
+  'closes the parent port': () => parentPort?.close(),
+  'sends odd messages': () => {
+    for (const message of [null, 1, 'text', {}, { kind: 'log' }, { kind: 'outcome' }, { kind: 'nothing' }, [1]]) {
+      process.send?.(message as never)
+      parentPort?.postMessage(message)
+    }
+  },
+  'leaves timers behind': () => void setInterval(() => {}, 1),
+  'rejects after it has returned': () => void setTimeout(() => Promise.reject(new Error('late')), 20),
+  'throws a revoked proxy in a timer': () => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    setTimeout(() => {
+      throw proxy
+    }, 1)
+    return never()
+  },
+  'throws an unreadable error in a timer': () => {
+    setTimeout(() => {
+      throw Object.defineProperty(new Error(), 'message', { get: fails('message') })
+    }, 1)
+    return never()
+  },
+} as const satisfies Readonly<Record<string, () => unknown>>
+
+const queue = 'q'
+export const actTask = defineTask({ name: 'act.do', queue, input: z.string(), output: z.void() })
+export const act = defineHandler(actTask, import.meta.url, async ({ input }) => {
+  await (ACTS as Readonly<Record<string, () => unknown>>)[input]?.()
+})
+
+const shown = { cwd: process.cwd(), umask: process.umask() }
+export const checkTask = defineTask({ name: 'act.check', queue, input: z.null(), output: z.unknown() })
+export const check = defineHandler(checkTask, import.meta.url, async ({ log }) => {
+  log.info({ a: [1] }, 'checking')
+  console.log('')
+  return {
+    isSame: process.cwd() === shown.cwd && process.umask() === shown.umask,
+    env: process.env['LEFT_BEHIND'] ?? '',
+    exitCode: process.exitCode ?? 0,
+    json: JSON.stringify([1, structuredClone(2)].map((n) => n + 1)),
+    isNow: Date.now() > 0,
+    polluted: 'leftBehind' in {},
+    listeners: process.listenerCount('uncaughtException'),
+  }
+})
