@@ -8,6 +8,7 @@ import {
   END_REASONS,
   HTTP_STATUS,
   ORPHAN_REASONS,
+  WAIT_KINDS,
 } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
 import type { SimulationErrorCode, SimulationFault } from '@bullpen/testkit'
@@ -132,6 +133,7 @@ describe.each(currentPages)('%s', (file) => {
 })
 
 const CODES = new Set<string>([
+  ...WAIT_KINDS,
   ...Object.keys(HTTP_STATUS),
   ...Object.values(END_REASONS).flat(),
   ...COMMIT_REFUSALS,
@@ -147,3 +149,8 @@ const CODES = new Set<string>([
   ...Object.keys(SIMULATION_CODES),
   ...Object.keys(FOREIGN_NAMES),
 ])
+
+it('the page on diagnosis names everything that a task may wait for', () => {
+  const page = read('docs/how-to/diagnose.md')
+  expect(WAIT_KINDS.filter((kind) => !page.includes(`| \`${kind}\``))).toEqual([])
+})

@@ -188,6 +188,7 @@ export {
 export { attemptViewSchema, taskPageSchema, taskViewSchema } from './http/tasks/task-view.ts'
 export { KEY_RELEASES, ON_CONFLICT } from './http/tasks/unique.ts'
 export { waitText } from './http/tasks/wait-text.ts'
+export { WAIT_KINDS } from './http/tasks/wait-view.ts'
 export { optionalTime, timeText } from './http/times.ts'
 export { unmarked } from './pipeline/cursor.ts'
 export { tasksOf } from './pipeline/fleet-pipeline.ts'

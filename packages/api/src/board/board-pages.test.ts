@@ -91,7 +91,13 @@ describe('a queue on the board', () => {
       })
       // The page of a job has buttons only for BullMQ's own names.
       const state = status === 'dead' ? 'failed' : status
-      expect(await board.board(`/queues/${QUEUE}/${id}`)).toMatchObject({ job: { id, name }, status: state })
+      const page = await board.board(`/queues/${QUEUE}/${id}`)
+      expect(page).toMatchObject({ job: { id }, status: state })
+      const [title, wait] = page.job.name.split(' · waits for ')
+      expect(title).toEqual(name)
+      // Only the page of a task says what the task waits for.
+      if (status === 'scheduled' || status === 'retrying') expect(wait).toMatch(/^its time|^attempt 2 of 2/)
+      else expect(wait).toBeUndefined()
     }
     const { all } = await shown('latest')
     expect(all.map(({ id }: { id: string }) => id).sort()).toEqual(Object.values(ids).sort())
@@ -172,7 +178,7 @@ test('tasks that wait for their turns are shown after the others, and as waiting
   }
   expect([await page(1), await page(2)]).toEqual([[own, keyed[0]], [keyed[1]]])
   expect(await board(`/queues/idle/${keyed[0]}`)).toMatchObject({
-    job: { name: 'idle.wait · waiting' },
+    job: { name: 'idle.wait · waiting · waits for a worker that serves queue idle; none has run for 30 days' },
     status: 'waiting',
   })
 })

@@ -77,6 +77,8 @@ export const waitViewSchema = z
   ])
   .meta({ id: 'WaitsFor' })
 
+export const WAIT_KINDS = waitViewSchema.options.map(({ shape }) => shape.kind.value)
+
 export type WaitView = z.infer<typeof waitViewSchema>
 
 export function waitView(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concurrencyKey'>): WaitView {
