@@ -49,8 +49,11 @@ export async function openSentinelRedis(queues: readonly string[]): Promise<Sent
         const [, port] = (await ask(sentinelUrl, 'SENTINEL', 'get-master-addr-by-name', 'drill')) as string[]
         return port === `${replica.port}`
       }
-      if (!(await holdsWithin(PROMOTED_WITHIN_MS, isPromoted)))
+      if (!(await holdsWithin(PROMOTED_WITHIN_MS, isPromoted))) {
+        // The drill's own connections could not be closed.
+        primary.kill('SIGCONT')
         throw new Error('the Sentinel has not promoted the replica')
+      }
       front.moveTo(replica.url)
       // The drill's own connections must not wait for the stopped server.
       own.moveTo(replica.url)
@@ -63,6 +66,7 @@ export async function openSentinelRedis(queues: readonly string[]): Promise<Sent
       replica = await startServer('replica')
       await replicate(replica.url, primary.url)
       await ask(sentinelUrl, 'SENTINEL', 'RESET', 'drill')
+      await untilReplicaKnown(sentinelUrl)
     },
     end: () => all.disposeAsync(),
   }
@@ -93,10 +97,15 @@ async function startSentinel(opened: AsyncDisposableStack, primary: RedisProcess
     process.off('exit', kill)
   })
   const url = `redis://127.0.0.1:${port}`
+  await untilReplicaKnown(url)
+  return url
+}
+
+/** A Sentinel asks the primary for its replicas every 10 s. */
+async function untilReplicaKnown(url: string): Promise<void> {
   const knowsReplica = async (): Promise<boolean> => {
     const replicas = await ask(url, 'SENTINEL', 'replicas', 'drill').catch(() => [])
     return (replicas as unknown[]).length === 1
   }
   if (!(await holdsWithin(PROMOTED_WITHIN_MS, knowsReplica))) throw new Error('the Sentinel does not know the replica')
-  return url
 }
