@@ -162,9 +162,24 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     await expect(client.enqueue(double, { n: 1 }, both)).rejects.toMatchObject({ code: 'invalid_request' })
     await expect(client.enqueue(double, { n: 1 }, { concurrencyKey: 'acme\n' })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: expect.stringContaining('expected a concurrency key without line breaks and other control characters'),
+      message: expect.stringContaining('expected text without line breaks, other control characters'),
       outcome: 'refused',
     })
+    const odd = { concurrencyKey: 'a\u202eb', unique: { key: 'a\0' }, meta: { 'a\n': 'x', b: 'half \ud83d' } }
+    for (const [field, text] of Object.entries(odd)) {
+      await expect(client.enqueue(double, { n: 1 }, { [field]: text }), field).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringContaining(field),
+        outcome: 'refused',
+      })
+    }
+    const task = await client.enqueue(double, { n: 1 }, { delay: '1h' })
+    await expect(task.cancel({ by: 'Ann \ud83d' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/\bby: expected well-formed/),
+      outcome: 'refused',
+    })
+    await task.cancel({ by: 'Ann 😀' })
     await expect(client.enqueueNamed('math.triple', {})).rejects.toMatchObject({
       code: 'unknown_task',
       outcome: 'refused',

@@ -1,10 +1,7 @@
 // Carries a client's calls about groups over Redis. The client stores members in its own process, as the API does.
-import { BullpenError, type FollowUps, type MemberRequest } from '@bullpen/contract'
+import type { FollowUps, MemberRequest } from '@bullpen/contract'
 import {
-  bodyErrors,
   cancelGroupSchema,
-  describeIssue,
-  fieldErrorText,
   type GroupTransport,
   groupId,
   groupSettingsSchema,
@@ -25,6 +22,7 @@ import {
 } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { afterTime } from './aborts.ts'
+import { checkRequest } from './check-request.ts'
 import { eventStreamTry } from './event-stream-try.ts'
 import type { PlanTask } from './planned-task.ts'
 
@@ -101,12 +99,4 @@ export function groupTransport(options: GroupTransportOptions): GroupTransport {
         open: async (after, signal) => openGroupStream({ feeds, broker }, { id: groupId(text), after, signal, queues }),
       }),
   }
-}
-
-/** Checks a request as the API checks its body. @throws BullpenError `invalid_request`, which names the place of each invalid value. */
-function checkRequest(schema: typeof groupSettingsSchema | typeof cancelGroupSchema, request: object): void {
-  const checked = schema.safeParse(request, { error: describeIssue })
-  if (checked.success) return
-  const errors = bodyErrors(checked.error)
-  throw new BullpenError('invalid_request', errors.map(fieldErrorText).join('; '), { errors })
 }

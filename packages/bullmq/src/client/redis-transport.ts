@@ -10,6 +10,7 @@ import {
   milliseconds,
 } from '@bullpen/contract'
 import {
+  cancelOneSchema,
   DEFAULT_KEPT_EVENTS,
   type EnqueuedTask,
   ProblemError,
@@ -38,6 +39,7 @@ import { openBroker } from '../broker/broker.ts'
 import { openSkewMonitor } from '../clock/clock-skew.ts'
 import { afterTime, unlessAborted } from './aborts.ts'
 import { bulkPreparer } from './bulk.ts'
+import { checkRequest } from './check-request.ts'
 import { eventStreamTry } from './event-stream-try.ts'
 import { groupTransport } from './group-transport.ts'
 import { type GivenKey, type PlannedTask, taskPlanner } from './planned-task.ts'
@@ -220,6 +222,7 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
     cancel(text, { waitMs, by }) {
       const cancel = async (signal: AbortSignal | undefined) => {
         const id = taskId(text)
+        checkRequest(cancelOneSchema, { by })
         const found = await broker.find(id)
         if (found === undefined) throw taskNotFound(id)
         const answer = await broker.cancel(id, { stoppable: stoppable(catalogue, found.task), by })

@@ -1,11 +1,20 @@
 // Carries a client's calls about pipelines over Redis. The client plans a run in its own process, as the API does.
 import { randomBytes } from 'node:crypto'
 import type { Catalogue, TraceContext } from '@bullpen/contract'
-import { ID_RANDOM_BYTES, newRunId, type RunTransport, runId, type Try } from '@bullpen/contract/internal'
+import {
+  cancelRunSchema,
+  ID_RANDOM_BYTES,
+  newRunId,
+  type RunTransport,
+  runId,
+  startRunSchema,
+  type Try,
+} from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { detailedRunView, planRun, type Run, runErrors, runNotFound, runView } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { afterTime } from './aborts.ts'
+import { checkRequest } from './check-request.ts'
 
 export interface RunTransportOptions {
   readonly broker: Pick<Broker, 'runs' | 'find'>
@@ -43,8 +52,10 @@ export function runTransport({
   }
 
   return {
-    start: ({ id, pipeline, by = CALLER, input, ...settings }) =>
+    start: (request) =>
       call(async () => {
+        checkRequest(startRunSchema, request)
+        const { id, pipeline, by = CALLER, input, ...settings } = request
         const random = randomBytes(ID_RANDOM_BYTES)
         const plan = {
           ...settings,
@@ -59,7 +70,11 @@ export function runTransport({
         return runView((await runs.start(planRun(catalogue.pipeline(pipeline), plan))).run, undefined, sha256)
       }),
 
-    cancel: (id, by = CALLER) => call(async () => runView(await runs.cancel(runId(id), by), undefined, sha256)),
+    cancel: (id, by) =>
+      call(async () => {
+        checkRequest(cancelRunSchema, { by })
+        return runView(await runs.cancel(runId(id), by ?? CALLER), undefined, sha256)
+      }),
 
     delete: (text) =>
       call(async () => {

@@ -23,6 +23,7 @@ test('a point in time is written relative to now, in both directions', () => {
 
 test('foreign text loses its line breaks and control characters, and is cut to the given length', () => {
   expect(plain('a\n\tb\u001b[31mred\u009b2J\u2028c')).toBe('a b [31mred 2J c')
+  expect(plain('evil\u202egpj.exe\u2066')).toBe('evil gpj.exe')
   expect(plain('123456', 6)).toBe('123456')
   expect(plain('1234567', 6)).toBe('12345…')
   expect(plain('🚀🚀🚀🚀', 6)).toBe('🚀🚀…')

@@ -27,9 +27,12 @@ export function relativeTime(time: string, now: number): string {
   return ms > 0 ? `in ${formatLength(ms)}` : `${formatLength(-ms)} ago`
 }
 
-/** Returns text from a task or worker as a single line without control characters, cut to `maxLength`. */
+/**
+ * Returns text from a task or worker as a single line, cut to `maxLength`, without control characters and without those that change the
+ * direction of what follows, such as U+202E.
+ */
 export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
-  const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
+  const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
   if (line.length <= maxLength) return line
   // An emoji may consist of two code units, and half of one is not a character.
   return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

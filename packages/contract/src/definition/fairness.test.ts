@@ -35,7 +35,7 @@ test.each([
   [{ weights: 3 }, 'fairness.weights is 3; expected an object such as { acme: 3 }'],
   [{ weights: { '': 1 } }, 'fairness.weights has a concurrency key of 0 characters; expected 1 to 128'],
   [{ weights: { ['a'.repeat(129)]: 1 } }, 'fairness.weights has a concurrency key of 129 characters'],
-  [{ weights: { 'a\n': 2 } }, 'fairness.weights has the concurrency key "a\\n"; expected a key without line breaks'],
+  [{ weights: { 'a\n': 2 } }, 'fairness.weights has the concurrency key "a\\n"; expected text without line breaks'],
   [{ weights: { acme: 0 } }, 'fairness.weights gives "acme" the weight 0; expected a number from 0.001 to 1000'],
   [{ weights: { acme: 1_001 } }, 'fairness.weights gives "acme" the weight 1001'],
   [{ weights: { acme: '3' } }, 'fairness.weights gives "acme" the weight "3"'],

@@ -3,19 +3,16 @@ import { z } from 'zod'
 import { concurrencyKeySchema } from '../definition/concurrency-key.ts'
 import { SERVICE_NAME, SERVICE_NAME_RULE } from '../definition/limits/breakers.ts'
 import { MAX_TASK_NAME_LENGTH } from '../definition/task-name.ts'
+import { nameText } from '../definition/texts.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
 const MAX_WORKER_LENGTH = 300
 
 export const queueText = z.string().regex(QUEUE_NAME, 'expected the name of a queue')
-export const workerText = z
-  .string()
-  .min(1)
-  .max(MAX_WORKER_LENGTH)
-  .describe("A worker's name, as returned by GET /v1/fleet.")
+export const workerText = nameText(MAX_WORKER_LENGTH).describe("A worker's name, as returned by GET /v1/fleet.")
 export const concurrencyKeyText = concurrencyKeySchema.describe('A concurrency key.')
-export const taskNameText = z.string().min(1).max(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
+export const taskNameText = nameText(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
 export const serviceText = z
   .string()
   .regex(SERVICE_NAME, SERVICE_NAME_RULE)

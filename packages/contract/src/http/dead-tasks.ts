@@ -1,5 +1,6 @@
 // Defines how dead tasks are searched, counted, retried and deleted over HTTP.
 import { z } from 'zod'
+import { freeText, nameText } from '../definition/texts.ts'
 import { COMMAND_ID } from '../fleet/commands.ts'
 import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
 import { cursorSchema, limitSchema } from './queries.ts'
@@ -79,12 +80,7 @@ const time = z.iso.datetime()
 const filterFields = {
   task: z.string().optional().describe('Only tasks of this definition.'),
   state: z.enum(ATTEMPT_END_STATES).optional().describe('Only tasks whose last attempt ended in this state.'),
-  code: z
-    .string()
-    .min(1)
-    .max(100)
-    .optional()
-    .describe('Only tasks with this error code, such as `http_503` or `run_timeout`.'),
+  code: nameText(100).optional().describe('Only tasks with this error code, such as `http_503` or `run_timeout`.'),
   tag: tagSchema.optional().describe('Only tasks with this tag.'),
   fingerprint: z
     .string()
@@ -93,10 +89,8 @@ const filterFields = {
     .describe('Only tasks whose error has this fingerprint, such as `8f3a90b1c2d4e5f6`.'),
   endedFrom: time.optional().describe('Only tasks that died at this time or later.'),
   endedUntil: time.optional().describe('Only tasks that died at this time or earlier.'),
-  text: z
-    .string()
+  text: freeText(200)
     .min(1)
-    .max(200)
     .optional()
     .describe('Only tasks whose error message contains this text. The letters A to Z match regardless of their case.'),
 }

@@ -45,7 +45,7 @@ test.each([
   [{ keys: { '': {} } }, 'limits.perConcurrencyKey.keys has a concurrency key of 0 characters; expected 1 to 128'],
   [
     { keys: { 'a\x1e': {} } },
-    'limits.perConcurrencyKey.keys has the concurrency key "a\\u001e"; expected a key without',
+    'limits.perConcurrencyKey.keys has the concurrency key "a\\u001e"; expected text without',
   ],
   [{ keys: { acme: 3 } }, 'limits.perConcurrencyKey.keys.acme is 3; expected an object such as { concurrency: 3 }'],
   [{ keys: { acme: { keys: {} } } }, 'limits.perConcurrencyKey.keys.acme.keys is not a limit'],

@@ -72,7 +72,7 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, concurrencyKey: '' }, 'concurrencyKey: '],
     [
       { task: 'math.square', input: { n: 4 }, concurrencyKey: 'acme\x1e' },
-      'concurrencyKey: expected a concurrency key without line breaks and other control characters',
+      'concurrencyKey: expected text without line breaks, other control characters',
     ],
     [{ task: 'math.square', input: { n: 4 }, retry: { maxAttempts: 0 } }, 'retry.maxAttempts: '],
     [{ task: 'math.square', input: { n: 4 }, retry: 3 }, 'retry: '],

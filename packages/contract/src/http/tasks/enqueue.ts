@@ -8,6 +8,7 @@ import { prioritySchema } from '../../definition/priority.ts'
 import { BACKOFF_TYPES, type Backoff, MAX_FACTOR } from '../../definition/retry/retry-policy.ts'
 import type { TaskDefinition } from '../../definition/task-definition.ts'
 import { MAX_TASK_NAME_LENGTH } from '../../definition/task-name.ts'
+import { freeText, nameText } from '../../definition/texts.ts'
 import type { Duration, Limit } from '../../definition/units/duration.ts'
 import { durationText, limitText } from '../../definition/units/duration-text.ts'
 import { BullpenError } from '../../errors/errors.ts'
@@ -21,7 +22,7 @@ import { type UniqueOptions, uniqueSchema } from './unique.ts'
 export const MAX_TAGS = 10
 
 const metaSchema = z
-  .record(z.string().max(64), z.string().max(256))
+  .record(nameText(64), freeText(256))
   .refine((meta) => Object.keys(meta).length <= 16, 'at most 16 entries')
 
 export const tagSchema = z

@@ -1,7 +1,7 @@
 // Defines unique keys. If several tasks of one definition specify the same key, at most one of them has the key at a time.
 import { z } from 'zod'
+import { nameText } from '../../definition/texts.ts'
 import { type Duration, milliseconds } from '../../definition/units/duration.ts'
-import { isWellFormed, WELL_FORMED_RULE } from '../../definition/well-formed.ts'
 
 /** Events that release a unique key. */
 export const KEY_RELEASES = ['started', 'finished'] as const
@@ -34,14 +34,9 @@ export interface UniqueOptions {
 const UNTIL_RULE = "expected 'started', 'finished', or a duration from '1ms' to '365d', such as '10m'"
 
 export const uniqueSchema = z.strictObject({
-  key: z
-    .string()
-    .min(1)
-    .max(128)
-    .refine(isWellFormed, WELL_FORMED_RULE)
-    .describe(
-      '1 to 128 characters. Keys belong to a task definition: a task of another definition may have the same key.',
-    ),
+  key: nameText(128).describe(
+    '1 to 128 characters. Keys belong to a task definition: a task of another definition may have the same key.',
+  ),
   until: z
     .union([z.enum(KEY_RELEASES), z.string().refine(isDuration, UNTIL_RULE)], { error: UNTIL_RULE })
     .optional()

@@ -1,0 +1,42 @@
+// Defines which characters the texts of callers may contain, in two kinds: names, and free texts. The schemas of texts use these kinds, so
+// that no text breaks a script, a line of a log, or a terminal.
+import { z } from 'zod'
+
+/** Half of a surrogate pair. Redis would receive the same bytes for each of them, so that different keys would become one. */
+const UNPAIRED_SURROGATE = /\p{Cs}/u
+/** Control characters, line and paragraph separators, and what changes the direction of the text that follows, such as U+202E. */
+const UNFIT_IN_NAME = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u
+/** Control characters other than tabs and line breaks. */
+const UNFIT_IN_TEXT = /(?![\t\r\n])\p{Cc}/u
+
+/** Returns what is wrong with a name that a caller has chosen, such as a key, as "expected …", or undefined if it is valid. */
+export function nameProblem(name: string): string | undefined {
+  if (UNPAIRED_SURROGATE.test(name)) return WELL_FORMED_RULE
+  return UNFIT_IN_NAME.test(name) ? NAME_RULE : undefined
+}
+
+/** A name that a caller has chosen, in one line. `longest` is in UTF-16 code units. */
+export const nameText = (longest: number) =>
+  z
+    .string()
+    .min(1)
+    .max(longest)
+    .refine((name) => !UNFIT_IN_NAME.test(name), NAME_RULE)
+    .refine(isWellFormed, WELL_FORMED_RULE)
+
+/** A text that may have several lines and run in any direction. Whatever shows it must neutralise both. `longest` is in UTF-16 code units. */
+export const freeText = (longest: number) =>
+  z
+    .string()
+    .max(longest)
+    .refine((text) => !UNFIT_IN_TEXT.test(text), TEXT_RULE)
+    .refine(isWellFormed, WELL_FORMED_RULE)
+
+const WELL_FORMED_RULE = 'expected well-formed Unicode text, without unpaired surrogates'
+const NAME_RULE =
+  'expected text without line breaks, other control characters, and characters that change its direction'
+const TEXT_RULE = 'expected text without control characters other than tabs and line breaks'
+
+function isWellFormed(text: string): boolean {
+  return !UNPAIRED_SURROGATE.test(text)
+}
