@@ -54,7 +54,10 @@ export function groupsKey(namespace: string): string {
   return `{${namespace}}:groups`
 }
 
-/** Returns the key of a hash: which definitions of schedules running processes declare, and which were stored (schedules/declare-schedules.lua). */
+/**
+ * Returns the key of a hash: which definitions of schedules running processes declare, and which were stored
+ * (schedules/declare-schedules.lua).
+ */
 export function scheduleEditionsKey(namespace: string): string {
   return `{${namespace}}:schedule-editions`
 }

@@ -22,9 +22,10 @@ export interface ClientOptions<Transport extends TaskTransport = TaskTransport> 
   readonly transport: Transport
   /**
    * How long the client keeps repeating a call that is safe to repeat while the API or Redis is unreachable, counted from the end of the
-   * first try. While the client waits, such as for a result, the time starts again whenever the API has responded. Defaults to '10s'. It must be shorter than the time for which the queues remember idempotency keys, which is 24 hours by
-   * default. Otherwise, a repeated enqueue may store a second task. Over Redis, this applies only to calls with an idempotency key.
-   * Without one, a repeat may store a task again if it is made more than 20 s later and the task has ended and been removed.
+   * first try. While the client waits, such as for a result, the time starts again whenever the API has responded. Defaults to '10s'. It
+   * must be shorter than the time for which the queues remember idempotency keys, which is 24 hours by default. Otherwise, a repeated
+   * enqueue may store a second task. Over Redis, this applies only to calls with an idempotency key. Without one, a repeat may store a task
+   * again if it is made more than 20 s later and the task has ended and been removed.
    */
   readonly retryFor?: Duration
 }

@@ -41,8 +41,8 @@ export function formatReturnValue(stored: unknown): unknown {
 }
 
 /**
- * Adds the task's status, the end of its newest attempt and what it waits for to the job's title, and a readable first line to each failed attempt.
- * Also sets `processedOn` for tasks that never started, because the board computes durations from that field. The status is
+ * Adds the task's status, the end of its newest attempt and what it waits for to the job's title, and a readable first line to each failed
+ * attempt. Also sets `processedOn` for tasks that never started, because the board computes durations from that field. The status is
  * undefined if Bullpen does not know the job.
  */
 export function formatJob<J extends StoredJob>(job: J, status: TaskStatus | undefined, waitsFor?: string): J {

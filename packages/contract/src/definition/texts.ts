@@ -24,7 +24,9 @@ export const nameText = (longest: number) =>
     .refine((name) => !UNFIT_IN_NAME.test(name), NAME_RULE)
     .refine(isWellFormed, WELL_FORMED_RULE)
 
-/** A text that may have several lines and run in any direction. Whatever shows it must neutralise both. `longest` is in UTF-16 code units. */
+/**
+ * A text that may have several lines and run in any direction. Whatever shows it must neutralise both. `longest` is in UTF-16 code units.
+ */
 export const freeText = (longest: number) =>
   z
     .string()

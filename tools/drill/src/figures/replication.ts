@@ -4,7 +4,9 @@ export interface ReplicationFigures {
   /** Acknowledged tasks that do not exist after failovers, and how many of them Bullpen's metrics have reported. */
   readonly acknowledgedLost?: number
   readonly reportedLost?: number
-  /** Lost tasks that were not reported, reported tasks that are not lost, and by how much the log and the metrics differ from the ledger. */
+  /**
+   * Lost tasks that were not reported, reported tasks that are not lost, and by how much the log and the metrics differ from the ledger.
+   */
   readonly misreported?: number
   /** Failovers after which the alert did not fire although tasks were lost, or fired although none was. */
   readonly alertsWrong?: number

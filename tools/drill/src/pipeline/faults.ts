@@ -43,7 +43,8 @@ const WITHIN_MS = 30_000
 
 /**
  * Inflicts the faults in a random order, each when a random number of attempts below `span` has started, so that no fault comes too late
- * on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs a task. Resolves when every killed worker has been replaced and the stopped one goes on.
+ * on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs a task. Resolves when every killed worker
+ * has been replaced and the stopped one goes on.
  */
 export async function inflict(
   { kills, leaderKills, stopMs }: Faults,

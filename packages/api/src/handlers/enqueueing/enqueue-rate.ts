@@ -6,8 +6,9 @@ import type { ApiContext } from '../../http/context.ts'
 import type { PlannedTask } from './planned-task.ts'
 
 /**
- * Checks whether the rate of the request's API key permits these tasks and the follow-ups that the request names for them. Nearly always returns undefined, which means that it
- * does. Otherwise returns a promise that resolves once the rate is known to permit the tasks. Counts the tasks that are refused.
+ * Checks whether the rate of the request's API key permits these tasks and the follow-ups that the request names for them. Nearly always
+ * returns undefined, which means that it does. Otherwise returns a promise that resolves once the rate is known to permit the tasks. Counts
+ * the tasks that are refused.
  *
  * @throws EnqueueRateError if the rate is exceeded. The promise rejects with the same error.
  * @throws BullpenError `payload_too_large` if the rate never permits this many tasks at once, or `redis_unavailable`.

@@ -29,7 +29,10 @@ interface GroupOfMembers {
 
 /** The valid tasks of a request. */
 interface PlannedMembers {
-  /** Takes the tasks from the rate of the request's API key, and the group's follow-ups, if it is created. @throws EnqueueRateError, or another error like `keepToRate`. */
+  /**
+   * Takes the tasks from the rate of the request's API key, and the group's follow-ups, if it is created. @throws EnqueueRateError, or
+   * another error like `keepToRate`.
+   */
   keepToRate(followUps?: FollowUps): Promise<void>
   /** Checks whether their queues accept the tasks, before the group is created. @throws BullpenError like `Groups.admit`. */
   admit(group: GroupId): Promise<void>

@@ -9,7 +9,9 @@ import { probeNode } from '../../scripts/primary/probe-node.ts'
 import { probePrimary } from '../../scripts/primary/probe-primary.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 
-/** A client emits this with the trouble (trouble.ts) when its server refuses commands for now, and once for each connection to a replica. */
+/**
+ * A client emits this with the trouble (trouble.ts) when its server refuses commands for now, and once for each connection to a replica.
+ */
 export const REFUSED = 'refused'
 /** A client emits this when it is connected to a server that accepts writes again. */
 export const WRITABLE = 'writable'

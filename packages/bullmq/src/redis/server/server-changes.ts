@@ -4,7 +4,10 @@ import { isCluster, keyOfNode } from '../redis-client.ts'
 
 type Events = Pick<Commander, 'on' | 'off'>
 
-/** Calls `changed` each time that the connection is established and, in a cluster, that the nodes are others. Returns a function that ends it. */
+/**
+ * Calls `changed` each time that the connection is established and, in a cluster, that the nodes are others. Returns a function that ends
+ * it.
+ */
 export function onServerChange(redis: Events, changed: () => void): () => void {
   let masters = ''
   const onRefresh = (): void => {
