@@ -75,8 +75,9 @@ function createReporter(
     down.add(redis)
     const { first, still } = TROUBLE_LINES[trouble]
     const now = performance.now()
-    const fields = trouble === 'unusable' ? { redis: address, err } : { redis: address }
-    const begin = (): void => log.warn(fields, trouble === 'unreachable' && wasConnected ? LOST : first)
+    // An error that says why the connection cannot be used is undefined for the other kinds of trouble, which say it themselves.
+    const why = trouble === 'unusable' ? err : undefined
+    const begin = (): void => log.warn({ redis: address, err: why }, trouble === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
       outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([trouble]) }
       begin()
