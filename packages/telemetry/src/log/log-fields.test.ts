@@ -15,6 +15,7 @@ const NOT_NAMED: Readonly<Record<string, string>> = {
   'fieldsOf(event)': 'its type is Partial<Record<LogField, unknown>>',
   'packages/contract/src/definition/log.ts first': 'a handler chooses the fields',
   'packages/engine/src/events/reporting-log.ts fields': 'a handler chooses the fields',
+  'packages/bullmq/src/broker/broker.ts lost': 'it is a LostWorker, whose fields the table contains',
   'packages/engine/src/attempt/portable-fields.ts isPlain(fields) ? fields : joined(separate(fields))':
     'a handler chooses the fields',
   'packages/engine/src/redaction/redactor.ts value(fields) as object': 'a handler chooses the fields',

@@ -77,7 +77,8 @@ function createReporter(
     const now = performance.now()
     // An error that says why the connection cannot be used is undefined for the other kinds of trouble, which say it themselves.
     const why = trouble === 'unusable' ? err : undefined
-    const begin = (): void => log.warn({ redis: address, err: why }, trouble === 'unreachable' && wasConnected ? LOST : first)
+    const begin = (): void =>
+      log.warn({ redis: address, err: why }, trouble === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
       outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([trouble]) }
       begin()

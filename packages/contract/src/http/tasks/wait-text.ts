@@ -22,7 +22,8 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
     case 'outbox':
       return `the outbox of queue ${queue} to be emptied, which is full`
     case 'no_worker': {
-      const none = wait.since === undefined ? 'none has run within 30 days' : `none has run since ${timeText(wait.since)}`
+      const none =
+        wait.since === undefined ? 'none has run within 30 days' : `none has run since ${timeText(wait.since)}`
       return `a worker that serves queue ${queue}; ${none}`
     }
     case 'workers_draining':
