@@ -1,5 +1,6 @@
 // Handlers that do to their process and its globals what a handler should not do, and one that shows whether that changed anything.
 import { closeSync } from 'node:fs'
+import { env } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import { defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
@@ -21,6 +22,33 @@ export const ACTS = {
   },
   'changes the environment': () => {
     process.env['LEFT_BEHIND'] = '1'
+  },
+  'changes the environment that it imports': () => {
+    env['LEFT_BEHIND'] = '1'
+  },
+  'removes a variable': () => {
+    delete process.env['PATH']
+  },
+  'ends its standard streams': () => {
+    process.stdin.destroy()
+    process.stdout.end()
+    process.stderr.end()
+  },
+  'destroys its standard streams': () => {
+    process.stdin.destroy()
+    process.stdout.destroy()
+    process.stderr.destroy()
+  },
+  'replaces the methods of its standard streams': () => {
+    process.stdout.write = fails('stdout')
+    process.stderr.write = fails('stderr')
+  },
+  'replaces its standard streams': () => {
+    Object.defineProperty(process, 'stdout', { value: null })
+    Object.defineProperty(process, 'stderr', { value: null })
+  },
+  'replaces the global objects': () => {
+    Object.assign(globalThis, { console: null, JSON: null, Math: null, process: null })
   },
   'removes the listeners of uncaught errors': () => process.removeAllListeners('uncaughtException'),
   'removes all listeners': () => process.removeAllListeners(),
@@ -92,9 +120,11 @@ export const checkTask = defineTask({ name: 'act.check', queue, input: z.null(),
 export const check = defineHandler(checkTask, import.meta.url, async ({ log }) => {
   log.info({ a: [1] }, 'checking')
   console.log('')
+  console.error('')
   return {
     isSame: process.cwd() === shown.cwd && process.umask() === shown.umask,
     env: process.env['LEFT_BEHIND'] ?? '',
+    hasPath: 'PATH' in process.env,
     exitCode: process.exitCode ?? 0,
     json: JSON.stringify([1, structuredClone(2)].map((n) => n + 1)),
     isNow: Date.now() > 0,

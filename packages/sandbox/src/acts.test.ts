@@ -7,7 +7,16 @@ import { openSetup, outputOf } from './setup.fixture.ts'
 const module = new URL('./acts.fixture.ts', import.meta.url).href
 /** Longer than any act that ends. */
 const PATIENCE_MS = 4_000
-const UNTOUCHED = { isSame: true, env: '', exitCode: 0, json: '[2,3]', isNow: true, polluted: false, listeners: 1 }
+const UNTOUCHED = {
+  isSame: true,
+  env: '',
+  hasPath: true,
+  exitCode: 0,
+  json: '[2,3]',
+  isNow: true,
+  polluted: false,
+  listeners: 1,
+}
 
 describe.each(['thread', 'process'] as const)('a task in a %s', (isolation) => {
   const setup = openSetup(isolation)

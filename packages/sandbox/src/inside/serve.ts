@@ -32,13 +32,13 @@ export function serve(channel: Channel): void {
   const handlers = new Map<string, Handler>()
   let resources: OpenResources<Record<string, unknown>> | undefined
   let current: InnerAttempt | undefined
-  let touched: (() => string | undefined) | undefined
+  const touched = watchTouched()
 
   const finish = (attempt: InnerAttempt, outcome: Outcome, broken = false): void => {
     if (attempt.over) return
     attempt.over = true
     try {
-      channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched?.() })
+      channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched.find() })
     } catch {
       // The handler has changed too much for the outcome to be sent. The end of the isolate ends the attempt.
       channel.end()
@@ -55,7 +55,7 @@ export function serve(channel: Channel): void {
     channel.send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
     channel.imported?.()
     // What a module does when it is imported belongs to the isolate.
-    touched = watchTouched()
+    touched.remember()
     return handler
   }
 

@@ -18,8 +18,8 @@ const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 const OUT_OF_MEMORY = /heap out of memory|Fatal JavaScript invalid size error/
 /** How many characters at the end of stderr to search for that message, which is followed by native and JavaScript stacks. */
 const STDERR_TAIL = 16_384
-/** How long to wait for the end of stderr after the exit, in ms. A program that has left the child's group may keep stderr open. */
-const STDERR_MS = 250
+/** How long to wait for the end of the outputs after the exit, in ms. A program that has left the child's group may keep them open. */
+const OUTPUT_MS = 250
 
 /** On Windows, there are no process groups, and a detached child would have a console window of its own. */
 const HAS_GROUPS = process.platform !== 'win32'
@@ -39,7 +39,8 @@ function startChild(
     execArgv: childExecArgv(process.execArgv, memoryLimitBytes),
     serialization: 'advanced',
     detached: HAS_GROUPS,
-    stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    // A child that ends an inherited output would end it for the worker and its other children as well.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const { pid = 0 } = child
   const name = `process ${pid}`
@@ -112,9 +113,10 @@ interface ChildExit {
   readonly stderr: string
 }
 
-/** Resolves when the child has exited and everything that it sent or wrote to stderr has been read. */
+/** Resolves when the child has exited and everything that it sent or wrote has been read. */
 async function exitOf(child: ChildProcess): Promise<ChildExit> {
   let stderr = ''
+  child.stdout?.on('data', (bytes: Buffer) => void process.stdout.write(bytes))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text)
     stderr = (stderr + text).slice(-STDERR_TAIL)
@@ -133,7 +135,8 @@ async function exitOf(child: ChildProcess): Promise<ChildExit> {
   const end = await Promise.race([exited, failed])
   if (end instanceof Error) return { failure: end, exitCode: null, signal: null, stderr }
   await disconnected
-  await settlesWithin(closed, STDERR_MS)
+  await settlesWithin(closed, OUTPUT_MS)
+  child.stdout?.destroy()
   child.stderr?.destroy()
   return { ...end, stderr }
 }
