@@ -2,7 +2,8 @@
 //
 // Two errors have the same fingerprint if they agree in the attempt's state, the error code, the message and the top stack frames.
 // In the message and the frames, every word that contains a digit is masked, because such a word is usually a number, an id, or the
-// position of a statement. Everything here depends only on the arguments.
+// position of a statement. In the message, quoted texts and paths are masked, too, because they usually come from the caller. Frames keep
+// their paths, which tell two places in the code apart. Everything here depends only on the arguments.
 import type { AttemptEndState, AttemptRecord } from '@bullpen/contract'
 import type { Sha256 } from '../task/child-task.ts'
 
@@ -33,6 +34,24 @@ const PART = /[^\s"'<>(),;]+/g
 /** Letters and digits of every script count. */
 const WORD = /[\p{L}\p{M}\p{N}_-]+/gu
 const DIGIT = /\p{N}/u
+/** A text in quotes. If the closing one is missing, the text was cut off. An apostrophe within or after a word is no quote. */
+const QUOTED = /(?<=^|[\s([{<:=,;])(?:(["'`])(?:\\.|(?!\1(?![\p{L}\p{M}\p{N}_#-])).)*(?:\1|$)|“[^”]*”?)/gsu
+/** A path, a URL or an e-mail address contains a slash or an @ between other characters. */
+const PATH_OR_ADDRESS = /[/\\]|[^([{]@[\p{L}\p{N}]/u
+/** An id whose hexadecimal digits happen to be letters. */
+const HEX_LETTERS = /(?<![\p{L}\p{M}\p{N}_-])[a-f][a-f-]{7,}(?![\p{L}\p{M}\p{N}_-])/giu
+/** Parts of one number, date, IP address or list. */
+const JOINED = /#(?:[.,:+]*#)+/g
+
+/**
+ * Returns the message on one line, with `#` in place of every quoted text, path, URL and e-mail address, and of every word that contains a
+ * digit or consists of at least 8 hexadecimal ones. Idempotent. Takes linear time.
+ */
+export function maskMessage(message: string): string {
+  const text = message.slice(0, MAX_MASKED_CHARACTERS).replaceAll(QUOTED, '#')
+  const withoutPaths = text.replaceAll(/\S+/g, (part) => (PATH_OR_ADDRESS.test(part) ? '#' : part))
+  return mask(withoutPaths.replaceAll(HEX_LETTERS, '#')).replaceAll(JOINED, '#')
+}
 
 /**
  * Returns the text on one line, with `#` in place of every e-mail address and every word that contains a digit. Idempotent. Takes
@@ -77,7 +96,7 @@ export function errorKind(
   sha256: Sha256,
 ): ErrorKind {
   const name = code ?? reason ?? state.toLowerCase()
-  const masked = cut(mask(message))
+  const masked = cut(maskMessage(message))
   const digest = sha256(JSON.stringify([state, name, masked, ...topFrames(stackOf(error))]))
   const fingerprint = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
     .join('')

@@ -70,7 +70,8 @@ export const LOG_FIELDS = {
   by: "who sent the command or request: the name that the sender gave, and the API key's fingerprint",
   spec: 'what the command requests',
   fingerprint: 'identifies the kind of error that made tasks dead',
-  maskedMessage: "the error's message, with # in place of every e-mail address and of every word that contains a digit",
+  maskedMessage:
+    "the error's message, with # in place of quoted texts, paths, e-mail addresses, and words that contain a digit",
   action: 'what was requested for dead tasks: retry or delete',
   filter: 'the dead tasks that the request selects: those that match every field',
   deadTaskRequest: 'the id of a request that retries or deletes dead tasks by filter',
