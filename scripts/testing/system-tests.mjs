@@ -16,6 +16,7 @@ export const SYSTEM_TESTS = [
   'packages/bullmq/src/orphans/busy-queue.test.ts',
   'packages/client/src/browser.test.ts',
   'packages/telemetry/src/alerts/alerts.test.ts',
+  'packages/telemetry/src/exposition.test.ts',
   'packages/telemetry/src/scaling/scaling-rules.test.ts',
   'packages/worker/src/worker-process.test.ts',
   'packages/worker/src/fleet-agent/remote-control.test.ts',
