@@ -24,6 +24,8 @@ export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${
   )
   return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult } from '@bullpen/contract'
+import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
+import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 
 ${entries.join('\n')}`

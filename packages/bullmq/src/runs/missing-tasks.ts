@@ -17,9 +17,9 @@ import type { RunId } from '@bullpen/contract'
 import { type RunRef, type RunTemplates, runTaskId } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { queueKeys, runKeys } from '../keys.ts'
-import { findMissingTasksScript } from '../scripts/runs/find-missing-tasks.ts'
-import { sampleRunTasksScript } from '../scripts/runs/sample-run-tasks.ts'
+import { outboxSpan } from '../outbox/outbox-span.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { findMissingTasksScript, sampleRunTasksScript } from '../store/scripts.ts'
 
 export interface MissingTasksOptions {
   readonly redis: Commander
@@ -82,12 +82,13 @@ export function missingTasks({ redis, namespace, now, templatesOf }: MissingTask
     for (const [queue, ofQueue] of Map.groupBy(tasks, ({ about }) => about.queue)) {
       const { base, outbox } = queueKeys(namespace, queue)
       const ids = ofQueue.map(({ id }) => id)
-      const found = await runScript(redis, findMissingTasksScript, { outbox }, { base }, ids)
+      const [span, absent] = await runScript(redis, findMissingTasksScript, { outbox }, { base }, ids)
+      const { oldestAt, now: readAt } = outboxSpan(span)
       for (const { name, id, about } of ofQueue) {
-        if (!found.missing.has(id)) continue
+        if (!absent.includes(id)) continue
         const since = before.get(name)
-        if (since !== undefined && found.outbox.oldestAt > since) missing.push(about)
-        else suspects.set(name, since ?? found.outbox.now)
+        if (since !== undefined && oldestAt > since) missing.push(about)
+        else suspects.set(name, since ?? readAt)
       }
     }
     return { missing, suspects }
@@ -113,21 +114,23 @@ export function missingTasks({ redis, namespace, now, templatesOf }: MissingTask
         { cursor, count: SAMPLE_SIZE },
         names,
       )
-      if (current === undefined) return undefined
-      const run = { id, incarnation: current.incarnation }
+      if (current === null) return undefined
+      const [incarnation, span, stillAwaited, nextSample, nextCursor] = current
+      const outbox = outboxSpan(span)
+      const run = { id, incarnation }
       const next = { incarnation: run.incarnation, nextAt: now() + LOOK_EVERY_MS }
       // What is known of an earlier run with this id says nothing about this one.
       const before = found?.incarnation === run.incarnation ? found : NOTHING
-      const isDelivered = current.outbox.oldestAt > before.sampledAt
+      const isDelivered = outbox.oldestAt > before.sampledAt
       const inQuestion = new Set([...before.suspects.keys(), ...(isDelivered ? before.sample : [])])
-      const awaited = current.awaited.filter((name) => inQuestion.has(name))
+      const awaited = stillAwaited.filter((name) => inQuestion.has(name))
       const templates = awaited.length === 0 ? undefined : await templatesOf(run)
       const looked =
         templates === undefined
           ? { missing: [], suspects: new Map<string, number>() }
           : await findIn({ run, templates: templates.templates }, awaited, before.suspects)
       const sampled = isDelivered
-        ? { cursor: current.cursor, sample: current.sample, sampledAt: current.outbox.now }
+        ? { cursor: nextCursor, sample: nextSample, sampledAt: outbox.now }
         : { cursor: before.cursor, sample: before.sample, sampledAt: before.sampledAt }
       keep(id, { ...next, ...sampled, suspects: looked.suspects })
       return { run, missing: looked.missing }

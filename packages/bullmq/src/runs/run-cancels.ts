@@ -7,8 +7,8 @@
 import { FORCED_RUN_END_MS, type Run, type RunRef, runRuleId, runToken } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { queueKeys } from '../keys.ts'
-import { expireRunCancelScript } from '../scripts/runs/expire-run-cancel.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { expireRunCancelScript } from '../store/scripts.ts'
 import type { RunQueues } from './run-record.ts'
 
 /**

@@ -25,10 +25,9 @@ import type { VisitRegistry } from '../leader/visit-registry.ts'
 import type { Deliveries } from '../outbox/deliveries.ts'
 import { parseRunEntry, type RunTaskEndEntry, type RunTaskEntry } from '../outbox/outbox-entry.ts'
 import type { TargetQueues } from '../outbox/target-queues.ts'
-import type { RunChange } from '../scripts/includes/run-steps.ts'
-import { deleteRunEntriesScript } from '../scripts/runs/delete-run-entries.ts'
-import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { deleteRunEntriesScript, endRunTasksScript } from '../store/scripts.ts'
+import { type RunChange, runChange } from './run-change.ts'
 
 export interface RunDeliveryOptions {
   readonly redis: Commander
@@ -54,14 +53,12 @@ export interface RunChanged {
 export interface RunDeliveries {
   readonly runTaskEnd: Deliveries['runTaskEnd']
   /** Delivers what a script has returned. Never rejects: what cannot be delivered stays in the run's outbox. */
-  deliver(id: RunId, change: Delivered): Promise<void>
+  deliver(id: RunId, change: RunChange): Promise<void>
   /** Reports tasks that no longer exist as removed. Those that the run does not await change nothing. */
   reportRemoved(run: RunRef, tasks: readonly Pick<Ended, 'stage' | 'position'>[]): Promise<void>
   /** Resolves with what this process needs of a run, or with undefined if there is no such run. */
   templatesOf(run: RunRef): Promise<RunTemplates | undefined>
 }
-
-type Delivered = Omit<RunChange, 'more'>
 
 type Ended = Omit<RunTaskEndEntry, 'kind' | 'run'>
 
@@ -100,7 +97,7 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     const args = { id, channels, incarnation }
     const change = await runScript(redis, endRunTasksScript, runKeys(namespace, id), args, more)
     // A run that no longer exists has ended long ago.
-    if (change !== undefined) await deliver(id, change)
+    if (change !== null) await deliver(id, runChange(change))
   }
 
   /** Enqueues a task. Resolves with false if the run's tasks are cancelled, so that it was not enqueued. */
@@ -130,21 +127,21 @@ export function runDeliveries(options: RunDeliveryOptions): RunDeliveries {
     }
   }
 
-  async function observe(id: RunId, { incarnation, ended, items }: Delivered): Promise<void> {
+  async function observe(id: RunId, { incarnation, ended, items }: RunChange): Promise<void> {
     if (ended === undefined && items.length === 0) return
     // Without its definition, the run cannot be attributed to a pipeline.
     const definition = await knownRun({ id, incarnation }).catch(() => undefined)
     if (definition !== undefined) onChanged({ pipeline: definition.pipeline, items, ended })
   }
 
-  async function deliver(id: RunId, change: Delivered): Promise<void> {
+  async function deliver(id: RunId, change: RunChange): Promise<void> {
     await observe(id, change)
     await deliverEntries(id, change)
     // The leader then forgets the run in its next round. If this call fails, the leader does so within seconds.
     if (change.ended !== undefined) await registry.reschedule(id, now()).catch(() => {})
   }
 
-  async function deliverEntries(id: RunId, { entries }: Delivered): Promise<void> {
+  async function deliverEntries(id: RunId, { entries }: RunChange): Promise<void> {
     if (entries.length === 0) return
     const parsed = entries.map(([at, text]) => ({ at, entry: parseRunEntry(text) }))
     // Cancels come first, so that a task of the same page is not enqueued any more.

@@ -3,7 +3,6 @@ import type { RunResult } from '@bullpen/contract'
 import { batchSize, sectionsOf, stageRoom } from '@bullpen/contract/internal'
 import type { Run, RunError, RunSettings } from '@bullpen/engine/internal'
 import { END_LETTERS } from '../groups/end-letters.ts'
-import type { StoredRun } from '../scripts/runs/read-run.ts'
 
 /** The queues of a run's source and stages, and that of its reduction. */
 export interface RunQueues {
@@ -52,7 +51,15 @@ export function runErrorOf(text: string): RunError {
   return { stage: Number(stage), position: Number(position), end: ENDS[letter ?? ''] as RunError['end'] }
 }
 
-export function runOf(settings: RunSettings, { fields: flat, waiting }: Omit<StoredRun, 'definition'>): Run {
+/** What is stored of a run besides its settings. */
+export interface StoredRun {
+  /** The fields of the run's hash, each name followed by its value. */
+  readonly fields: readonly string[]
+  /** How many items wait for each stage, and at last, how many outputs wait for the rest of a batch of results. */
+  readonly waiting: readonly number[]
+}
+
+export function runOf(settings: RunSettings, { fields: flat, waiting }: StoredRun): Run {
   const fields = new Map<string, string>()
   for (let i = 0; i < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '')
   const text = (name: string): string => fields.get(name) ?? ''

@@ -22,14 +22,16 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { END_LETTERS } from '../groups/end-letters.ts'
 import { runChannels, runKeys } from '../keys.ts'
-import type { RunChange } from '../scripts/includes/run-steps.ts'
-import { emitItemsScript } from '../scripts/runs/emit-items.ts'
-import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
-import { readRunScript } from '../scripts/runs/read-run.ts'
-import { startRunScript } from '../scripts/runs/start-run.ts'
-import { stopRunScript } from '../scripts/runs/stop-run.ts'
-import { visitRunScript } from '../scripts/runs/visit-run.ts'
 import { runScript } from '../scripts/script.ts'
+import {
+  emitItemsScript,
+  endRunTasksScript,
+  readRunScript,
+  startRunScript,
+  stopRunScript,
+  visitRunScript,
+} from '../store/scripts.ts'
+import { type RunReply, runChange } from './run-change.ts'
 import { runErrorOf, runOf, settingsFields } from './run-record.ts'
 
 /** More than 64 KiB of UTF-8 in half as many characters. */
@@ -152,10 +154,11 @@ async function rig(given: RunSettings) {
     force: () => visit(-1),
     async read() {
       const stored = await runScript(redis, readRunScript, keys, {})
-      if (stored === undefined) throw new Error('no run')
-      const lists = await Promise.all(stored.waiting.map((_, i) => redis.lrange(keys.waiting(`${i + 1}`), 0, -1)))
+      if (stored === null) throw new Error('no run')
+      const [fields, , waiting] = stored
+      const lists = await Promise.all(waiting.map((_, i) => redis.lrange(keys.waiting(`${i + 1}`), 0, -1)))
       return {
-        run: runOf(given, stored),
+        run: runOf(given, { fields, waiting }),
         waiting: given.resultBatch === undefined ? lists.slice(0, -1) : lists,
         tasks: new Set(await redis.smembers(keys.tasks)),
         inputs: new Map(Object.entries(await redis.hgetall(keys.inputs))),
@@ -210,7 +213,8 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
       /** How many items the replies have counted, by stage and outcome. */
       const counted: Record<string, number> = {}
 
-      const expectSame = async (step: RunStep, reply: RunChange<unknown> | undefined) => {
+      const expectSame = async (step: RunStep, answer: RunReply<unknown> | null) => {
+        const reply = answer === null ? undefined : runChange(answer)
         model = step.model
         results.push(...step.effects.flatMap((effect) => (effect.kind === 'result' ? [effect.value] : [])))
         errors.push(...step.effects.flatMap((effect) => (effect.kind === 'error' ? [effect.error] : [])))
@@ -253,14 +257,15 @@ it('the scripts change a run as the model does, and a run that has ended keeps o
             if (last === undefined) return
             const step = emitItems(model, last, now)
             const reply = await stored.emit(last)
+            const [, , position] = reply
             if (typeof step === 'string') {
-              expect(reply.more).toBe(step)
+              expect(position).toBe(step)
               return
             }
             await expectSame(step, reply)
             const { emitted, digest, cursor } = step.model.run.source
             const size = given.stages[0]?.batch ?? 0
-            expect(reply.more).toEqual({ emitted, batch: size, free: freeOf(step.model.run), digest, cursor })
+            expect(position).toEqual([emitted, size, freeOf(step.model.run), digest, cursor])
             return
           }
           case 'end': {

@@ -20,13 +20,11 @@ import {
 import { parseJson } from '../codec.ts'
 import { type RunKeys, runChannels, runKeys } from '../keys.ts'
 import type { VisitRegistry } from '../leader/visit-registry.ts'
-import { emitItemsScript } from '../scripts/runs/emit-items.ts'
-import { readRunScript, type StoredRun } from '../scripts/runs/read-run.ts'
-import { startRunScript } from '../scripts/runs/start-run.ts'
-import { stopRunScript } from '../scripts/runs/stop-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { emitItemsScript, readRunScript, startRunScript, stopRunScript } from '../store/scripts.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
 import { expireRunCancels, isCancelOver } from './run-cancels.ts'
+import { runChange } from './run-change.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
 import { runErrorOf, runOf, runQueues, settingsFields } from './run-record.ts'
 import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
@@ -55,7 +53,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
 
   async function read(id: RunId): Promise<Run | undefined> {
     const stored = await call(() => runScript(redis, readRunScript, keysOf(id), {}))
-    return stored && decodeRun(stored)
+    return stored === null ? undefined : decodeRun(stored)
   }
 
   async function known(id: RunId): Promise<Run> {
@@ -93,16 +91,17 @@ export function createRunStore(options: RunStoreOptions): Runs {
         await registry.register(id, now() + VISIT_RUN_EVERY_MS)
         return started
       })
-      await deliveries.deliver(id, change)
+      await deliveries.deliver(id, runChange(change))
       const stored = await call(() => runScript(redis, readRunScript, keysOf(id), {}))
-      if (stored === undefined) throw runNotFound(id)
-      return startedRun(decodeRun(stored), runTemplates(stored.definition).templates[0], run, codec)
+      if (stored === null) throw runNotFound(id)
+      const [, definition] = stored
+      return startedRun(decodeRun(stored), runTemplates(definition).templates[0], run, codec)
     },
 
     async cancel(id, by) {
       const change = await call(() => runScript(redis, stopRunScript, keysOf(id), { id, channels, by }))
-      if (change === undefined) throw runNotFound(id)
-      await deliveries.deliver(id, change)
+      if (change === null) throw runNotFound(id)
+      await deliveries.deliver(id, runChange(change))
       return known(id)
     },
 
@@ -150,8 +149,11 @@ export function createRunStore(options: RunStoreOptions): Runs {
     async emit({ id, incarnation }, { segment, fencingToken: token, from, values, count, digest, cursor, isLast }) {
       const args = { id, channels, incarnation, segment, token, from, count, digest, cursor, isLast: isLast ? '1' : '' }
       const change = await call(() => runScript(redis, emitItemsScript, keysOf(id), args, values))
-      await deliveries.deliver(id, change)
-      return change.more
+      await deliveries.deliver(id, runChange(change))
+      const [, , position] = change
+      if (typeof position === 'string') return position
+      const [emitted, batch, free, lastDigest, lastCursor] = position
+      return { emitted, batch, free, digest: lastDigest, cursor: lastCursor }
     },
 
     encode: (item) => encodeValue(item, codec),
@@ -193,7 +195,7 @@ export function createRunStore(options: RunStoreOptions): Runs {
   }
 }
 
-function decodeRun(stored: StoredRun): Run {
-  const { settings } = parseJson(stored.definition) as { readonly settings: RunSettings }
-  return runOf(settings, stored)
+function decodeRun([fields, definition, waiting]: readonly [string[], string, number[]]): Run {
+  const { settings } = parseJson(definition) as { readonly settings: RunSettings }
+  return runOf(settings, { fields, waiting })
 }

@@ -12,10 +12,9 @@ import { openBroker } from '../broker/broker.ts'
 import { queueKeys, runChannels, runKeys, runsKey } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
-import { endRunTasksScript } from '../scripts/runs/end-run-tasks.ts'
-import { startRunScript } from '../scripts/runs/start-run.ts'
 import { runScript } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
+import { endRunTasksScript, startRunScript } from '../store/scripts.ts'
 import type { MissingTask } from './missing-tasks.ts'
 import { runDeliveries } from './run-deliveries.ts'
 import { settingsFields } from './run-record.ts'
@@ -79,7 +78,7 @@ it('the task of a run that a dead process has not enqueued is enqueued once, by 
   const stored = storedRunDefinition({ settings, tasks }, undefined)
   const args = { id, channels: runChannels(namespace), settings: stored, totalMs: 60_000, spareMs: 60_000 }
   // The process dies after this script, so that nobody delivers the entry that it has claimed.
-  const { entries } = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
+  const [, entries] = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
   expect(entries).toHaveLength(1)
   await visit()
   expect((await broker.totals('work')).accepted).toBe(0)
@@ -94,7 +93,7 @@ it('a task in its queue or in an outbox is not missing, and a task that no longe
   const { namespace, redis, broker, id, settings, tasks, keys, missing, visit, visitLater } = await openRun()
   const stored = storedRunDefinition({ settings, tasks }, undefined)
   const args = { id, channels: runChannels(namespace), settings: stored, totalMs: 60_000, spareMs: 60_000 }
-  const { entries } = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
+  const [, entries] = await runScript(redis, startRunScript, keys, args, settingsFields(settings))
   const { wait, job, outbox } = queueKeys(namespace, 'work')
   const stateLater = async () => {
     await visitLater()

@@ -5,10 +5,11 @@ import { readRunId } from '@bullpen/contract/internal'
 import { FORCED_RUN_END_MS } from '@bullpen/engine/internal'
 import { runChannels, runKeys } from '../keys.ts'
 import { VISIT_EVERY_MS, type VisitRegistry } from '../leader/visit-registry.ts'
-import { visitRunScript } from '../scripts/runs/visit-run.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { visitRunScript } from '../store/scripts.ts'
 import { type MissingTask, missingTasks } from './missing-tasks.ts'
 import { expireRunCancels } from './run-cancels.ts'
+import { runChange } from './run-change.ts'
 import type { RunDeliveries } from './run-deliveries.ts'
 
 export interface RunVisitOptions {
@@ -47,19 +48,23 @@ export function runVisit(options: RunVisitOptions): (id: RunId) => Promise<void>
     await registry.reschedule(id, now() + VISIT_RUN_EVERY_MS)
     const args = { id, channels, forcedEndMs: FORCED_RUN_END_MS, leftForMs: CLAIM_MS }
     const keys = runKeys(namespace, id)
-    const change = await runScript(redis, visitRunScript, keys, args)
-    if (change === undefined) {
+    const reply = await runScript(redis, visitRunScript, keys, args)
+    if (reply === null) {
       // The process that starts the run may have registered it just now.
       const createdAt = readRunId(id)?.createdAt ?? 0
       if (createdAt + VISIT_EVERY_MS < now()) await registry.forget(id)
       return
     }
+    const change = runChange(reply)
     await deliveries.deliver(id, change)
-    const { more: finished } = change
-    if (finished === undefined) return reportMissing(id)
+    const [, , finished] = reply
+    if (finished === null) return reportMissing(id)
     tasks.forget(id)
-    if (finished.isCancelOver)
-      await expireRunCancels(redis, namespace, { id, incarnation: change.incarnation }, finished)
+    const [isCancelOver, queues, reduceQueue] = finished
+    if (isCancelOver === 1) {
+      const used = { queues: queues.split(' '), reduceQueue: reduceQueue || undefined }
+      await expireRunCancels(redis, namespace, { id, incarnation: change.incarnation }, used)
+    }
     await registry.forget(id)
     // Since the script was called, the run may have been deleted, and its id used again.
     const incarnation = await redis.hget(keys.meta, 'incarnation')

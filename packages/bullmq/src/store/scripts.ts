@@ -1,5 +1,7 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult } from '@bullpen/contract'
+import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
+import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 
 /**
@@ -1471,6 +1473,2252 @@ return {
   redis.call('GET', limiter),
   redis.call('PTTL', limiter),
 }
+`,
+})
+
+/**
+ * Deletes delivered entries of a pipeline run's outbox, and the empty outbox itself. An entry that was deleted before is skipped, so a
+ * script that is sent again does no harm.
+ */
+export const deleteRunEntriesScript = luaScript<'outbox', never, void>({
+  name: 'delete-run-entries',
+  keys: ['outbox'],
+  args: [],
+  lua: `#!lua flags=allow-oom
+local outbox = KEYS[1]
+for _, entry in ipairs(ARGV) do
+  redis.call('XACK', outbox, 'forwarders', entry)
+  redis.call('XDEL', outbox, entry)
+end
+if redis.call('XLEN', outbox) == 0 then
+  redis.call('DEL', outbox)
+end
+`,
+})
+
+/**
+ * Adds the items that an attempt of a source has emitted to its run. Values whose positions were emitted before are ignored, so that the
+ * script can be sent again.
+ */
+export const emitItemsScript = luaScript<
+  'base' | 'meta' | 'definition' | 'tasks' | 'inputs' | 'early' | 'results' | 'errors' | 'outbox',
+  'id' | 'channels' | 'incarnation' | 'segment' | 'token' | 'from' | 'count' | 'digest' | 'cursor' | 'isLast',
+  RunReply<'stopped' | 'fenced' | [emitted: number, batch: number, free: number, digest: string, cursor: string]>
+>({
+  name: 'emit-items',
+  keys: ['base', 'meta', 'definition', 'tasks', 'inputs', 'early', 'results', 'errors', 'outbox'],
+  args: ['id', 'channels', 'incarnation', 'segment', 'token', 'from', 'count', 'digest', 'cursor', 'isLast'],
+  lua: `#!lua
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, incarnation, segment, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local from, count, digest, cursor, isLast = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
+local MAX_CLAIMED = 1000
+local OUTBOX_KEPT_MS = 60000
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do
+    run[flat[i]] = flat[i + 1]
+  end
+end
+local function run_token()
+  return id .. '.' .. run.incarnation
+end
+local function number(name)
+  return tonumber(run[name] or 0)
+end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by)
+  set(name, number(name) + by)
+end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
+local stages = number('stages')
+local function waiting_key(stage)
+  return base .. 'waiting:' .. stage
+end
+local function has_waiting(stage)
+  return stage <= stages or run['batch' .. stage] ~= nil
+end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then
+    lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0
+  end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text)
+  write('XADD', outbox, '*', 'e', text)
+end
+local function start(stage, position, value)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > MAX_PASSED_BYTES then
+    write('HSET', inputs, name, value)
+    value = REFERENCE_MARK .. #value
+  end
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
+end
+local function free()
+  return number('window1') - held_by(1)
+end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value)
+  wait_for(1, enter(1), value)
+end
+local function stop(reason, by, now)
+  if run.state == 'ended' then
+    return
+  end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then
+    return
+  end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages + 1 do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then
+    set('source', 'done')
+  end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do
+      write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by)
+    end
+  end
+  if reduces == 1 then
+    write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by)
+  end
+end
+local function add_result(value, now)
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then
+      return stop('results_too_large', 'run ' .. id, now)
+    end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then
+    stop('taken', 'run ' .. id, now)
+  end
+end
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then
+    return
+  end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then
+    wait_for(following, position, value)
+  else
+    add_result(value, now)
+  end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then
+    return leave_now(section, position, value, now)
+  end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
+    return
+  end
+  leave_now(section, position, value, now)
+  while not run.reason do
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
+    if not following then
+      return
+    end
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
+  end
+end
+local function fail_item(section, stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then
+    set('firstError', stage .. ' ' .. position .. ' ' .. letter)
+  end
+  if run.onError == 'cancel' then
+    return stop('first_error', 'run ' .. id, now)
+  end
+  if number('errorCount') <= number('maxErrors') then
+    write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter)
+  end
+  leave(section, position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then
+    return
+  end
+  local section = number('section' .. stage)
+  if letter ~= 'c' then
+    add('failed' .. stage, 1)
+    count_item(stage, 'failed')
+    return fail_item(section, stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
+  if value == '' then
+    add('dropped' .. stage, 1)
+  end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
+  else
+    wait_for(stage + 1, position, value)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then
+    return
+  end
+  redis.call('HDEL', inputs, name)
+  local is_completed = letter == 'c'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then
+      set('source', 'done')
+    else
+      set('source', is_completed and 'parked' or 'failed')
+    end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or letter == 'x' and 'cancelled' or 'failed')
+    if is_completed then
+      set('output', value)
+    end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+local FIRST = 11
+if run.state ~= 'running' or run.incarnation ~= incarnation then
+  return { false, {}, 'stopped', {} }
+end
+if
+  run.source ~= 'active'
+  or run.segment ~= segment
+  or tonumber(token) < number('fencingToken')
+  or tonumber(from) > number('emitted')
+then
+  return { false, {}, 'fenced', {} }
+end
+set('fencingToken', token)
+set('isWaiting', '')
+local fresh = FIRST + math.ceil((number('emitted') - from) / tonumber(run.batch1 or 1))
+for i = fresh, #ARGV do
+  push_item(ARGV[i])
+end
+if fresh <= #ARGV then
+  set('emitted', from + count)
+  set('digest', digest)
+  set('cursor', cursor)
+end
+if isLast == '1' and from + count == number('emitted') then
+  set('isExhausted', '1')
+end
+if run.isExhausted ~= '1' and free() <= 0 then
+  set('isWaiting', '1')
+end
+local answer = reply(millis())
+answer[3] = { number('emitted'), number('batch1'), free(), run.digest or '', run.cursor or '' }
+return answer
+`,
+})
+
+/**
+ * Records the ends of a pipeline run's tasks, and starts what may start now. Only the first end of each task counts, so that the script
+ * can be repeated. Takes constant time for each task.
+ */
+export const endRunTasksScript = luaScript<
+  'base' | 'meta' | 'definition' | 'tasks' | 'inputs' | 'early' | 'results' | 'errors' | 'outbox',
+  'id' | 'channels' | 'incarnation',
+  RunReply<false | null> | null
+>({
+  name: 'end-run-tasks',
+  keys: ['base', 'meta', 'definition', 'tasks', 'inputs', 'early', 'results', 'errors', 'outbox'],
+  args: ['id', 'channels', 'incarnation'],
+  lua: `#!lua flags=allow-oom
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, incarnation = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
+local MAX_CLAIMED = 1000
+local OUTBOX_KEPT_MS = 60000
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do
+    run[flat[i]] = flat[i + 1]
+  end
+end
+local function run_token()
+  return id .. '.' .. run.incarnation
+end
+local function number(name)
+  return tonumber(run[name] or 0)
+end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by)
+  set(name, number(name) + by)
+end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
+local stages = number('stages')
+local function waiting_key(stage)
+  return base .. 'waiting:' .. stage
+end
+local function has_waiting(stage)
+  return stage <= stages or run['batch' .. stage] ~= nil
+end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then
+    lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0
+  end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text)
+  write('XADD', outbox, '*', 'e', text)
+end
+local function start(stage, position, value)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > MAX_PASSED_BYTES then
+    write('HSET', inputs, name, value)
+    value = REFERENCE_MARK .. #value
+  end
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
+end
+local function free()
+  return number('window1') - held_by(1)
+end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value)
+  wait_for(1, enter(1), value)
+end
+local function stop(reason, by, now)
+  if run.state == 'ended' then
+    return
+  end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then
+    return
+  end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages + 1 do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then
+    set('source', 'done')
+  end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do
+      write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by)
+    end
+  end
+  if reduces == 1 then
+    write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by)
+  end
+end
+local function add_result(value, now)
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then
+      return stop('results_too_large', 'run ' .. id, now)
+    end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then
+    stop('taken', 'run ' .. id, now)
+  end
+end
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then
+    return
+  end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then
+    wait_for(following, position, value)
+  else
+    add_result(value, now)
+  end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then
+    return leave_now(section, position, value, now)
+  end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
+    return
+  end
+  leave_now(section, position, value, now)
+  while not run.reason do
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
+    if not following then
+      return
+    end
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
+  end
+end
+local function fail_item(section, stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then
+    set('firstError', stage .. ' ' .. position .. ' ' .. letter)
+  end
+  if run.onError == 'cancel' then
+    return stop('first_error', 'run ' .. id, now)
+  end
+  if number('errorCount') <= number('maxErrors') then
+    write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter)
+  end
+  leave(section, position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then
+    return
+  end
+  local section = number('section' .. stage)
+  if letter ~= 'c' then
+    add('failed' .. stage, 1)
+    count_item(stage, 'failed')
+    return fail_item(section, stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
+  if value == '' then
+    add('dropped' .. stage, 1)
+  end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
+  else
+    wait_for(stage + 1, position, value)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then
+    return
+  end
+  redis.call('HDEL', inputs, name)
+  local is_completed = letter == 'c'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then
+      set('source', 'done')
+    else
+      set('source', is_completed and 'parked' or 'failed')
+    end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or letter == 'x' and 'cancelled' or 'failed')
+    if is_completed then
+      set('output', value)
+    end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+if run.incarnation ~= incarnation then
+  return false
+end
+local now = millis()
+for i = 4, #ARGV, 4 do
+  end_task(tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], now)
+end
+return reply(now)
+`,
+})
+
+/**
+ * Lets the keys that the cancel of a pipeline run has stored in a queue expire, once none of the run's tasks is left in the queue. Deletes
+ * the rule, so that no pass has to look for its tasks. A repeated call does not prolong the times.
+ */
+export const expireRunCancelScript = luaScript<
+  'cancelledGroup' | 'cancelRules' | 'progress' | 'cancelPass' | 'cancelReturned',
+  'rule' | 'keepMs',
+  void
+>({
+  name: 'expire-run-cancel',
+  keys: ['cancelledGroup', 'cancelRules', 'progress', 'cancelPass', 'cancelReturned'],
+  args: ['rule', 'keepMs'],
+  lua: `#!lua flags=allow-oom
+local cancelledGroup, cancelRules, progress, cancelPass, cancelReturned = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local rule, keepMs = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+if redis.call('HDEL', cancelRules, rule) == 1 then
+  redis.call('HSET', progress, 'doneAt', whole(millis()))
+end
+redis.call('PEXPIRE', progress, keepMs, 'LT')
+redis.call('PEXPIRE', cancelledGroup, keepMs, 'LT')
+if redis.call('EXISTS', cancelRules) == 0 then
+  redis.call('UNLINK', cancelPass, cancelReturned)
+end
+`,
+})
+
+/**
+ * Returns which of the given tasks do not exist in their queue, and the outbox of the queue, as of the same moment.
+ */
+export const findMissingTasksScript = luaScript<'outbox', 'base', [outbox: OutboxSpanReply, missing: string[]]>({
+  name: 'find-missing-tasks',
+  keys: ['outbox'],
+  args: ['base'],
+  lua: `#!lua flags=no-writes
+local outbox = KEYS[1]
+local base = ARGV[1]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function written_at(entries)
+  return entries[1] and tonumber(string.match(entries[1][1], '^%d+'))
+end
+local function outbox_span(outbox)
+  local oldest = written_at(redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1))
+  local newest = written_at(redis.call('XREVRANGE', outbox, '+', '-', 'COUNT', 1))
+  return { math.max(millis(), newest or 0), oldest }
+end
+local missing = {}
+for i = 2, #ARGV do
+  if redis.call('EXISTS', base .. ARGV[i]) == 0 then
+    missing[#missing + 1] = ARGV[i]
+  end
+end
+return { outbox_span(outbox), missing }
+`,
+})
+
+/**
+ * Reads a pipeline run.
+ */
+export const readRunScript = luaScript<
+  'base' | 'meta' | 'definition',
+  never,
+  [fields: string[], definition: string, waiting: number[]] | null
+>({
+  name: 'read-run',
+  keys: ['base', 'meta', 'definition'],
+  args: [],
+  lua: `#!lua flags=no-writes
+local base, meta, definition = KEYS[1], KEYS[2], KEYS[3]
+local fields = redis.call('HGETALL', meta)
+if #fields == 0 then
+  return false
+end
+local waiting = {}
+for stage = 1, redis.call('HGET', meta, 'stages') + 1 do
+  waiting[stage] = redis.call('LLEN', base .. 'waiting:' .. stage)
+end
+return { fields, redis.call('GET', definition), waiting }
+`,
+})
+
+/**
+ * Reads which tasks a pipeline run awaits, a sample at a time, and the outbox of the run, as of the same moment.
+ */
+export const sampleRunTasksScript = luaScript<
+  'meta' | 'tasks' | 'outbox',
+  'cursor' | 'count',
+  [incarnation: string, outbox: OutboxSpanReply, awaited: string[], sample: string[], cursor: string] | null
+>({
+  name: 'sample-run-tasks',
+  keys: ['meta', 'tasks', 'outbox'],
+  args: ['cursor', 'count'],
+  lua: `#!lua flags=no-writes
+local meta, tasks, outbox = KEYS[1], KEYS[2], KEYS[3]
+local cursor, count = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function written_at(entries)
+  return entries[1] and tonumber(string.match(entries[1][1], '^%d+'))
+end
+local function outbox_span(outbox)
+  local oldest = written_at(redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1))
+  local newest = written_at(redis.call('XREVRANGE', outbox, '+', '-', 'COUNT', 1))
+  return { math.max(millis(), newest or 0), oldest }
+end
+local incarnation = redis.call('HGET', meta, 'incarnation')
+if not incarnation then
+  return false
+end
+local awaited = {}
+for i = 3, #ARGV do
+  if redis.call('SISMEMBER', tasks, ARGV[i]) == 1 then
+    awaited[#awaited + 1] = ARGV[i]
+  end
+end
+local sample = redis.call('SSCAN', tasks, cursor, 'COUNT', count)
+return { incarnation, outbox_span(outbox), awaited, sample[2], sample[1] }
+`,
+})
+
+/**
+ * Starts a pipeline run. If the run exists, nothing changes.
+ */
+export const startRunScript = luaScript<
+  'base' | 'meta' | 'definition' | 'tasks' | 'inputs' | 'early' | 'results' | 'errors' | 'outbox',
+  'id' | 'channels' | 'settings' | 'totalMs' | 'spareMs',
+  RunReply<false | null>
+>({
+  name: 'start-run',
+  keys: ['base', 'meta', 'definition', 'tasks', 'inputs', 'early', 'results', 'errors', 'outbox'],
+  args: ['id', 'channels', 'settings', 'totalMs', 'spareMs'],
+  lua: `#!lua
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, settings, totalMs, spareMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
+local MAX_CLAIMED = 1000
+local OUTBOX_KEPT_MS = 60000
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do
+    run[flat[i]] = flat[i + 1]
+  end
+end
+local function run_token()
+  return id .. '.' .. run.incarnation
+end
+local function number(name)
+  return tonumber(run[name] or 0)
+end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by)
+  set(name, number(name) + by)
+end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
+local stages = number('stages')
+local function waiting_key(stage)
+  return base .. 'waiting:' .. stage
+end
+local function has_waiting(stage)
+  return stage <= stages or run['batch' .. stage] ~= nil
+end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then
+    lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0
+  end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text)
+  write('XADD', outbox, '*', 'e', text)
+end
+local function start(stage, position, value)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > MAX_PASSED_BYTES then
+    write('HSET', inputs, name, value)
+    value = REFERENCE_MARK .. #value
+  end
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
+end
+local function free()
+  return number('window1') - held_by(1)
+end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value)
+  wait_for(1, enter(1), value)
+end
+local function stop(reason, by, now)
+  if run.state == 'ended' then
+    return
+  end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then
+    return
+  end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages + 1 do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then
+    set('source', 'done')
+  end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do
+      write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by)
+    end
+  end
+  if reduces == 1 then
+    write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by)
+  end
+end
+local function add_result(value, now)
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then
+      return stop('results_too_large', 'run ' .. id, now)
+    end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then
+    stop('taken', 'run ' .. id, now)
+  end
+end
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then
+    return
+  end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then
+    wait_for(following, position, value)
+  else
+    add_result(value, now)
+  end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then
+    return leave_now(section, position, value, now)
+  end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
+    return
+  end
+  leave_now(section, position, value, now)
+  while not run.reason do
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
+    if not following then
+      return
+    end
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
+  end
+end
+local function fail_item(section, stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then
+    set('firstError', stage .. ' ' .. position .. ' ' .. letter)
+  end
+  if run.onError == 'cancel' then
+    return stop('first_error', 'run ' .. id, now)
+  end
+  if number('errorCount') <= number('maxErrors') then
+    write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter)
+  end
+  leave(section, position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then
+    return
+  end
+  local section = number('section' .. stage)
+  if letter ~= 'c' then
+    add('failed' .. stage, 1)
+    count_item(stage, 'failed')
+    return fail_item(section, stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
+  if value == '' then
+    add('dropped' .. stage, 1)
+  end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
+  else
+    wait_for(stage + 1, position, value)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then
+    return
+  end
+  redis.call('HDEL', inputs, name)
+  local is_completed = letter == 'c'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then
+      set('source', 'done')
+    else
+      set('source', is_completed and 'parked' or 'failed')
+    end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or letter == 'x' and 'cancelled' or 'failed')
+    if is_completed then
+      set('output', value)
+    end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+local now = millis()
+if run.state then
+  return reply(now)
+end
+for i = 6, #ARGV, 2 do
+  set(ARGV[i], ARGV[i + 1])
+end
+stages = number('stages')
+set('state', 'running')
+set('createdAt', now)
+set('timeoutAt', now + totalMs)
+set('expiresAt', now + totalMs + spareMs)
+set('source', 'active')
+for _, name in ipairs({ 'fencingToken', 'emitted', 'results', 'resultBytes', 'errorCount' }) do
+  set(name, 0)
+end
+set('segment', 1)
+set('reduce', run.reduceQueue and 'pending' or 'none')
+write('SET', definition, settings)
+start(0, 1, '')
+touched[meta] = true
+return reply(now)
+`,
+})
+
+/**
+ * Cancels a pipeline run by request. A run that is stopping or has ended stays as it is.
+ */
+export const stopRunScript = luaScript<
+  'base' | 'meta' | 'definition' | 'tasks' | 'inputs' | 'early' | 'results' | 'errors' | 'outbox',
+  'id' | 'channels' | 'by',
+  RunReply<false | null> | null
+>({
+  name: 'stop-run',
+  keys: ['base', 'meta', 'definition', 'tasks', 'inputs', 'early', 'results', 'errors', 'outbox'],
+  args: ['id', 'channels', 'by'],
+  lua: `#!lua flags=allow-oom
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, by = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
+local MAX_CLAIMED = 1000
+local OUTBOX_KEPT_MS = 60000
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do
+    run[flat[i]] = flat[i + 1]
+  end
+end
+local function run_token()
+  return id .. '.' .. run.incarnation
+end
+local function number(name)
+  return tonumber(run[name] or 0)
+end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by)
+  set(name, number(name) + by)
+end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
+local stages = number('stages')
+local function waiting_key(stage)
+  return base .. 'waiting:' .. stage
+end
+local function has_waiting(stage)
+  return stage <= stages or run['batch' .. stage] ~= nil
+end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then
+    lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0
+  end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text)
+  write('XADD', outbox, '*', 'e', text)
+end
+local function start(stage, position, value)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > MAX_PASSED_BYTES then
+    write('HSET', inputs, name, value)
+    value = REFERENCE_MARK .. #value
+  end
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
+end
+local function free()
+  return number('window1') - held_by(1)
+end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value)
+  wait_for(1, enter(1), value)
+end
+local function stop(reason, by, now)
+  if run.state == 'ended' then
+    return
+  end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then
+    return
+  end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages + 1 do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then
+    set('source', 'done')
+  end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do
+      write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by)
+    end
+  end
+  if reduces == 1 then
+    write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by)
+  end
+end
+local function add_result(value, now)
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then
+      return stop('results_too_large', 'run ' .. id, now)
+    end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then
+    stop('taken', 'run ' .. id, now)
+  end
+end
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then
+    return
+  end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then
+    wait_for(following, position, value)
+  else
+    add_result(value, now)
+  end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then
+    return leave_now(section, position, value, now)
+  end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
+    return
+  end
+  leave_now(section, position, value, now)
+  while not run.reason do
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
+    if not following then
+      return
+    end
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
+  end
+end
+local function fail_item(section, stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then
+    set('firstError', stage .. ' ' .. position .. ' ' .. letter)
+  end
+  if run.onError == 'cancel' then
+    return stop('first_error', 'run ' .. id, now)
+  end
+  if number('errorCount') <= number('maxErrors') then
+    write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter)
+  end
+  leave(section, position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then
+    return
+  end
+  local section = number('section' .. stage)
+  if letter ~= 'c' then
+    add('failed' .. stage, 1)
+    count_item(stage, 'failed')
+    return fail_item(section, stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
+  if value == '' then
+    add('dropped' .. stage, 1)
+  end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
+  else
+    wait_for(stage + 1, position, value)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then
+    return
+  end
+  redis.call('HDEL', inputs, name)
+  local is_completed = letter == 'c'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then
+      set('source', 'done')
+    else
+      set('source', is_completed and 'parked' or 'failed')
+    end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or letter == 'x' and 'cancelled' or 'failed')
+    if is_completed then
+      set('output', value)
+    end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+if not run.state then
+  return false
+end
+local now = millis()
+stop('cancelled', by, now)
+return reply(now)
+`,
+})
+
+/**
+ * Looks whether a pipeline run needs anything from the leader. Stops the run if its total timeout has passed. Ends the run if it was
+ * stopped too long ago. The returned entries include those that another process has left; there may be more of them if there are 100 or
+ * more entries. A task that has ended was enqueued, although its queue may not remember it, so its entry is deleted.
+ */
+export const visitRunScript = luaScript<
+  'base' | 'meta' | 'definition' | 'tasks' | 'inputs' | 'early' | 'results' | 'errors' | 'outbox',
+  'id' | 'channels' | 'forcedEndMs' | 'leftForMs',
+  RunReply<[isCancelOver: 0 | 1, queues: string, reduceQueue: string] | null> | null
+>({
+  name: 'visit-run',
+  keys: ['base', 'meta', 'definition', 'tasks', 'inputs', 'early', 'results', 'errors', 'outbox'],
+  args: ['id', 'channels', 'forcedEndMs', 'leftForMs'],
+  lua: `#!lua flags=allow-oom
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, forcedEndMs, leftForMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local MAX_LEFT = 100
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
+local MAX_CLAIMED = 1000
+local OUTBOX_KEPT_MS = 60000
+local run, changed, touched = {}, {}, {}
+do
+  local flat = redis.call('HGETALL', meta)
+  for i = 1, #flat, 2 do
+    run[flat[i]] = flat[i + 1]
+  end
+end
+local function run_token()
+  return id .. '.' .. run.incarnation
+end
+local function number(name)
+  return tonumber(run[name] or 0)
+end
+local function set(name, value)
+  run[name] = type(value) == 'number' and whole(value) or value
+  changed[name] = true
+end
+local function add(name, by)
+  set(name, number(name) + by)
+end
+local counted = {}
+local function count_item(stage, outcome)
+  local name = stage .. ' ' .. outcome
+  counted[name] = (counted[name] or 0) + 1
+end
+local stages = number('stages')
+local function waiting_key(stage)
+  return base .. 'waiting:' .. stage
+end
+local function has_waiting(stage)
+  return stage <= stages or run['batch' .. stage] ~= nil
+end
+local lengths = {}
+local function length(stage)
+  if not lengths[stage] then
+    lengths[stage] = has_waiting(stage) and redis.call('LLEN', waiting_key(stage)) or 0
+  end
+  return lengths[stage]
+end
+local function write(command, key, ...)
+  touched[key] = true
+  return redis.call(command, key, ...)
+end
+local function write_entry(text)
+  write('XADD', outbox, '*', 'e', text)
+end
+local function start(stage, position, value)
+  local name = stage .. '.' .. position
+  write('SADD', tasks, name)
+  if #value > MAX_PASSED_BYTES then
+    write('HSET', inputs, name, value)
+    value = REFERENCE_MARK .. #value
+  end
+  write_entry('i ' .. run_token() .. ' ' .. stage .. ' ' .. position .. '\\n' .. value)
+end
+local function wait_for(stage, position, value)
+  length(stage)
+  write('RPUSH', waiting_key(stage), position .. ' ' .. value)
+  lengths[stage] = lengths[stage] + 1
+end
+local function held_by(section)
+  return number('entered' .. section) - number('left' .. section) + length(number('last' .. section) + 1)
+end
+local function free()
+  return number('window1') - held_by(1)
+end
+local function enter(section)
+  local position = number('entered' .. section)
+  set('entered' .. section, position + 1)
+  return whole(position)
+end
+local function push_item(value)
+  wait_for(1, enter(1), value)
+end
+local function stop(reason, by, now)
+  if run.state == 'ended' then
+    return
+  end
+  if run.reason and not (run.reason == 'taken' and (reason == 'cancelled' or reason == 'run_timeout')) then
+    return
+  end
+  set('state', 'stopping')
+  set('reason', reason)
+  set('stoppedBy', by)
+  set('stoppedAt', now)
+  for stage = 1, stages + 1 do
+    redis.call('UNLINK', waiting_key(stage))
+    lengths[stage] = 0
+  end
+  redis.call('UNLINK', early)
+  set('isWaiting', '')
+  if run.source == 'parked' then
+    set('source', 'done')
+  end
+  local reduces = redis.call('SISMEMBER', tasks, (stages + 1) .. '.0')
+  if redis.call('SCARD', tasks) > reduces then
+    for queue in string.gmatch(run.queues, '%S+') do
+      write_entry('k ' .. run_token() .. ' ' .. queue .. ' ' .. by)
+    end
+  end
+  if reduces == 1 then
+    write_entry('k reduce' .. string.sub(run_token(), 4) .. ' ' .. run.reduceQueue .. ' ' .. by)
+  end
+end
+local function add_result(value, now)
+  if run.reduceQueue then
+    local bytes = number('resultBytes') + #value
+    if bytes > number('maxBytes') then
+      return stop('results_too_large', 'run ' .. id, now)
+    end
+    set('resultBytes', bytes)
+    write('RPUSH', results, value)
+  end
+  add('results', 1)
+  if run.take and number('results') == number('take') then
+    stop('taken', 'run ' .. id, now)
+  end
+end
+local function leave_now(section, position, value, now)
+  add('left' .. section, 1)
+  if value == '' then
+    return
+  end
+  local following = number('last' .. section) + 1
+  if has_waiting(following) then
+    wait_for(following, position, value)
+  else
+    add_result(value, now)
+  end
+end
+local function leave(section, position, value, now)
+  if run.ordered ~= '1' then
+    return leave_now(section, position, value, now)
+  end
+  local left = 'left' .. section
+  if tonumber(position) ~= number(left) then
+    write('HSET', early, section .. '.' .. position, value)
+    return
+  end
+  leave_now(section, position, value, now)
+  while not run.reason do
+    local field = section .. '.' .. run[left]
+    local following = redis.call('HGET', early, field)
+    if not following then
+      return
+    end
+    redis.call('HDEL', early, field)
+    leave_now(section, run[left], following, now)
+  end
+end
+local function fail_item(section, stage, position, letter, now)
+  add('errorCount', 1)
+  if not run.firstError then
+    set('firstError', stage .. ' ' .. position .. ' ' .. letter)
+  end
+  if run.onError == 'cancel' then
+    return stop('first_error', 'run ' .. id, now)
+  end
+  if number('errorCount') <= number('maxErrors') then
+    write('RPUSH', errors, stage .. ' ' .. position .. ' ' .. letter)
+  end
+  leave(section, position, '', now)
+end
+local function end_item(stage, position, letter, value, now)
+  add('running' .. stage, -1)
+  if run.reason then
+    return
+  end
+  local section = number('section' .. stage)
+  if letter ~= 'c' then
+    add('failed' .. stage, 1)
+    count_item(stage, 'failed')
+    return fail_item(section, stage, position, letter, now)
+  end
+  add('completed' .. stage, 1)
+  count_item(stage, value == '' and 'dropped' or 'completed')
+  if value == '' then
+    add('dropped' .. stage, 1)
+  end
+  if value == '' or stage == number('last' .. section) then
+    leave(section, position, value, now)
+  else
+    wait_for(stage + 1, position, value)
+  end
+end
+local function end_task(stage, position, letter, value, now)
+  local name = stage .. '.' .. position
+  if redis.call('SREM', tasks, name) == 0 then
+    return
+  end
+  redis.call('HDEL', inputs, name)
+  local is_completed = letter == 'c'
+  if stage == 0 then
+    set('isWaiting', '')
+    if run.reason or run.isExhausted == '1' then
+      set('source', 'done')
+    else
+      set('source', is_completed and 'parked' or 'failed')
+    end
+  elseif stage > stages then
+    set('reduce', is_completed and 'completed' or letter == 'x' and 'cancelled' or 'failed')
+    if is_completed then
+      set('output', value)
+    end
+  else
+    end_item(stage, position, letter, value, now)
+  end
+end
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+if not run.state then
+  return false
+end
+local now = millis()
+if run.state ~= 'ended' then
+  local is_stopped = run.reason and run.reason ~= 'taken'
+  if not is_stopped then
+    if now >= number('timeoutAt') then
+      stop('run_timeout', 'run ' .. id, now)
+    end
+  elseif now >= run.stoppedAt + forcedEndMs then
+    redis.call('UNLINK', tasks, inputs)
+    set('source', 'done')
+    for stage = 1, stages do
+      set('running' .. stage, 0)
+    end
+  end
+end
+local answer = reply(now)
+if redis.call('EXISTS', outbox) == 1 then
+  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', leftForMs, '0-0', 'COUNT', MAX_LEFT)
+  for _, entry in ipairs(left[2]) do
+    if entry[2] then
+      local text = entry[2][2]
+      local of, stage, position = string.match(text, '^i (%S+) (%d+) (%d+)')
+      if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
+        redis.call('XACK', outbox, 'forwarders', entry[1])
+        redis.call('XDEL', outbox, entry[1])
+      else
+        table.insert(answer[2], { entry[1], text })
+      end
+    end
+  end
+  if redis.call('XLEN', outbox) == 0 then
+    redis.call('DEL', outbox)
+  end
+end
+local is_over = run.state == 'ended' and redis.call('EXISTS', outbox) == 0
+local is_cancel_over = run.reason and number('endedAt') < number('stoppedAt') + forcedEndMs
+answer[3] = is_over and { is_cancel_over and 1 or 0, run.queues, run.reduceQueue or '' } or false
+return answer
 `,
 })
 

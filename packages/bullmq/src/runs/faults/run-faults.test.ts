@@ -6,13 +6,15 @@ import { type ScriptProxy, scriptProxy } from '../../internals/index-model/scrip
 import { storeRuleScript } from '../../scripts/cancel/store-rule.ts'
 import { claimEntries } from '../../scripts/outbox/claim-entries.ts'
 import { deleteEntries } from '../../scripts/outbox/delete-entries.ts'
-import { deleteRunEntriesScript } from '../../scripts/runs/delete-run-entries.ts'
-import { emitItemsScript } from '../../scripts/runs/emit-items.ts'
-import { endRunTasksScript } from '../../scripts/runs/end-run-tasks.ts'
-import { readRunScript } from '../../scripts/runs/read-run.ts'
-import { startRunScript } from '../../scripts/runs/start-run.ts'
-import { stopRunScript } from '../../scripts/runs/stop-run.ts'
-import { visitRunScript } from '../../scripts/runs/visit-run.ts'
+import {
+  deleteRunEntriesScript,
+  emitItemsScript,
+  endRunTasksScript,
+  readRunScript,
+  startRunScript,
+  stopRunScript,
+  visitRunScript,
+} from '../../store/scripts.ts'
 import { openRunWorld } from './run-world.fixture.ts'
 
 const add = FORWARDING.get('addStandardJob')?.lua ?? ''

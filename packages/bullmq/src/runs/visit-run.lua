@@ -1,0 +1,71 @@
+#!lua flags=allow-oom
+-- Looks whether a pipeline run needs anything from the leader. Stops the run if its total timeout has passed. Ends the run if it was
+-- stopped too long ago. The returned entries include those that another process has left; there may be more of them if there are 100 or
+-- more entries. A task that has ended was enqueued, although its queue may not remember it, so its entry is deleted.
+--
+-- KEYS[1]  base        the prefix of the run's keys
+-- KEYS[2]  meta        the fields of the run
+-- KEYS[3]  definition  its settings and templates
+-- KEYS[4]  tasks       the tasks that it awaits
+-- KEYS[5]  inputs      long inputs of tasks
+-- KEYS[6]  early       outputs that came before their turn
+-- KEYS[7]  results     what will be reduced
+-- KEYS[8]  errors      the errors that are kept
+-- KEYS[9]  outbox      what has to be delivered
+-- ARGV[1]  id           the run
+-- ARGV[2]  channels     the prefix of the channels
+-- ARGV[3]  forcedEndMs  how long after it was stopped a run ends at the latest
+-- ARGV[4]  leftForMs    how long ago a process must have claimed an entry for it to count as left
+--
+-- Returns `RunReply<[isCancelOver: 0 | 1, queues: string, reduceQueue: string] | null> | null`: for a run that has ended and whose outbox is
+-- empty, whether it was stopped and then ended after its tasks, so that what its cancel has stored is no longer needed, and its queues.
+-- Null if there is no such run.
+local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, forcedEndMs, leftForMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- How many entries that another process has left one visit returns.
+local MAX_LEFT = 100
+--- @include run
+
+if not run.state then
+  return false
+end
+local now = millis()
+if run.state ~= 'ended' then
+  local is_stopped = run.reason and run.reason ~= 'taken'
+  if not is_stopped then
+    if now >= number('timeoutAt') then
+      stop('run_timeout', 'run ' .. id, now)
+    end
+  elseif now >= run.stoppedAt + forcedEndMs then
+    redis.call('UNLINK', tasks, inputs)
+    set('source', 'done')
+    for stage = 1, stages do
+      set('running' .. stage, 0)
+    end
+  end
+end
+local answer = reply(now)
+if redis.call('EXISTS', outbox) == 1 then
+  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', leftForMs, '0-0', 'COUNT', MAX_LEFT)
+  for _, entry in ipairs(left[2]) do
+    -- An entry that was deleted while it was claimed has no fields.
+    if entry[2] then
+      local text = entry[2][2]
+      local of, stage, position = string.match(text, '^i (%S+) (%d+) (%d+)')
+      if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
+        redis.call('XACK', outbox, 'forwarders', entry[1])
+        redis.call('XDEL', outbox, entry[1])
+      else
+        table.insert(answer[2], { entry[1], text })
+      end
+    end
+  end
+  if redis.call('XLEN', outbox) == 0 then
+    redis.call('DEL', outbox)
+  end
+end
+local is_over = run.state == 'ended' and redis.call('EXISTS', outbox) == 0
+local is_cancel_over = run.reason and number('endedAt') < number('stoppedAt') + forcedEndMs
+answer[3] = is_over and { is_cancel_over and 1 or 0, run.queues, run.reduceQueue or '' } or false
+return answer
