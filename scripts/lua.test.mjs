@@ -45,7 +45,7 @@ const PLUS = '-- plus(one, other) adds.\nlocal function plus(one, other)\n  retu
 describe('a Lua file', () => {
   const files = { main: MAIN, 'includes/twice': TWICE, 'includes/plus': PLUS }
 
-  it('states its names and its reply in its header', () => {
+  it('declares its keys, arguments and reply in its header', () => {
     expect(read(files)).toMatchObject({
       name: 'main',
       kind: 'frees',

@@ -34,7 +34,7 @@ test('an API that starts alone stores the schedules of its catalogue', async () 
   await untilStored()
 })
 
-test('an API that starts without Redis opens its ports, and stores its schedules when Redis is there', async () => {
+test('an API that starts without Redis opens its ports, and stores its schedules once Redis is reachable', async () => {
   const redis = await privateRedis()
   const untilStored = await start(redis.url)
   await redis.start()

@@ -39,9 +39,21 @@ describe('the files for TLS', () => {
   })
 
   it.each([
-    ['without TLS', { REDIS_URL: 'redis://a', ...files }, /do not fit redisUrl.*require TLS, as in rediss:\/\//],
-    ['without a key', { ...files, BULLPEN_REDIS_KEY_FILE: '' }, /do not fit redisUrl.*cert and key require each other/],
-    ['that are also in the URL', { REDIS_URL: 'rediss://a?ca=x', ...files }, /do not fit redisUrl.*an option twice/],
+    [
+      'without TLS',
+      { REDIS_URL: 'redis://a', ...files },
+      /cannot be combined with redisUrl.*require TLS, as in rediss:\/\//,
+    ],
+    [
+      'without a key',
+      { ...files, BULLPEN_REDIS_KEY_FILE: '' },
+      /cannot be combined with redisUrl.*cert and key must be given together/,
+    ],
+    [
+      'that are also in the URL',
+      { REDIS_URL: 'rediss://a?ca=x', ...files },
+      /cannot be combined with redisUrl.*the same option twice/,
+    ],
     ['that do not exist', { ...files, BULLPEN_REDIS_CA_FILE: '/none.pem' }, /cannot be used.*ENOENT.*none\.pem/],
     ['that do not belong together', { ...files, BULLPEN_REDIS_KEY_FILE: tlsFile('server.key') }, /key values mismatch/],
   ])('%s are refused', (_, env, message) => {

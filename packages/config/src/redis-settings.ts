@@ -25,17 +25,17 @@ export const REDIS_SETTINGS = {
   redisCaFile: {
     env: 'BULLPEN_REDIS_CA_FILE',
     ...pemFile,
-    help: 'The certificates of the CAs that may sign the certificate of Redis, instead of those that Node trusts.',
+    help: 'A file with the CA certificates against which the certificate of Redis is checked, instead of those that Node trusts.',
   },
   redisCertFile: {
     env: 'BULLPEN_REDIS_CERT_FILE',
     ...pemFile,
-    help: 'The client certificate, for a Redis that demands one.',
+    help: 'A file with the client certificate, for a Redis that requires one.',
   },
   redisKeyFile: {
     env: 'BULLPEN_REDIS_KEY_FILE',
     ...pemFile,
-    help: 'The private key of the client certificate.',
+    help: 'A file with the private key of the client certificate.',
   },
   namespace: {
     env: 'BULLPEN_NAMESPACE',
@@ -64,7 +64,7 @@ export const REDIS_RULES: readonly SettingsRule<typeof REDIS_SETTINGS>[] = [
   (settings) => {
     const address = readRedisUrl(redisUrlOf(settings))
     if (address.kind === 'invalid') {
-      return `${TLS_SETTINGS} do not fit redisUrl (REDIS_URL), to which they are added as ca, cert and key: ${address.fault}`
+      return `${TLS_SETTINGS} cannot be combined with redisUrl (REDIS_URL), to which they are added as ca, cert and key: ${address.fault}`
     }
     try {
       const { ca, cert, key } = address.tls ?? {}

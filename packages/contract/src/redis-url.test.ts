@@ -24,7 +24,7 @@ describe('the URL of one server', () => {
     expect(readRedisUrl(url)).toEqual({ ...server, ...expected })
   })
 
-  it('means what its parts meant when it was written', () => {
+  it('is read as the parts from which it was written', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1 }).filter((value) => value.isWellFormed())
     fc.assert(
       fc.property(
@@ -84,12 +84,12 @@ it.each([
   ['has no scheme', 'localhost:6379', 'it does not begin with a known scheme'],
   ['has another scheme', 'http://localhost:6379', 'it does not begin with a known scheme'],
   ['is empty', '', 'it does not begin with a known scheme'],
-  ['contains a blank', 'redis://a b:6379', 'it contains a blank'],
-  ['contains a line break', 'redis://a\nb', 'it contains a blank'],
+  ['contains a blank', 'redis://a b:6379', 'it contains a space or a line break'],
+  ['contains a line break', 'redis://a\nb', 'it contains a space or a line break'],
   ['has no host', 'redis://:6379', /^its host is missing/],
   ['has a path alone', 'redis:///1', /^its host is missing/],
   ['names several servers, but no cluster', 'redis://a:7000,b:7001', /^its host is missing or not valid/],
-  ['has an IPv6 address without brackets', 'redis://::1:6379', /^its host is missing or not valid; an IPv6/],
+  ['has an IPv6 address without brackets', 'redis://::1:6379', /^its host is missing or not valid; put an IPv6/],
   ['has a wrong IPv6 address', 'redis://[::1::2]:6379', 'its host is not an IPv6 address'],
   ['has the port 0', 'redis://a:0', 'its port is not a number from 1 to 65535'],
   ['has a port above 65535', 'redis://a:65536', 'its port is not a number from 1 to 65535'],
@@ -109,7 +109,7 @@ it.each([
   ['has an option without a value', 'rediss://a?ca=', 'its query has an invalid value'],
   ['has another family', 'redis://a?family=5', 'its family is not 0, 4 or 6'],
   ['names a CA without TLS', 'redis://a?ca=x', 'ca, cert and key require TLS, as in rediss://'],
-  ['has a certificate without its key', 'rediss://a?cert=x', 'cert and key require each other'],
+  ['has a certificate without its key', 'rediss://a?cert=x', 'cert and key must be given together'],
   ['names no node', 'redis+cluster://', /^its host is missing/],
   ['has an empty place in its list', 'redis+cluster://a:7000,,b:7001', /^its host is missing/],
   ['has a node with a wrong port', 'redis+cluster://a:70000', 'its port is not a number from 1 to 65535'],
@@ -128,7 +128,7 @@ it.each([
   )
 })
 
-it('any text is either a URL or has a fault that repeats nothing of it', () => {
+it('any text is either a valid URL or has a fault that repeats no part of the text', () => {
   const piece = fc.constantFrom(
     'redis',
     'rediss',

@@ -67,15 +67,15 @@ export function readRedisUrl(url: string): RedisAddress | { readonly kind: 'inva
 class Fault extends Error {}
 
 function read(url: string): RedisAddress {
-  if (/\s/.test(url)) throw new Fault('it contains a blank')
+  if (/\s/.test(url)) throw new Fault('it contains a space or a line break')
   const parts = URL_PARTS.exec(url)?.groups
   if (parts === undefined) throw new Fault('it does not begin with a known scheme')
   const { s, cluster, login = '', hosts = '', path = '', query = '', hash } = parts
-  if (hash !== undefined) throw new Fault("it contains '#', which is %23 in a password")
+  if (hash !== undefined) throw new Fault("it contains '#', which must be written as %23 in a password")
   const nodes = (cluster === undefined ? [hosts] : hosts.split(',')).map(nodeIn)
   const { family, ...files } = optionsIn(query)
   if (s === '' && Object.keys(files).length > 0) throw new Fault('ca, cert and key require TLS, as in rediss://')
-  if ((files.cert === undefined) !== (files.key === undefined)) throw new Fault('cert and key require each other')
+  if ((files.cert === undefined) !== (files.key === undefined)) throw new Fault('cert and key must be given together')
   const access = { tls: s === '' ? undefined : files, ...credentials(login) }
   if (cluster === undefined) {
     if (!DATABASE.test(path)) throw new Fault('its path is not the number of a database')
@@ -100,7 +100,7 @@ function nodeIn(text: string): RedisNode {
   const host = v6 ?? name
   if (host === undefined) {
     throw new Fault(
-      'its host is missing or not valid; an IPv6 address is in brackets, and the characters @ : / ? # % of a password are percent-encoded',
+      'its host is missing or not valid; put an IPv6 address in brackets, and percent-encode the characters @ : / ? # % of a password',
     )
   }
   if (v6 !== undefined && !URL.canParse(`http://[${v6}]`)) throw new Fault('its host is not an IPv6 address')
@@ -115,7 +115,7 @@ function optionsIn(query: string): RedisTlsFiles & { readonly family?: string } 
   if (!names.every((name) => OPTIONS.includes(name))) {
     throw new Fault('its query has an option other than family, ca, cert and key')
   }
-  if (new Set(names).size < names.length) throw new Fault('its query has an option twice')
+  if (new Set(names).size < names.length) throw new Fault('its query has the same option twice')
   if (!given.every(([, value, more]) => value && more === undefined)) throw new Fault('its query has an invalid value')
   return Object.fromEntries(given.map(([name, value = '']) => [name, decoded(value, 'query')]))
 }

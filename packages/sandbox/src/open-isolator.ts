@@ -62,7 +62,7 @@ export function openIsolator(options: IsolatorOptions): PreparingIsolator {
   const reaper = openOrphanReaper((err) =>
     log.warn(
       { err },
-      'orphan reaper unavailable: if this worker is killed, child processes in a loop and programs of handlers keep running',
+      'orphan reaper unavailable: if this worker is killed, child processes that are stuck in a loop and programs of handlers keep running',
     ),
   )
   const processes = new IsolatePool({

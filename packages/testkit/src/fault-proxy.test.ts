@@ -111,7 +111,7 @@ async function echoOf(proxy: FaultProxy, text: string): Promise<string> {
   return new Promise((resolve) => client.setEncoding('utf8').once('data', resolve))
 }
 
-it('silences only the connections that are open, also for the ends that close them', async () => {
+it('silences only the open connections, and forwards neither data nor a close on them', async () => {
   const { proxy, client, answers, received, open } = await echoThroughProxy()
   client.write('one')
   await eventually(() => answers.join('') === 'one')
@@ -126,7 +126,7 @@ it('silences only the connections that are open, also for the ends that close th
   expect(proxy.silence()).toBe(1)
 })
 
-it('connects new clients to the server to which it was moved, and leaves open connections where they are', async () => {
+it('connects new clients to the server to which it was moved, and keeps open connections to the previous one', async () => {
   const [one, other] = [await echoThroughProxy(), await echoThroughProxy()]
   one.client.write('one')
   await eventually(() => one.answers.join('') === 'one')

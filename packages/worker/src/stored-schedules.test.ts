@@ -27,7 +27,7 @@ test('a worker that starts alone stores the schedules of its catalogue and runs 
   expect(await ran.promise).toBe('tick')
 })
 
-test('while Redis is away, schedules are tried again each second without a log line, and other errors are logged', async () => {
+test('while Redis is unreachable, storing the schedules is retried every second without a log line, and other errors are logged', async () => {
   const clock = fakeClock(0)
   const lines: string[] = []
   const note = (_: unknown, message: string) => void lines.push(message)
@@ -51,7 +51,10 @@ test('while Redis is away, schedules are tried again each second without a log l
     await clock.advance(ms)
     expect(calls).toBe(expected)
   }
-  expect(lines).toEqual(['schedules of the catalogue not stored', 'schedule of the catalogue stored'])
+  expect(lines).toEqual([
+    'schedules of the catalogue could not be stored: retrying',
+    'schedule of the catalogue stored',
+  ])
   stop()
   await clock.advance(600_000)
   expect(calls).toBe(5)

@@ -263,7 +263,7 @@ describe('an error that escapes a handler', () => {
     expect(await broker.find(id)).toMatchObject({ attemptsMade: 0 })
   })
 
-  it('outside any attempt is a death: the task that causes it runs apart, and is poison after its last death', async () => {
+  it('outside any attempt is a death: the task that causes it runs in quarantine, and becomes poison after too many deaths', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
     // Two deaths end the task, and nothing else may be running when the second one happens.
     const config = { maxDeaths: 2, quarantineProcesses: 0 }

@@ -19,11 +19,11 @@ describe('a task', () => {
     })
   })
 
-  test('says what it waits for, also when the time of a wait is up', async () => {
+  test('says what it waits for, even if the time of a wait is over', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId, queue: 'cpu' })
     broker.reason = { kind: 'paused', since: 0, by: 'ann' }
-    const text = 'queue cpu to be resumed, which was paused by ann at 1970-01-01T00:00:00.000Z'
+    const text = 'queue cpu to be resumed (paused by ann since 1970-01-01T00:00:00.000Z)'
     const waitsFor = { kind: 'paused', since: '1970-01-01T00:00:00.000Z', by: 'ann', text }
     for (const path of [url, `${url}?wait=0.05`]) expect((await get(path)).json()).toMatchObject({ waitsFor })
   })

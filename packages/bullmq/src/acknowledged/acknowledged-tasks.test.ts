@@ -20,7 +20,7 @@ function remembering(most?: number) {
   }
 }
 
-it('tasks are remembered for their time, and forgotten within twice that time', () => {
+it('tasks are remembered for the given time, and forgotten within twice that time', () => {
   const { tasks, acknowledge } = remembering()
   const ids = [0, 999, 1_000, 1_999].map((at) => acknowledge(at, 'mail'))
   expect(tasks.byQueue()).toEqual(new Map([['mail', ids]]))
@@ -28,7 +28,7 @@ it('tasks are remembered for their time, and forgotten within twice that time', 
   expect(tasks.byQueue()).toEqual(new Map([['mail', [...ids.slice(2), newest]]]))
 })
 
-it('of more tasks, the newest are remembered', () => {
+it('if there are too many tasks, only the newest are remembered', () => {
   const { tasks, acknowledge } = remembering(2)
   const ids = [0, 1, 2, 3, 4].map((at) => acknowledge(at, 'mail'))
   expect(tasks.byQueue()).toEqual(new Map([['mail', ids.slice(2)]]))

@@ -12,7 +12,7 @@ import { openBroker } from '../broker/broker.ts'
 import { prefixOf } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 
-const LINE = 'redis has lost acknowledged tasks: it went back in time'
+const LINE = 'redis has lost acknowledged tasks: its data is older than before'
 
 interface Line {
   readonly tasks: number
@@ -102,7 +102,7 @@ const looked = async (redis: Redis, namespace: string) => {
 }
 
 describe('a failover to a replica that lagged behind', () => {
-  it('is reported with exactly the lost tasks: once by each process that had acknowledged some, and each task once', async () => {
+  it('is reported by each process that had acknowledged lost tasks, and exactly one process reports each task', async () => {
     const { proxy, detach, fail } = await replicated()
     const namespace = namespaced()
     const [one, two, idle] = [

@@ -90,7 +90,7 @@ export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost
         overMs: last - first,
         ids: ids.slice(0, NAMED),
       },
-      'redis has lost acknowledged tasks: it went back in time',
+      'redis has lost acknowledged tasks: its data is older than before',
     )
     for (const id of ids) reported.add(id)
     for (const [queue, { length: tasks }] of byQueue) onLost({ queue, tasks })
@@ -114,7 +114,7 @@ export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost
     async check() {
       await look().catch((err: unknown) => {
         if (isConnectionError(err)) throw err
-        log.warn({ err }, 'acknowledged tasks could not be looked for: this is tried again')
+        log.warn({ err }, 'check for lost tasks failed: retrying')
       })
     },
     close: stopWatching,

@@ -328,8 +328,7 @@ function standForLeader(
       runs: visitDue(registries.runs, now, visitRun),
       workers: reportLostWorkers({
         ...shared,
-        onLost: (lost) =>
-          log.warn(lost, 'worker lost: it sends no heartbeats, and its tasks run again on other workers'),
+        onLost: (lost) => log.warn(lost, 'worker lost: it sends no heartbeats; its tasks run again on other workers'),
       }),
     },
     onExpired: andForward(onExpired),

@@ -39,7 +39,7 @@ async function rig() {
 let sent = 0
 const command = (spec: object) => ({ id: `command-${++sent}`, by: 'ann', spec }) as never
 
-test('a task of a paused queue says since when and who paused it, and so it does after the queue is drained', async () => {
+test('a task of a queue that a command has paused or drained says who sent the command, and when', async () => {
   const { fleet, enqueue, reason, serve } = await rig()
   await serve()
   const id = await enqueue()
@@ -51,7 +51,7 @@ test('a task of a paused queue says since when and who paused it, and so it does
   expect((await reason(id))?.kind).toBe('slot')
 })
 
-test('a queue that another program has paused names nobody, and one whose outbox is full says so', async () => {
+test('a task of a queue that another program has paused names nobody, and one of a queue whose outbox is full says so', async () => {
   const { redis, cpu, fleet, enqueue, reason, serve } = await rig()
   await serve()
   const id = await enqueue()
@@ -83,7 +83,7 @@ test.each([
   [{ paused: true }, false, { kind: 'workers_paused', workers: 1 }],
   [{}, true, { kind: 'workers_draining', workers: 1 }],
   [{ notReady: 'no memory' }, false, { kind: 'workers_not_ready', workers: 1, reason: 'no memory' }],
-  [{ state: 'ONLINE_RUNNING' }, false, { kind: 'workers_online', workers: 1 }],
+  [{ state: 'ONLINE_RUNNING' }, false, { kind: 'workers_reserved', workers: 1 }],
   [{ busy: 4 }, false, { kind: 'slot', slots: 4, busy: 4, ahead: 0 }],
 ] as const)('if the only worker reports %j (draining: %s), a task waits for %j', async (given, draining, wait) => {
   const { enqueue, reason, serve } = await rig()
@@ -91,7 +91,7 @@ test.each([
   expect(await reason(await enqueue())).toEqual(wait)
 })
 
-test('after the last worker has left or fallen silent, a task says when it was last served', async () => {
+test('after the last worker has left or fallen silent, a task says when its queue was last served', async () => {
   const { fleet, silence, redis, keys, enqueue, reason, serve } = await rig()
   const id = await enqueue()
   expect(await reason(id)).toEqual({ kind: 'no_worker' })
@@ -108,7 +108,7 @@ test('after the last worker has left or fallen silent, a task says when it was l
   expect(await redis.zscore(keys.served, 'cpu')).toBeNull()
 })
 
-test('a task behind more than 1,000 others is not searched for', async () => {
+test('at most 1,000 tasks ahead of a task are counted', async () => {
   const { redis, cpu, enqueue, reason, serve } = await rig()
   await serve()
   const id = await enqueue()

@@ -54,7 +54,7 @@ describe.each([
   ['a single server', server],
   ['a cluster', cluster],
 ])('on %s', (_, open) => {
-  it('every kind of connection that becomes silent is closed and replaced, and works again', {
+  it('a silent connection of every kind is closed and replaced, and works again', {
     timeout: TEST_TIMEOUT_MS,
   }, async () => {
     const { url, direct, silence } = await open()
@@ -122,7 +122,7 @@ it('a connection whose reply arrives while the event loop is blocked is not clos
   expect(await Promise.race([closed, later])).toBe('open')
 })
 
-it('a command may block for as long as it says, and a connection that owes nothing is not silent', async () => {
+it('a command may block for as long as it asks, and a connection without commands is not silent', async () => {
   const open = (): Redis => closeWhenSilent(new Redis(inject('redisUrl')), { afterMs: 100 })
   const [idle, blocked] = [open(), open()]
   onTestFinished(() => [idle, blocked].forEach((redis) => void redis.disconnect()))

@@ -17,7 +17,7 @@ it('no source but script.ts and the backend for BullMQ’s own scripts defines a
   expect(pathsWith(/\.(eval|evalsha|eval_ro|evalsha_ro|fcall)\(/)).toEqual(['scripts/script.ts'])
 })
 
-it('no Lua stands outside scripts/, internals/ and the module that is written from the .lua files', () => {
+it('no TypeScript contains Lua outside scripts/, internals/ and the module that is written from the .lua files', () => {
   expect(pathsWith(/redis\.call\('/).filter((path) => !/^(scripts|internals)\//.test(path))).toEqual([
     'store/scripts.ts',
   ])

@@ -91,7 +91,7 @@ describe('behind a gateway that ends requests', () => {
     expect(tookMs).toBeLessThan(6_000)
   })
 
-  test('a wait polls with a wait, and after a poll that broke without one', async () => {
+  test('a wait uses long polls, and one poll without a wait after a poll that was cut off', async () => {
     const { paths } = await waitBehind('reset', 29_000, 40_000, (client) => client.waitUntilFinished('cpu-1'))
     expect(paths).toEqual(['/v1/tasks/cpu-1?wait=30', '/v1/tasks/cpu-1', '/v1/tasks/cpu-1?wait=30'])
   })

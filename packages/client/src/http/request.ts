@@ -70,7 +70,7 @@ export function isBrokenOff({ ok }: Response, text: string): boolean {
 }
 
 export function brokenOff({ status }: Response): Error {
-  return new Error(`the HTTP ${status} response broke off`)
+  return new Error(`the HTTP ${status} response was cut off`)
 }
 
 /** Returns undefined if the text is not JSON. */

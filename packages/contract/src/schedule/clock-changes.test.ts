@@ -112,7 +112,7 @@ function searched({ isFixed, matches }: Pattern, from: number, local: readonly n
   })
 }
 
-it('the ticks around the clock changes of all zones in 2020 to 2035 are those that a search minute by minute finds', () => {
+it('the ticks around the clock changes of all time zones from 2020 to 2035 are those that a search minute by minute finds', () => {
   const changes = clockChanges()
   expect(changes.length).toBeGreaterThan(500)
   for (const change of amount({ small: 0, full: 1 }) === 1 ? changes : oneOfEachKind(changes)) {

@@ -7,7 +7,7 @@ export const MAX_AHEAD = 1_000
 
 /** What keeps a task from starting although a slot is free: its turn, a limit, or a circuit breaker. */
 export type LaneWait =
-  /** The turn of its concurrency key. */
+  /** The turn of the task's concurrency key. */
   | { readonly kind: 'turn'; readonly ahead: number }
   /** Until another task of its key ends or the limit is raised, because as many tasks of the key are running as its limit allows. */
   | { readonly kind: 'concurrency'; readonly ahead: number }
@@ -17,12 +17,12 @@ export type LaneWait =
   | { readonly kind: 'permits'; readonly limiter: string; readonly ahead: number }
   /** Until another task of its definition ends, because as many of them run as its `concurrency` allows. */
   | { readonly kind: 'definition'; readonly limiter: string; readonly ahead: number }
-  /** Until the circuit breaker of a service lets it start. Without `until`, somebody has to set the breaker. */
+  /** Until the circuit breaker of a service lets it start. Without `until`, a request has to close the breaker. */
   | { readonly kind: 'breaker'; readonly service: string; readonly until?: number; readonly ahead: number }
 
 /** What keeps every task of a queue from starting. */
 export type QueueWait =
-  /** A command has paused the queue. `since` and `by` are absent if another program has paused it, or a week ago. */
+  /** A command has paused the queue. `since` and `by` are absent if another program has paused it, or if the command is older than a week. */
   | { readonly kind: 'paused'; readonly since?: number; readonly by?: string }
   /** A command is draining the queue, or has drained it. */
   | { readonly kind: 'drain'; readonly mode: DrainMode; readonly since: number; readonly by?: string }
@@ -37,7 +37,7 @@ export type QueueWait =
   /** No worker of the queue can fetch tasks. `reason` is what one of them reports. */
   | { readonly kind: 'workers_not_ready'; readonly workers: number; readonly reason: string }
   /** All workers of the queue run only given tasks or groups. */
-  | { readonly kind: 'workers_online'; readonly workers: number }
+  | { readonly kind: 'workers_reserved'; readonly workers: number }
   /** A handler has throttled the queue. */
   | { readonly kind: 'throttle'; readonly until: number }
   /** The queue's rate limit. */

@@ -36,7 +36,7 @@ export interface Check {
 export const CHECKS = {
   redis_connection: {
     finds:
-      'the API cannot use Redis, for example because Redis is not reachable, refuses the password, a command or all writes, or is a read-only replica. No other check is then carried out',
+      'the API cannot use Redis, for example because Redis is not reachable, refuses the password, a command or writes, or is a read-only replica. No other check is then carried out',
     // The facts come from Redis.
     examine: () => [],
     reason: 'no task is accepted or started, and the ends of running tasks cannot be stored',
@@ -68,9 +68,9 @@ export const CHECKS = {
     finds: 'within the last day, Redis has lost tasks that it had stored and that Bullpen had acknowledged',
     examine: storeLosses,
     reason:
-      'these tasks never end, and their callers do not know; what else was written at the same time is lost, too, such as results, cancels and commands',
+      'these tasks never end, and their callers do not know; other writes of the same period, such as results, cancels and commands, are lost, too',
     advice:
-      'let the callers enqueue the tasks again, with their idempotency keys; then find out why Redis went back in time',
+      'let the callers enqueue the tasks again, with their idempotency keys; then find out why Redis has lost its newest data',
     runbook: 'Redis has lost tasks',
   },
   redis_eviction: {
@@ -215,7 +215,7 @@ export const CHECKS = {
   },
   full_queues: {
     finds:
-      'a queue has reached its limit of tasks or bytes. The finding says whether all slots are busy, a limit holds the starts, or most tasks are not due',
+      'a queue has reached its limit of tasks or bytes. The finding says whether all slots are busy, a limit holds the starts, or most of its tasks are not due yet',
     examine: fullQueues,
     reason: 'the queue refuses new tasks',
     advice:
@@ -276,10 +276,10 @@ export const CHECKS = {
     runbook: 'A schedule is in trouble',
   },
   different_schedules: {
-    finds: 'a stored schedule differs from the catalogue of the API, is missing, or is not in the catalogue any more',
+    finds: 'a stored schedule differs from the catalogue of the API, is missing, or is no longer in the catalogue',
     examine: differentSchedules,
     reason:
-      'processes store a definition once; a command has changed or deleted the schedule since, a newer process declares another one, or no process declares it any more',
+      'processes store each definition only once: a command has changed or deleted the schedule since, a newer process declares another definition, or no process declares the schedule any more',
     advice:
       "if a command has changed the schedule on purpose or a deploy is in progress, ignore this; otherwise, 'bullpen schedules sync' makes the stored schedules match",
   },

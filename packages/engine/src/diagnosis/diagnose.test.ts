@@ -323,7 +323,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
     [
       { ...HEALTHY, scheduleChanges: [{ name: 'nightly', queue: 'cpu', action: 'created', fields: [] }] },
       'warning',
-      'the schedule nightly of cpu is in the catalogue of the API, but not stored',
+      'the schedule nightly of cpu is in the catalogue of the API, but is not stored',
     ],
     [
       {
@@ -338,12 +338,12 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
         ],
       },
       'warning',
-      'the schedule nightly of cpu is stored with another definition than in the catalogue of the API; these differ: cron',
+      'the schedule nightly of cpu differs between Redis and the catalogue of the API in: cron',
     ],
     [
       { ...HEALTHY, scheduleChanges: [{ name: 'nightly', queue: 'cpu', action: 'deleted', fields: [] }] },
       'warning',
-      'the schedule nightly of cpu came from a catalogue, but is not in that of the API',
+      'the schedule nightly of cpu was stored from a catalogue, but is not in the catalogue of the API',
     ],
   ],
 }
@@ -467,7 +467,7 @@ describe('a full queue', () => {
       'a rate',
       withBusy(0, { settings: limited, ...held, blockedTasks: 60 }),
       'a command limits its starts to 3 per 1s, although 4 of its 4 slots are free',
-      /^raise the limit with 'bullpen limit --queue cpu', or let the producers enqueue less; more workers change nothing/,
+      /^raise the limit with 'bullpen limit --queue cpu', or let the producers enqueue less; more workers do not help/,
     ],
     [
       'a limit of its concurrency keys',
@@ -476,17 +476,17 @@ describe('a full queue', () => {
         oldestBlocked: { ...held.oldestBlocked, concurrencyKey: 'acme', waitsFor: { kind: 'concurrency', ahead: 0 } },
       }),
       'its concurrency key acme has as many running tasks as it may have, although 2 of its 4 slots are free',
-      /^'bullpen show cpu-2' and 'bullpen limits --queue cpu'.*more workers change nothing/,
+      /^'bullpen show cpu-2' and 'bullpen limits --queue cpu'.*more workers do not help/,
     ],
-    ['a pause', withBusy(0, { settings: { ...settings, paused: true } }), 'it is paused', /more workers start nothing/],
+    ['a pause', withBusy(0, { settings: { ...settings, paused: true } }), 'it is paused', /more workers do not help/],
     ['a lack of workers', { ...withBusy(0), workers: [] }, 'no worker serves it', /^start workers/],
     [
       'tasks that are not due',
       withBusy(0, { tasks: { ...full.tasks, waiting: 1, retrying: 40, scheduled: 30 } }),
-      'most of them wait for a later time',
+      'most of its tasks are not due yet',
       /^'bullpen list --queue cpu --status retrying'/,
     ],
-  ])('because of %s is told apart, and gets the remedy that helps', (_cause, facts, problem, advice) => {
+  ])('because of %s is reported with this cause, and with advice that helps', (_cause, facts, problem, advice) => {
     const found = diagnose(facts).findings.find(({ check }) => check === 'full_queues')
     expect(found).toMatchObject({ problem: expect.stringContaining(problem), advice: expect.stringMatching(advice) })
   })

@@ -34,12 +34,12 @@ function causeOf(queue: QueueFacts, facts: DiagnosisFacts): Cause | undefined {
     const why = `is ${settings.drain === undefined ? 'paused' : 'draining'}`
     return {
       why: `it ${why}`,
-      advice: `see the finding paused_queues; more workers start nothing while the queue ${why}`,
+      advice: `see the finding paused_queues; more workers do not help while the queue ${why}`,
     }
   }
   if (2 * tasks.waiting < lengthOf(queue)) {
-    const advice = `'bullpen list --queue ${name} --status ${tasks.retrying > tasks.scheduled ? 'retrying' : 'scheduled'}' shows them; they count towards the limit until they run: raise it with 'bullpen limit', or let them wait for less time`
-    return { why: 'most of them wait for a later time', advice }
+    const advice = `'bullpen list --queue ${name} --status ${tasks.retrying > tasks.scheduled ? 'retrying' : 'scheduled'}' shows them; they count towards the limit until they start: raise the limit with 'bullpen limit', or shorten their delays`
+    return { why: 'most of its tasks are not due yet', advice }
   }
   const pools = poolsOf(queue, facts)
   const slots = pools.reduce((sum, { concurrency }) => sum + concurrency, 0)
@@ -57,7 +57,7 @@ function causeOf(queue: QueueFacts, facts: DiagnosisFacts): Cause | undefined {
       : `'bullpen show ${oldestBlocked?.id}' and 'bullpen limits --queue ${name}' show what holds the tasks: raise that limit`
   return {
     why: `${block}, although ${slots - busy} of its ${slots} slots are free`,
-    advice: `${raise}, or let the producers enqueue less; more workers change nothing`,
+    advice: `${raise}, or let the producers enqueue less; more workers do not help`,
   }
 }
 

@@ -359,7 +359,7 @@ export const differentSchedules: Examine = ({ scheduleChanges }) =>
   )
 
 const DIFFERENCES: Readonly<Record<Exclude<ScheduleAction, 'unchanged'>, (fields: string) => string>> = {
-  created: () => 'is in the catalogue of the API, but not stored',
-  changed: (fields) => `is stored with another definition than in the catalogue of the API; these differ: ${fields}`,
-  deleted: () => 'came from a catalogue, but is not in that of the API',
+  created: () => 'is in the catalogue of the API, but is not stored',
+  changed: (fields) => `differs between Redis and the catalogue of the API in: ${fields}`,
+  deleted: () => 'was stored from a catalogue, but is not in the catalogue of the API',
 }

@@ -32,7 +32,7 @@ export function openDeclareLoop({ schedules, definitions, clock, log }: DeclareL
       (err: unknown) => {
         // The outage reporter logs that Redis is away.
         const isAway = err instanceof BullpenError && err.code === 'redis_unavailable'
-        if (!isAway && !isClosed) log.warn({ err }, 'schedules of the catalogue not stored')
+        if (!isAway && !isClosed) log.warn({ err }, 'schedules of the catalogue could not be stored: retrying')
         again(isAway ? RETRY_MS : DECLARE_EVERY_MS)
       },
     )

@@ -64,7 +64,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 400 }).map((s) => s * 1_000) }),
 )
 
-test('whatever starts and stops, the newest definition that runs is stored in the end, and nothing is stored twice in a row', () => {
+test('whichever processes start and stop, the newest definition that a running process declares is stored in the end, and no definition is stored twice in a row', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const { start, stop, pass, stored, runs, isEmpty } = fleet()

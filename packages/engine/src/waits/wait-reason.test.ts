@@ -48,7 +48,7 @@ const REASONS: readonly (readonly [Partial<WaitFacts>, object])[] = [
   [{ pools: [{ ...pool, state: 'SHUTTING_DOWN' }] }, { kind: 'workers_draining', workers: 1 }],
   [{ pools: [{ ...pool, paused: true }] }, { kind: 'workers_paused', workers: 1 }],
   [{ pools: [{ ...pool, notReady: 'no memory' }] }, { kind: 'workers_not_ready', workers: 1, reason: 'no memory' }],
-  [{ pools: [{ ...pool, state: 'ONLINE_RUNNING' }] }, { kind: 'workers_online', workers: 1 }],
+  [{ pools: [{ ...pool, state: 'ONLINE_RUNNING' }] }, { kind: 'workers_reserved', workers: 1 }],
   [{ throttledUntil: until }, { kind: 'throttle', until }],
   [{ usedRate: rate }, { kind: 'queue_rate', ...rate }],
   [
@@ -68,7 +68,7 @@ test.each(REASONS.map(([given, reason], i) => [reason, given, REASONS.slice(i + 
   },
 )
 
-test('a scheduled task waits for its time, and once it is due for what the others wait for', () => {
+test('a scheduled task waits for its time, and once it is due, for whatever other tasks wait for', () => {
   const task = { status: 'scheduled', dueAt: NOW + 1, attemptsMade: 0, maxAttempts: 5 } as const
   expect(whyWaiting(facts({ task, pools: [] }))).toEqual({ kind: 'scheduled', until: NOW + 1 })
   expect(whyWaiting(facts({ task: { ...task, dueAt: NOW }, pools: [] }))?.kind).toBe('no_worker')

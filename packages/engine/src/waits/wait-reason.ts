@@ -70,7 +70,7 @@ function reasonOfWorkers(facts: WaitFacts): WaitsFor | undefined {
   if (serving.every(({ notReady }) => notReady !== undefined)) {
     return { kind: 'workers_not_ready', workers, reason: serving[0]?.notReady ?? '' }
   }
-  return serving.every(({ state }) => state === 'ONLINE_RUNNING') ? { kind: 'workers_online', workers } : undefined
+  return serving.every(({ state }) => state === 'ONLINE_RUNNING') ? { kind: 'workers_reserved', workers } : undefined
 }
 
 function reasonOfOrder(facts: WaitFacts): WaitsFor {

@@ -267,7 +267,7 @@ export class ManagedIsolate implements RunOwner {
     else if (this.#cause !== undefined) this.retire(this.#cause)
     else if (broken && this.#host.mayReplaceBroken()) this.retire('import_failed')
     else if (touched !== undefined) {
-      this.#host.log.warn({ ...of, isolate: this.name }, `task has changed ${touched}: its isolate is replaced`)
+      this.#host.log.warn({ ...of, isolate: this.name }, `isolate replaced: a task has changed ${touched}`)
       this.retire('touched')
     } else if (this.#isolate.isFull()) this.retire('full')
     else this.#becomeIdle()

@@ -442,7 +442,7 @@ export const METRICS = {
     unit: 'tasks',
     labels: ['queue'],
     fromZero: true,
-    help: 'Tasks that this process had acknowledged within the last minute or two, that Redis has lost since, for example in a failover, and that no other process had counted. The sum over all processes is the number of tasks that are known to be lost.',
+    help: 'Tasks that Redis has lost, for example in a failover, within a minute or two after this process had acknowledged them. Each task is counted by one process, so the sum over all processes is the number of tasks that are known to be lost.',
   },
   bullpen_enqueues_refused_total: {
     type: 'counter',

@@ -45,7 +45,7 @@ export function waits(open: OpenBackend): void {
     expect(next).toMatchObject({ kind: 'no_worker', since: expect.any(Number) })
   })
 
-  it('a task behind others waits for a slot, a running one for nothing, and one that failed for its next attempt', async () => {
+  it('a task behind others waits for a slot, a running task for nothing, and a task that failed for its next attempt', async () => {
     const { handle, holds, open: release } = gate()
     const { enqueue, reason, serve, becomes, find } = await opened(open, {
       async handle(context) {
@@ -87,7 +87,7 @@ export function waits(open: OpenBackend): void {
     expect(until).toBeGreaterThan(sent + 3_500_000)
   })
 
-  it('a task that needs permits or a place of its key waits for them, if a worker serves the queue', async () => {
+  it('a task that needs permits or a start of its concurrency key waits for them if a worker serves the queue', async () => {
     const { handle, holds } = gate()
     const capacities = { [permitsLimiter('db')]: 1, [definitionLimiter(long.name)]: 9 }
     const keyLimits = { concurrency: 1, keys: {} }

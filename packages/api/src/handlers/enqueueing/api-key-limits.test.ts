@@ -79,7 +79,7 @@ test('two APIs keep to the limits of a queue for each API key, exactly', async (
   }
 })
 
-test('two APIs charge the follow-ups that requests name, exactly, and refuse at once what the rate never permits', async () => {
+test('two APIs charge exactly the follow-ups that requests name, and refuse at once what the rate never permits', async () => {
   const namespace = `t-${randomUUID().slice(0, 8)}`
   const apis = [await startApi(namespace), await startApi(namespace)] as const
   const withFollowUps = { ...TASK, onSuccess: [{ ...TASK, onEnd: [TASK, TASK] }] }

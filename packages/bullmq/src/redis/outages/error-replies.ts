@@ -26,7 +26,7 @@ export const ERROR_REPLIES = {
   },
   NOREPLICAS: {
     means: 'not_now',
-    problem: 'refuses writes, because fewer replicas are connected than min-replicas-to-write demands (NOREPLICAS)',
+    problem: 'refuses writes, because fewer replicas are connected than min-replicas-to-write requires (NOREPLICAS)',
     advice: 'bring the replicas back, or lower min-replicas-to-write',
   },
   MISCONF: {
@@ -39,18 +39,18 @@ export const ERROR_REPLIES = {
     problem: 'is a replica that has lost its primary (MASTERDOWN)',
     advice: 'connect to the primary',
   },
-  LOADING: { means: 'not_now', problem: 'loads its data (LOADING)', advice: wait },
+  LOADING: { means: 'not_now', problem: 'is loading its data (LOADING)', advice: wait },
   BUSY: {
     means: 'not_now',
-    problem: 'runs a script that takes long (BUSY)',
-    advice: 'wait, or look in SLOWLOG for whose script it is',
+    problem: 'is busy with a long-running script (BUSY)',
+    advice: 'wait, then look for the script in SLOWLOG',
   },
   CLUSTERDOWN: {
     means: 'not_now',
-    problem: 'belongs to a cluster that lacks some hash slots (CLUSTERDOWN)',
+    problem: 'belongs to a cluster in which no node serves some hash slots (CLUSTERDOWN)',
     advice: 'bring the failed nodes back',
   },
-  TRYAGAIN: { means: 'not_now', problem: 'moves a hash slot to another node (TRYAGAIN)', advice: wait },
+  TRYAGAIN: { means: 'not_now', problem: 'is moving a hash slot to another node (TRYAGAIN)', advice: wait },
   // A server that becomes a replica ends the commands that block.
   UNBLOCKED: { means: 'not_now', problem: 'has become a replica (UNBLOCKED)', advice: 'connect to the primary' },
   // Of Valkey, during a failover: the primary is another server now.
@@ -72,7 +72,7 @@ export const ERROR_REPLIES = {
   },
   NOPERM: {
     means: 'never',
-    problem: 'does not permit the user a command, key or channel (NOPERM)',
+    problem: 'does not permit the user to use a command, key or channel (NOPERM)',
     advice: 'give the user the documented permissions',
   },
   DENIED: {
@@ -88,7 +88,7 @@ export const ERROR_REPLIES = {
   },
   CROSSSLOT: {
     means: 'never',
-    problem: 'has the keys of a command in several hash slots (CROSSSLOT)',
+    problem: 'received a command whose keys are in several hash slots (CROSSSLOT)',
     advice: 'use queues with a hash tag',
   },
   WRONGTYPE: {

@@ -10,7 +10,7 @@ import { ERROR_REPLIES, errorCode, isRefusedForNow } from './error-replies.ts'
 import { isConnectionError } from './outage-reporter.ts'
 
 const TEST_TIMEOUT_MS = 60_000
-const TOO_FEW = 'refuses writes, because fewer replicas are connected than min-replicas-to-write demands (NOREPLICAS)'
+const TOO_FEW = 'refuses writes, because fewer replicas are connected than min-replicas-to-write requires (NOREPLICAS)'
 
 async function rig(redisUrl: string) {
   const lines: string[] = []
@@ -51,7 +51,7 @@ describe.each([
   ['a single server', server],
   ['a cluster', cluster],
 ])('%s that lacks replicas', (kind, open) => {
-  it('says so to callers, to probes and once to the log, and tasks run again afterwards', {
+  it('is reported to callers, to probes and in one log line, and tasks run again afterwards', {
     timeout: TEST_TIMEOUT_MS,
   }, async () => {
     const redis = await open()
@@ -73,7 +73,7 @@ describe.each([
   })
 })
 
-it('a full Redis is not one that refuses writes', async () => {
+it('a full Redis does not count as one that refuses writes', async () => {
   const { url, admin } = await server()
   const { broker } = await rig(url)
   await admin.config('SET', 'maxmemory', '1')

@@ -56,13 +56,13 @@ it.each<readonly [string, (tls: number, plain: number) => string, TlsFrontOption
     'a server that demands a client certificate',
     (tls) => `rediss://127.0.0.1:${tls}?${ca}`,
     { demandsClientCertificate: true },
-    /demands a client certificate or refuses this one; set BULLPEN_REDIS_CERT_FILE/,
+    /required a client certificate or refused this one; set BULLPEN_REDIS_CERT_FILE/,
   ],
   [
     'a port that requires TLS, without TLS',
     (tls) => `redis://127.0.0.1:${tls}`,
     {},
-    /as if its port requires TLS; check the port, or use rediss:\/\//,
+    /as if its port required TLS; check the port, or use rediss:\/\//,
   ],
 ])('with %s, errors name the reason, and one line is logged', async (_, urlOf, options, expected) => {
   const { lines, ping } = await connect(urlOf, options)
@@ -72,7 +72,7 @@ it.each<readonly [string, (tls: number, plain: number) => string, TlsFrontOption
   expect(lines).toHaveLength(1)
 })
 
-it('with TLS to a port without TLS, the reason is named, also if the server never replies to the handshake', async () => {
+it('the reason is named if a client with TLS connects to a port without TLS, even if the server never replies to the handshake', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => {}).on('data', () => socket.end('-ERR unknown command\r\n'))
   })
@@ -80,14 +80,14 @@ it('with TLS to a port without TLS, the reason is named, also if the server neve
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
   const { lines, ping } = await connect(() => `rediss://127.0.0.1:${port}`)
-  const expected = /as if its port does not use TLS; check the port, or use redis:\/\//
+  const expected = /as if its port did not use TLS; check the port, or use redis:\/\//
   await eventually(async () => expected.test(await ping()))
   expect(lines).toHaveLength(1)
   expect(tlsMismatch(true, false, new Error('connect ETIMEDOUT'))).toBe('no_tls')
   expect(tlsMismatch(false, false, new Error('connect ETIMEDOUT'))).toBeUndefined()
 })
 
-it('a certificate of a trusted CA, and a client certificate that the server demands, are accepted', async () => {
+it('a certificate of a trusted CA and a required client certificate are accepted', async () => {
   const { ping } = await connect((tls) => `rediss://127.0.0.1:${tls}?${ca}&${certificate('client')}`, {
     demandsClientCertificate: true,
   })

@@ -20,7 +20,7 @@ export type TlsTrouble =
 const REASONS: Readonly<Record<TlsTrouble, readonly [reason: string, advice: string]>> = {
   untrusted_certificate: [
     'has a certificate that is not trusted',
-    'set BULLPEN_REDIS_CA_FILE to the certificate of the CA that has signed it',
+    'set BULLPEN_REDIS_CA_FILE to a file with the certificate of the CA that has signed it',
   ],
   expired_certificate: ['has a certificate that has expired or is not valid yet', 'renew it, and check the clocks'],
   wrong_host: [
@@ -28,15 +28,15 @@ const REASONS: Readonly<Record<TlsTrouble, readonly [reason: string, advice: str
     'use a host name from the certificate in the URL, or add this one to the certificate',
   ],
   client_certificate: [
-    'closes the TLS connection before it replies, as if it demands a client certificate or refuses this one',
+    'closes the TLS connection before it replies, as if it required a client certificate or refused this one',
     'set BULLPEN_REDIS_CERT_FILE and BULLPEN_REDIS_KEY_FILE, or correct them',
   ],
   no_tls: [
-    'does not complete a TLS handshake, as if its port does not use TLS',
+    'does not complete a TLS handshake, as if its port did not use TLS',
     'check the port, or use redis:// instead of rediss://',
   ],
   requires_tls: [
-    'closes the connection before it replies, as if its port requires TLS',
+    'closes the connection before it replies, as if its port required TLS',
     'check the port, or use rediss:// instead of redis://',
   ],
 }

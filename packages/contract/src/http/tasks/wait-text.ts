@@ -12,18 +12,20 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
     case 'retry':
       return `attempt ${wait.attempt} of ${wait.maxAttempts}, which is due at ${timeText(wait.until)}`
     case 'quarantine':
-      return `a place in quarantine, which it tries to get again at ${timeText(wait.until)}`
+      return `a worker with room for quarantined tasks; it is due again at ${timeText(wait.until)}`
     case 'recovery':
       return 'the leader to return it to its queue, because its worker was lost'
     case 'paused':
-      return `queue ${queue} to be resumed, which was paused${by(wait.by)}${at(wait.since)}`
+      return `queue ${queue} to be resumed (paused${by(wait.by)}${since(wait.since)})`
     case 'drain':
-      return `queue ${queue} to be resumed, which is drained (${wait.mode})${by(wait.by)} since ${timeText(wait.since)}`
+      return `queue ${queue} to be resumed (${wait.mode} drain${by(wait.by)}${since(wait.since)})`
     case 'outbox':
-      return `the outbox of queue ${queue} to be emptied, which is full`
+      return `room in the outbox of queue ${queue}, which is full`
     case 'no_worker': {
       const none =
-        wait.since === undefined ? 'none has run within 30 days' : `none has run since ${timeText(wait.since)}`
+        wait.since === undefined
+          ? 'none has served it within 30 days'
+          : `none has served it since ${timeText(wait.since)}`
       return `a worker that serves queue ${queue}; ${none}`
     }
     case 'workers_draining':
@@ -31,15 +33,15 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
     case 'workers_paused':
       return `a worker of queue ${queue} to be resumed; ${all(wait.workers)} paused`
     case 'workers_not_ready':
-      return `a worker of queue ${queue} to become ready; ${all(wait.workers)} not: ${wait.reason}`
-    case 'workers_online':
-      return `a worker that runs all tasks of queue ${queue}; ${all(wait.workers)} running given tasks only`
+      return `a worker of queue ${queue} to become ready; ${all(wait.workers)} not ready (${wait.reason})`
+    case 'workers_reserved':
+      return `a worker that runs any task of queue ${queue}; ${all(wait.workers)} reserved for other tasks`
     case 'throttle':
       return `the end of the throttle of queue ${queue} at ${timeText(wait.until)}`
     case 'queue_rate':
-      return `the rate limit of queue ${queue}, ${wait.max} per ${formatDuration(wait.perMs)}; the next start is at ${timeText(wait.until)}`
+      return `the rate limit of queue ${queue} (${wait.max} per ${formatDuration(wait.perMs)}), next start at ${timeText(wait.until)}`
     case 'queue_concurrency':
-      return `the concurrency limit of queue ${queue}, ${wait.limit}${after(wait.ahead)}`
+      return `the concurrency limit of queue ${queue} (${wait.limit})${after(wait.ahead)}`
     case 'slot': {
       const { slots, busy, ahead } = wait
       return busy < slots
@@ -51,7 +53,7 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
     case 'concurrency':
       return `the concurrency limit of its concurrency key${afterLike(wait, task)}`
     case 'rate':
-      return `the rate of its concurrency key${wait.until === undefined ? '' : `, next start at ${timeText(wait.until)}`}${afterLike(wait, task)}`
+      return `the rate limit of its concurrency key${wait.until === undefined ? '' : `, next start at ${timeText(wait.until)}`}${afterLike(wait, task)}`
     case 'permits':
       return `${wait.limiter} permits${afterLike(wait, task)}`
     case 'definition':
@@ -62,8 +64,8 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
 }
 
 const by = (name: string | undefined): string => (name === undefined ? '' : ` by ${name}`)
-const at = (time: number | undefined): string => (time === undefined ? '' : ` at ${timeText(time)}`)
-const all = (workers: number): string => (workers === 1 ? 'the only one is' : `all ${workers} are`)
+const since = (time: number | undefined): string => (time === undefined ? '' : ` since ${timeText(time)}`)
+const all = (workers: number): string => (workers === 1 ? 'the only one is' : `all ${workers} workers are`)
 
 function tasks(ahead: number): string {
   return `${ahead < MAX_AHEAD ? '' : 'at least '}${ahead} ${ahead === 1 ? 'task' : 'tasks'}`
@@ -78,5 +80,5 @@ function afterLike(
 ): string {
   if (ahead === 0) return ''
   const isOfKey = concurrencyKey !== undefined && kind !== 'permits' && kind !== 'definition'
-  return `${after(ahead)} ${isOfKey ? 'of its key' : 'that need the same'}`
+  return `${after(ahead)} ${isOfKey ? 'of the same key' : 'with the same needs'}`
 }

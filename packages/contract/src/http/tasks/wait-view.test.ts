@@ -11,51 +11,54 @@ const ahead = 2
 const TEXTS: { readonly [K in WaitsFor['kind']]: readonly [Extract<WaitsFor, { kind: K }>, string] } = {
   scheduled: [{ kind: 'scheduled', until }, `its time, ${T}`],
   retry: [{ kind: 'retry', until, attempt: 2, maxAttempts: 5 }, `attempt 2 of 5, which is due at ${T}`],
-  quarantine: [{ kind: 'quarantine', until }, `a place in quarantine, which it tries to get again at ${T}`],
+  quarantine: [{ kind: 'quarantine', until }, `a worker with room for quarantined tasks; it is due again at ${T}`],
   recovery: [{ kind: 'recovery' }, 'the leader to return it to its queue, because its worker was lost'],
-  paused: [{ kind: 'paused', since: until, by: 'ann' }, `queue cpu to be resumed, which was paused by ann at ${T}`],
+  paused: [{ kind: 'paused', since: until, by: 'ann' }, `queue cpu to be resumed (paused by ann since ${T})`],
   drain: [
     { kind: 'drain', mode: 'soft', since: until, by: 'ann' },
-    `queue cpu to be resumed, which is drained (soft) by ann since ${T}`,
+    `queue cpu to be resumed (soft drain by ann since ${T})`,
   ],
-  outbox: [{ kind: 'outbox' }, 'the outbox of queue cpu to be emptied, which is full'],
-  no_worker: [{ kind: 'no_worker', since: until }, `a worker that serves queue cpu; none has run since ${T}`],
+  outbox: [{ kind: 'outbox' }, 'room in the outbox of queue cpu, which is full'],
+  no_worker: [{ kind: 'no_worker', since: until }, `a worker that serves queue cpu; none has served it since ${T}`],
   workers_draining: [
     { kind: 'workers_draining', workers: 1 },
     'a worker that serves queue cpu; the only one is shutting down',
   ],
-  workers_paused: [{ kind: 'workers_paused', workers: 2 }, 'a worker of queue cpu to be resumed; all 2 are paused'],
+  workers_paused: [
+    { kind: 'workers_paused', workers: 2 },
+    'a worker of queue cpu to be resumed; all 2 workers are paused',
+  ],
   workers_not_ready: [
     { kind: 'workers_not_ready', workers: 2, reason: 'Redis is not connected' },
-    'a worker of queue cpu to become ready; all 2 are not: Redis is not connected',
+    'a worker of queue cpu to become ready; all 2 workers are not ready (Redis is not connected)',
   ],
-  workers_online: [
-    { kind: 'workers_online', workers: 2 },
-    'a worker that runs all tasks of queue cpu; all 2 are running given tasks only',
+  workers_reserved: [
+    { kind: 'workers_reserved', workers: 2 },
+    'a worker that runs any task of queue cpu; all 2 workers are reserved for other tasks',
   ],
   throttle: [{ kind: 'throttle', until }, `the end of the throttle of queue cpu at ${T}`],
   queue_rate: [
     { kind: 'queue_rate', until, max: 10, perMs: 60_000 },
-    `the rate limit of queue cpu, 10 per 1m; the next start is at ${T}`,
+    `the rate limit of queue cpu (10 per 1m), next start at ${T}`,
   ],
   queue_concurrency: [
     { kind: 'queue_concurrency', limit: 4, ahead },
-    'the concurrency limit of queue cpu, 4, after 2 tasks',
+    'the concurrency limit of queue cpu (4), after 2 tasks',
   ],
   slot: [{ kind: 'slot', slots: 4, busy: 4, ahead }, 'a free slot of queue cpu (4 of 4 busy), after 2 tasks'],
-  turn: [{ kind: 'turn', ahead }, 'its turn, after 2 tasks of its key'],
+  turn: [{ kind: 'turn', ahead }, 'its turn, after 2 tasks of the same key'],
   concurrency: [
     { kind: 'concurrency', ahead },
-    'the concurrency limit of its concurrency key, after 2 tasks of its key',
+    'the concurrency limit of its concurrency key, after 2 tasks of the same key',
   ],
   rate: [
     { kind: 'rate', until, ahead },
-    `the rate of its concurrency key, next start at ${T}, after 2 tasks of its key`,
+    `the rate limit of its concurrency key, next start at ${T}, after 2 tasks of the same key`,
   ],
-  permits: [{ kind: 'permits', limiter: 'db', ahead }, 'db permits, after 2 tasks that need the same'],
+  permits: [{ kind: 'permits', limiter: 'db', ahead }, 'db permits, after 2 tasks with the same needs'],
   definition: [
     { kind: 'definition', limiter: 'data.load', ahead },
-    'the concurrency limit of data.load, after 2 tasks that need the same',
+    'the concurrency limit of data.load, after 2 tasks with the same needs',
   ],
   breaker: [{ kind: 'breaker', service: 'smtp', until, ahead: 0 }, `the circuit breaker of smtp, next probe at ${T}`],
 }
@@ -73,12 +76,12 @@ test.each(Object.entries(TEXTS))(
 
 test('a text leaves out what is not known, and does not count beyond 1,000', () => {
   const textOf = (wait: WaitsFor) => waitView(wait, task).text
-  expect(textOf({ kind: 'paused' })).toBe('queue cpu to be resumed, which was paused')
-  expect(textOf({ kind: 'no_worker' })).toBe('a worker that serves queue cpu; none has run within 30 days')
+  expect(textOf({ kind: 'paused' })).toBe('queue cpu to be resumed (paused)')
+  expect(textOf({ kind: 'no_worker' })).toBe('a worker that serves queue cpu; none has served it within 30 days')
   expect(textOf({ kind: 'breaker', service: 'smtp', ahead: 0 })).toBe('the circuit breaker of smtp')
   expect(textOf({ kind: 'slot', slots: 4, busy: 3, ahead: 0 })).toBe(
     'a worker of queue cpu to fetch it (3 of 4 slots busy)',
   )
-  expect(textOf({ kind: 'turn', ahead: 1_000 })).toBe('its turn, after at least 1000 tasks of its key')
-  expect(textOf({ kind: 'turn', ahead: 1 })).toBe('its turn, after 1 task of its key')
+  expect(textOf({ kind: 'turn', ahead: 1_000 })).toBe('its turn, after at least 1000 tasks of the same key')
+  expect(textOf({ kind: 'turn', ahead: 1 })).toBe('its turn, after 1 task of the same key')
 })

@@ -8,12 +8,12 @@ import { waitText } from './wait-text.ts'
 
 const time = z.iso.datetime()
 const count = z.int()
-const text = z.string().describe('What the task waits for, in words that read on from "waits for".')
+const text = z.string().describe('What the task waits for, in words that follow "waits for".')
 const ahead = count.describe(
-  `How many tasks start before this one. ${MAX_AHEAD.toLocaleString('en')} stands for this many or more.`,
+  `How many tasks start before this one. ${MAX_AHEAD.toLocaleString('en')} means at least this many.`,
 )
 const aheadAlike = count.describe(
-  'How many tasks of the same concurrency key that need the same permits start before this one. At most 1,000 are counted.',
+  'How many tasks with the same concurrency key and the same needs start before this one. 1,000 means at least this many.',
 )
 const workers = count.describe('How many workers serve the queue.')
 
@@ -22,9 +22,11 @@ const of = <K extends WaitsFor['kind'], F extends z.ZodRawShape>(kind: K, meanin
 
 export const waitViewSchema = z
   .discriminatedUnion('kind', [
-    of('scheduled', 'The task is scheduled.', { until: time }),
-    of('retry', 'The next attempt is due later.', { until: time, attempt: count, maxAttempts: count }),
-    of('quarantine', 'No worker has a place for the quarantined task, which tries again at `until`.', { until: time }),
+    of('scheduled', 'The task is due at `until`.', { until: time }),
+    of('retry', 'The next attempt is due at `until`.', { until: time, attempt: count, maxAttempts: count }),
+    of('quarantine', 'The task is in quarantine, and no worker had room for it. It is due again at `until`.', {
+      until: time,
+    }),
     of('recovery', 'The worker of the task was lost, and the leader has not returned the task to the queue yet.', {}),
     of('paused', 'The queue is paused. `since` and `by` are absent if they are not known.', {
       since: time.optional(),
@@ -45,35 +47,45 @@ export const waitViewSchema = z
       workers,
       reason: z.string(),
     }),
-    of('workers_online', 'All workers of the queue run only given tasks or groups.', { workers }),
-    of('throttle', 'A handler has throttled the queue.', { until: time }),
+    of('workers_reserved', 'All workers of the queue run only the tasks or the group that they were given.', {
+      workers,
+    }),
+    of('throttle', 'A handler has throttled the queue until `until`.', { until: time }),
     of('queue_rate', 'The rate limit of the queue allows the next start at `until`.', {
       until: time,
       max: count,
       perMs: count,
     }),
-    of('queue_concurrency', 'As many tasks of the queue are running as its limit allows.', { limit: count, ahead }),
-    of('slot', 'A free slot. `busy` of the `slots` of the queue are in use.', { slots: count, busy: count, ahead }),
-    of('turn', 'The turn of its concurrency key.', { ahead: aheadAlike }),
-    of('concurrency', 'Another task of its concurrency key has to end.', { ahead: aheadAlike }),
+    of('queue_concurrency', 'The queue runs as many tasks as its concurrency `limit` allows.', { limit: count, ahead }),
+    of('slot', 'The task waits for a free slot. `busy` of the `slots` of the queue are in use.', {
+      slots: count,
+      busy: count,
+      ahead,
+    }),
+    of('turn', "It is not the turn of the task's concurrency key.", { ahead: aheadAlike }),
+    of('concurrency', 'The concurrency key runs as many tasks as its limit allows.', { ahead: aheadAlike }),
     of(
       'rate',
-      'The rate of its concurrency key allows the next start at `until`, or a throttle of the key ends then.',
+      'The rate limit of the concurrency key allows the next start at `until`, or a throttle of the key ends then.',
       {
         until: time.optional(),
         ahead: aheadAlike,
       },
     ),
-    of('permits', 'Enough permits named `limiter` have to be free.', { limiter: z.string(), ahead: aheadAlike }),
-    of('definition', 'Another task of its definition, `limiter`, has to end.', {
+    of('permits', 'Too few of the permits `limiter` are free.', { limiter: z.string(), ahead: aheadAlike }),
+    of('definition', 'The task definition `limiter` runs as many tasks as its `concurrency` allows.', {
       limiter: z.string(),
       ahead: aheadAlike,
     }),
-    of('breaker', 'The circuit breaker of `service`. Without `until`, somebody has to set it.', {
-      service: z.string(),
-      until: time.optional(),
-      ahead: aheadAlike,
-    }),
+    of(
+      'breaker',
+      'The circuit breaker of `service` lets the task start at `until` at the earliest. Without `until`, it stays open until a request closes it.',
+      {
+        service: z.string(),
+        until: time.optional(),
+        ahead: aheadAlike,
+      },
+    ),
   ])
   .meta({ id: 'WaitsFor' })
 

@@ -67,9 +67,8 @@ export const redisSection: Section = {
     },
     {
       title: 'Lost tasks',
-      description:
-        'Tasks per second that processes have found to be lost by Redis after they were acknowledged, by queue.',
-      bad: 'Above 0: Redis went back in time, and these tasks never end.',
+      description: 'Acknowledged tasks that Redis has lost, per second, by queue.',
+      bad: 'Above 0: Redis has lost its newest data, and these tasks never end.',
       runbook: 'redis-lost-tasks.md',
       unit: 'ops',
       ifEmpty: 'no task was lost',
