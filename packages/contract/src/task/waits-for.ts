@@ -22,7 +22,9 @@ export type LaneWait =
 
 /** What keeps every task of a queue from starting. */
 export type QueueWait =
-  /** A command has paused the queue. `since` and `by` are absent if another program has paused it, or if the command is older than a week. */
+  /**
+   * A command has paused the queue. `since` and `by` are absent if another program has paused it, or if the command is older than a week.
+   */
   | { readonly kind: 'paused'; readonly since?: number; readonly by?: string }
   /** A command is draining the queue, or has drained it. */
   | { readonly kind: 'drain'; readonly mode: DrainMode; readonly since: number; readonly by?: string }
