@@ -64,6 +64,7 @@ export const PLATFORM: Platform = {
   leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
   head: async () => EMPTY_HEAD,
   lostTasks: async () => undefined,
+  recentEnds: async () => ({ dead: 0, completed: 0, ofFingerprints: [] }),
 }
 
 export async function testApi(more: Partial<ServerOptions> = {}) {

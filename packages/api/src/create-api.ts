@@ -159,6 +159,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       leadership: broker.leadership,
       head: broker.head,
       lostTasks: broker.lostTasks,
+      recentEnds: broker.recentEnds,
     },
     emit: telemetry.sink,
     enqueueTimed: telemetry.enqueueTimed,

@@ -26,6 +26,12 @@ export interface Platform {
   head(queue: string): Promise<QueueHead>
   /** The acknowledged tasks of a queue that Redis has lost within the last day. */
   lostTasks(queue: string): Promise<LostTasksFacts | undefined>
+  /** Counts the tasks of a queue that have ended after `since`, and how many of the dead ones have each fingerprint. */
+  recentEnds(
+    queue: string,
+    since: number,
+    fingerprints: readonly string[],
+  ): Promise<{ readonly dead: number; readonly completed: number; readonly ofFingerprints: readonly number[] }>
 }
 
 export interface ApiContext {

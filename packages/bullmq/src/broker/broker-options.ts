@@ -13,6 +13,7 @@ import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
 import type { LeaderTimes } from '../leader/leader.ts'
 import type { BoardPage } from '../queries/board-jobs.ts'
+import type { EndCounts } from '../queries/recent-ends.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
 import type { DiskWrite } from '../redis/server/last-writes.ts'
 import type { ServerCheck } from '../redis/server/server-checks.ts'
@@ -166,6 +167,11 @@ export interface BullmqBroker extends Broker {
    * trip. @throws BullpenError `queue_not_found`.
    */
   lostTasks(queue: string): Promise<LostTasksFacts | undefined>
+  /**
+   * Counts the tasks of a queue that died or completed after `since`, in ms since 1970, and how many of the dead ones have each
+   * fingerprint. Takes one round trip.
+   */
+  recentEnds(queue: string, since: number, fingerprints: readonly string[]): Promise<EndCounts>
   /**
    * Returns the limits of a queue whose definition has the limits `defined`: those that a command has set replace them, and a share of
    * Redis's memory limits the bytes of every queue without such a limit. If `admission` is 'open', nothing is limited. The result is

@@ -37,6 +37,7 @@ import { readBoardJobs } from '../queries/board-jobs.ts'
 import { readKeys } from '../queries/concurrency-keys.ts'
 import { readLostTasks } from '../queries/lost-tasks.ts'
 import { readQueueHead } from '../queries/queue-head.ts'
+import { countRecentEnds } from '../queries/recent-ends.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { probeWrites } from '../redis/outages/primary.ts'
 import { lastWrites } from '../redis/server/server-description.ts'
@@ -152,6 +153,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     lostTasks: async (queue) => {
       const { keys } = queues.of(queue)
       return call(() => readLostTasks(redis, keys))
+    },
+    recentEnds: async (queue, since, fingerprints) => {
+      const { keys } = queues.of(queue)
+      return call(() => countRecentEnds(redis, keys, since, fingerprints))
     },
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {

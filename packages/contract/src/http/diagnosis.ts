@@ -37,6 +37,7 @@ export const DIAGNOSIS_CHECKS = [
   'open_breakers',
   'lost_tasks',
   'failing_tasks',
+  'dead_tasks',
   'poison_tasks',
   'outboxes',
   'schedules',

@@ -1,5 +1,6 @@
 // Lists the checks of a diagnosis: what each one finds, why its findings matter, and what to do about them.
 import type { DiagnosisCheck } from '@bullpen/contract'
+import { deadTasks } from './dead-tasks.ts'
 import type { Examine } from './facts.ts'
 import { catalogues, clocks, configuration, eventLoops, leader, versions, workers } from './fleet-checks.ts'
 import { fullQueues } from './full-queues.ts'
@@ -251,6 +252,14 @@ export const CHECKS = {
     reason: 'most of the tasks fail, usually because a service that they call is down, so the queue makes no progress',
     advice: 'look at the errors of the attempts',
     runbook: 'Attempts fail',
+  },
+  dead_tasks: {
+    finds:
+      'at least 10 tasks of a queue have died within the last 10 minutes, which is at least 1% of those that ended. The finding names the most frequent kinds of errors',
+    examine: deadTasks,
+    reason: 'a dead task does not run again until somebody retries it, and more will die of the same cause',
+    advice: 'look at the errors, and mend the cause before you retry the tasks',
+    runbook: 'Dead tasks',
   },
   poison_tasks: {
     finds: 'a task became dead within the last hour because its process died too often',

@@ -47,6 +47,7 @@ const queue: QueueFacts = {
   catalogueLimits: { perConcurrencyKey: undefined, limiters: [], services: [] },
   ...{ maxTasks: 100, maxBytes: 1_000, bytes: 999, unknownTasks: 0, poison: undefined, retrying: [], heldRetries: 0 },
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
+  recentEnds: { dead: 9, completed: 0, kinds: [] },
   ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldestBlocked: undefined, lost: undefined },
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
 }
@@ -96,6 +97,7 @@ const withWorkers = (...workers: readonly Partial<RegisteredWorker>[]): Diagnosi
 const withSetting = (name: string, found: string, expected: string): DiagnosisFacts =>
   onServer({ settings: new Map([...server.settings, [name, { isOk: false, found, expected }]]) })
 const failure = (error: string) => ({ task: 'math.square', error })
+const kind = (count: number) => ({ fingerprint: `f${count}`, code: 'gone', message: 'no customer #', count })
 const poison = { tasks: 2, newestAt: NOW - 5_000, newestId: 'cpu-9', newestTask: 'math.square' }
 const breaker = {
   ...({ service: 'smtp', state: 'half_open', mode: 'auto', since: NOW - 30_000, startsAt: undefined } as const),
@@ -290,6 +292,16 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
       'than are waiting or running; 2 of the next 3 are math.square with the error b',
     ],
   ],
+  dead_tasks: [
+    [
+      onQueue({
+        recentEnds: { dead: 3_000, completed: 20, kinds: [kind(10), kind(2_900), kind(0), kind(80), kind(5)] },
+      }),
+      'warning',
+      '3000 tasks of cpu have died within the last 10m, and 20 have completed; 2900 with gone (f2900) no customer #, 80 with gone (f80) no customer #, 10 with gone (f10) no customer #, 1 more kind of errors',
+    ],
+    [onQueue({ recentEnds: { dead: 10, completed: 990, kinds: [] } }), 'warning', '10 tasks of cpu have died'],
+  ],
   poison_tasks: [
     [
       onQueue({ poison }),
@@ -395,6 +407,14 @@ describe('nothing is found', () => {
     ['limited_queues', 'if every slot is busy', withPool({ busy: 4 }), { nextReadyAt: 0, settings: limited }],
     ['failing_tasks', 'if more tasks are waiting', HEALTHY, { tasks: { ...queue.tasks, waiting: 10, retrying: 10 } }],
     ['failing_tasks', 'if only a few are retrying', HEALTHY, { tasks: { ...queue.tasks, waiting: 0, retrying: 9 } }],
+    ['dead_tasks', 'if only a few have died', HEALTHY, { recentEnds: { dead: 9, completed: 0, kinds: [kind(9)] } }],
+    [
+      'dead_tasks',
+      'if many more have completed',
+      HEALTHY,
+      { recentEnds: { dead: 10, completed: 991, kinds: [kind(10)] } },
+    ],
+    ['dead_tasks', 'if they died long ago', HEALTHY, { tasks: { ...queue.tasks, dead: 3_000 } }],
     ['poison_tasks', 'if it is long ago', HEALTHY, { poison: { ...poison, newestAt: NOW - 3_600_000 } }],
     ['event_loops', 'if the stalls were short', withWorkers({ stalls: shortStalls }), {}],
     ['stalled_queues', 'if the starts are limited', withSettings({ rate: { max: 1, perMs: 1 } }), { nextReadyAt: 0 }],

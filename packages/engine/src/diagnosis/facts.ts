@@ -54,6 +54,15 @@ export interface LostTasksFacts {
   readonly noticedAt: number
 }
 
+/** How many of the tasks that died lately have the same kind of error. See `errorKind`. */
+export interface KindOfDeath {
+  readonly fingerprint: string
+  readonly code: string
+  /** The masked message. */
+  readonly message: string
+  readonly count: number
+}
+
 export interface FailureFact {
   /** The name of the task's definition. */
   readonly task: string
@@ -100,6 +109,12 @@ export interface QueueFacts {
   readonly unknownTasks: number
   /** The dead tasks whose process died too often. Undefined if there are none. */
   readonly poison: PoisonFacts | undefined
+  /** How many tasks died and completed within the last `RECENT_ENDS_MS`. Tasks whose retention has ended are not counted. */
+  readonly recentEnds: {
+    readonly dead: number
+    readonly completed: number
+    readonly kinds: readonly KindOfDeath[]
+  }
   /** Some of the tasks that wait for a retry, beginning with those that are due first. */
   readonly retrying: readonly FailureFact[]
   /** Those of the last day. Undefined if there are none. */

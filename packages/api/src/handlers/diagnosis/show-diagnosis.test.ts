@@ -125,6 +125,32 @@ it('the definitions of tasks that fail or killed their processes are named', asy
   ])
 })
 
+it('the kinds of errors of which tasks died within the last ten minutes are counted', async () => {
+  const asked: unknown[] = []
+  const recentEnds = async (...args: readonly unknown[]) => {
+    asked.push(args)
+    return { dead: 12, completed: 3, ofFingerprints: [12] }
+  }
+  const { get, fleet, broker } = await testApi({ platform: { ...PLATFORM, recentEnds } })
+  fleet.put({ version: VERSION })
+  const kind = { state: 'DONE_ERROR', code: 'gone', message: 'no customer #', count: 40, oldestAt: 1 } as const
+  broker.fingerprints.set('cpu', [
+    { ...kind, fingerprint: 'old', newestAt: NOW - 600_000, newestId: id(3) },
+    { ...kind, fingerprint: 'new', newestAt: NOW - 599_999, newestId: id(4) },
+  ])
+  const { findings } = (await get('/v1/diagnosis')).json<Diagnosis>()
+  expect(asked).toContainEqual(['cpu', NOW - 600_000, ['new']])
+  expect(findings.filter(({ queue }) => queue === 'cpu')).toMatchObject([
+    {
+      check: 'dead_tasks',
+      problem: expect.stringContaining(
+        '12 tasks of cpu have died within the last 10m, and 3 have completed; 12 with gone',
+      ),
+      advice: expect.stringMatching(/dead list --queue cpu --fingerprint new'.*see the runbook "Dead tasks"$/),
+    },
+  ])
+})
+
 it('a task in the slot of a live worker is not lost', async () => {
   const { get, fleet, broker } = await testApi({ platform: PLATFORM })
   const [pool] = fleet.put({ worker: P1, version: VERSION }).pools

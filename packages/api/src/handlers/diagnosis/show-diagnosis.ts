@@ -10,6 +10,7 @@ import {
   needsOf,
   type QueueFacts,
   type QueueHead,
+  RECENT_ENDS_MS,
   troublesOf,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -20,6 +21,9 @@ const ACTIVE_EXAMINED = 200
 
 /** How many tasks of each queue that wait for a retry are read, to find out what they have in common. */
 const RETRYING_EXAMINED = 50
+
+/** How many kinds of errors are counted among the tasks that died lately, those with the most dead tasks. */
+const RECENT_KINDS_EXAMINED = 50
 
 /** The codes of tasks whose process died too often. */
 const POISON_CODES = ['poison', 'process_lost']
@@ -84,23 +88,47 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
     return { ...blocked, concurrencyKey, ...(waitsFor !== undefined && { waitsFor }) }
   }
 
+  /** Reads the kinds of all dead tasks, and how many died lately. Takes two round trips. */
+  async function deathsOf(
+    queue: string,
+  ): Promise<Pick<QueueFacts, 'recentEnds'> & { kinds: readonly FingerprintCount[] }> {
+    const kinds = await broker.countDead(queue)
+    const since = estimatedNow() - RECENT_ENDS_MS
+    const recent = kinds.filter(({ newestAt }) => newestAt > since).slice(0, RECENT_KINDS_EXAMINED)
+    const fingerprints = recent.map(({ fingerprint }) => fingerprint)
+    const { dead, completed, ofFingerprints } = await platform.recentEnds(queue, since, fingerprints)
+    const counted = recent.map(({ fingerprint, code, message }, i) => {
+      return { fingerprint, code, message, count: ofFingerprints[i] ?? 0 }
+    })
+    return { kinds, recentEnds: { dead, completed, kinds: counted } }
+  }
+
   async function factsOf(queue: string): Promise<QueueFacts> {
     const budgeted = definitions.filter((each) => each.queue === queue && each.retry.budget !== undefined)
-    const [settings, tasks, totals, kinds, { nextReadyAt, blockedTasks, oldestBlocked }, active, retrying, held, lost] =
-      await Promise.all([
-        fleet.queueSettings(queue),
-        broker.counts(queue),
-        broker.totals(queue),
-        broker.countDead(queue),
-        platform.head(queue),
-        broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
-        broker.list({ queue, status: 'retrying', limit: RETRYING_EXAMINED, cursor: undefined }),
-        broker.heldRetries(
-          queue,
-          budgeted.map(({ name }) => name),
-        ),
-        platform.lostTasks(queue),
-      ])
+    const [
+      settings,
+      tasks,
+      totals,
+      { kinds, recentEnds },
+      { nextReadyAt, blockedTasks, oldestBlocked },
+      active,
+      retrying,
+      held,
+      lost,
+    ] = await Promise.all([
+      fleet.queueSettings(queue),
+      broker.counts(queue),
+      broker.totals(queue),
+      deathsOf(queue),
+      platform.head(queue),
+      broker.list({ queue, status: 'active', limit: ACTIVE_EXAMINED, cursor: undefined }),
+      broker.list({ queue, status: 'retrying', limit: RETRYING_EXAMINED, cursor: undefined }),
+      broker.heldRetries(
+        queue,
+        budgeted.map(({ name }) => name),
+      ),
+      platform.lostTasks(queue),
+    ])
     const poison = kinds.filter(({ code }) => POISON_CODES.includes(code))
     const [newest] = poison.toSorted((a, b) => b.newestAt - a.newestAt)
     const { limits, perConcurrencyKey, breakers = {} } = catalogue.queue(queue)
@@ -136,6 +164,7 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
         newestId: newest.newestId,
         newestTask: (await broker.find(newest.newestId))?.task,
       },
+      recentEnds,
       lost,
       heldRetries: held.reduce((sum, count) => sum + count, 0),
       unknownTasks: countOf(kinds.filter(({ code }) => code === 'unknown_task')),
