@@ -8,7 +8,7 @@
 //
 //   Returns `[fencing: number, leftMs: number]`: …
 //
-// The code below it reads each of them into a local variable of the same name. A line `--- @include includes/time` is replaced by that
+// The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that
 // file, which is a header and functions. An include may include others; each appears once, at the first place that asks for it.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

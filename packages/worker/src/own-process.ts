@@ -5,7 +5,7 @@ type Listeners = Readonly<Record<string, (...args: never[]) => void>>
 
 /**
  * Adds the listeners to the process, and adds them again if a handler removes them. A handler that asks for a drain by a signal to its own
- * process does not end the worker if `isFromHandler` returns true: every worker would end that takes the task. Returns a function that
+ * process does not end the worker if `isFromHandler` returns true. Otherwise, the task would end every worker that starts it. Returns a function that
  * removes the listeners.
  */
 export function ownProcess(listeners: Listeners, isFromHandler: (signal: string) => boolean): () => void {

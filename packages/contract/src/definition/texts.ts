@@ -25,7 +25,7 @@ export const nameText = (longest: number) =>
     .refine(isWellFormed, WELL_FORMED_RULE)
 
 /**
- * A text that may have several lines and run in any direction. Whatever shows it must neutralise both. `longest` is in UTF-16 code units.
+ * A text that may have several lines and run in any direction. A program that shows the text must neutralise line breaks and direction changes. `longest` is in UTF-16 code units.
  */
 export const freeText = (longest: number) =>
   z
@@ -36,7 +36,7 @@ export const freeText = (longest: number) =>
 
 const WELL_FORMED_RULE = 'expected well-formed Unicode text, without unpaired surrogates'
 const NAME_RULE =
-  'expected text without line breaks, other control characters, and characters that change its direction'
+  'expected text without line breaks, other control characters, or characters that change the direction of text'
 const TEXT_RULE = 'expected text without control characters other than tabs and line breaks'
 
 function isWellFormed(text: string): boolean {

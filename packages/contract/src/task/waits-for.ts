@@ -9,9 +9,9 @@ export const MAX_AHEAD = 1_000
 export type LaneWait =
   /** The turn of the task's concurrency key. */
   | { readonly kind: 'turn'; readonly ahead: number }
-  /** Until another task of its key ends or the limit is raised, because as many tasks of the key are running as its limit allows. */
+  /** Until another task of its concurrency key ends or the limit is raised, because as many tasks of that key are running as its limit allows. */
   | { readonly kind: 'concurrency'; readonly ahead: number }
-  /** Until the rate of its key allows the next start, or until a handler's throttle of the key ends. */
+  /** Until the rate limit of its concurrency key allows the next start, or until a handler's throttle of that key ends. */
   | { readonly kind: 'rate'; readonly until?: number; readonly ahead: number }
   /** Until enough permits are free. */
   | { readonly kind: 'permits'; readonly limiter: string; readonly ahead: number }
@@ -55,9 +55,9 @@ export type TimeWait =
   | { readonly kind: 'scheduled'; readonly until: number }
   /** Until the next attempt is due. */
   | { readonly kind: 'retry'; readonly until: number; readonly attempt: number; readonly maxAttempts: number }
-  /** Until a worker has a place for a quarantined task, which is tried again at `until`. */
+  /** Until a worker has room for the quarantined task, which is due again at `until`. */
   | { readonly kind: 'quarantine'; readonly until: number }
-  /** Until the leader returns it to the queue, because its worker was lost. */
+  /** Until the leader returns the task to its queue, because the worker was lost. */
   | { readonly kind: 'recovery' }
 
 export type WaitsFor = LaneWait | QueueWait | TimeWait

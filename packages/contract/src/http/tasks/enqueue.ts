@@ -102,7 +102,7 @@ const callOptions = {
   concurrencyKey: concurrencyKeySchema
     .optional()
     .describe(
-      "The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks and other control characters. It is stored and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.",
+      "The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks or other control characters. It is stored and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.",
     ),
   unique: uniqueSchema
     .optional()
@@ -238,7 +238,7 @@ export interface CallOptions {
    */
   readonly priority?: number
   /**
-   * The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks and other control characters. It is stored
+   * The tenant or resource that the task belongs to: 1 to 128 characters, without line breaks or other control characters. It is stored
    * and shown with the task. If the task's queue is defined with `fairness`, its concurrency keys take turns.
    */
   readonly concurrencyKey?: string

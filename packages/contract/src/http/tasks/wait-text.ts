@@ -80,5 +80,5 @@ function afterLike(
 ): string {
   if (ahead === 0) return ''
   const isOfKey = concurrencyKey !== undefined && kind !== 'permits' && kind !== 'definition'
-  return `${after(ahead)} ${isOfKey ? 'of the same key' : 'with the same needs'}`
+  return `${after(ahead)} ${isOfKey ? 'of the same concurrency key' : 'with the same needs'}`
 }

@@ -46,14 +46,14 @@ const TEXTS: { readonly [K in WaitsFor['kind']]: readonly [Extract<WaitsFor, { k
     'the concurrency limit of queue cpu (4), after 2 tasks',
   ],
   slot: [{ kind: 'slot', slots: 4, busy: 4, ahead }, 'a free slot of queue cpu (4 of 4 busy), after 2 tasks'],
-  turn: [{ kind: 'turn', ahead }, 'its turn, after 2 tasks of the same key'],
+  turn: [{ kind: 'turn', ahead }, 'its turn, after 2 tasks of the same concurrency key'],
   concurrency: [
     { kind: 'concurrency', ahead },
-    'the concurrency limit of its concurrency key, after 2 tasks of the same key',
+    'the concurrency limit of its concurrency key, after 2 tasks of the same concurrency key',
   ],
   rate: [
     { kind: 'rate', until, ahead },
-    `the rate limit of its concurrency key, next start at ${T}, after 2 tasks of the same key`,
+    `the rate limit of its concurrency key, next start at ${T}, after 2 tasks of the same concurrency key`,
   ],
   permits: [{ kind: 'permits', limiter: 'db', ahead }, 'db permits, after 2 tasks with the same needs'],
   definition: [
@@ -82,6 +82,6 @@ test('a text leaves out what is not known, and does not count beyond 1,000', () 
   expect(textOf({ kind: 'slot', slots: 4, busy: 3, ahead: 0 })).toBe(
     'a worker of queue cpu to fetch it (3 of 4 slots busy)',
   )
-  expect(textOf({ kind: 'turn', ahead: 1_000 })).toBe('its turn, after at least 1000 tasks of the same key')
-  expect(textOf({ kind: 'turn', ahead: 1 })).toBe('its turn, after 1 task of the same key')
+  expect(textOf({ kind: 'turn', ahead: 1_000 })).toBe('its turn, after at least 1000 tasks of the same concurrency key')
+  expect(textOf({ kind: 'turn', ahead: 1 })).toBe('its turn, after 1 task of the same concurrency key')
 })
