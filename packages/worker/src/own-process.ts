@@ -5,8 +5,8 @@ type Listeners = Readonly<Record<string, (...args: never[]) => void>>
 
 /**
  * Adds the listeners to the process, and adds them again if a handler removes them. A handler that asks for a drain by a signal to its own
- * process does not end the worker if `isFromHandler` returns true. Otherwise, the task would end every worker that starts it. Returns a function that
- * removes the listeners.
+ * process does not end the worker if `isFromHandler` returns true. Otherwise, the task would end every worker that starts it. Returns a
+ * function that removes the listeners.
  */
 export function ownProcess(listeners: Listeners, isFromHandler: (signal: string) => boolean): () => void {
   // A listener runs in the async context in which it was added, which must not be that of a handler.

@@ -25,7 +25,8 @@ export const nameText = (longest: number) =>
     .refine(isWellFormed, WELL_FORMED_RULE)
 
 /**
- * A text that may have several lines and run in any direction. A program that shows the text must neutralise line breaks and direction changes. `longest` is in UTF-16 code units.
+ * A text that may have several lines and run in any direction. A program that shows the text must neutralise line breaks and direction
+ * changes. `longest` is in UTF-16 code units.
  */
 export const freeText = (longest: number) =>
   z

@@ -9,7 +9,10 @@ export const MAX_AHEAD = 1_000
 export type LaneWait =
   /** The turn of the task's concurrency key. */
   | { readonly kind: 'turn'; readonly ahead: number }
-  /** Until another task of its concurrency key ends or the limit is raised, because as many tasks of that key are running as its limit allows. */
+  /**
+   * Until another task of its concurrency key ends or the limit is raised, because as many tasks of that key are running as its limit
+   * allows.
+   */
   | { readonly kind: 'concurrency'; readonly ahead: number }
   /** Until the rate limit of its concurrency key allows the next start, or until a handler's throttle of that key ends. */
   | { readonly kind: 'rate'; readonly until?: number; readonly ahead: number }
