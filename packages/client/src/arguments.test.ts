@@ -23,7 +23,7 @@ test.each<[method: string, args: readonly unknown[], message: string]>([
   ['waitUntilFinished', [count], 'client.waitUntilFinished: expected a task id, got undefined'],
   ['result', [count], 'client.result: expected a task id, got undefined'],
   ['cancel', [['a']], 'client.cancel: expected a task id, got an array'],
-  ['createGroup', [{ id: 'x' }], 'client.createGroup: a new group cannot be given an id'],
+  ['createGroup', [{ id: 7 }], 'client.createGroup: expected the id of a group, got a number'],
 ])('%s(%j) rejects and sends nothing', async (method, args, message) => {
   const { client, seen } = await api([])
   const error = await (client as unknown as Untyped)[method]?.(...args).catch((caught: unknown) => caught)

@@ -30,14 +30,6 @@ export function assertTasks(method: string, given: unknown): asserts given is re
   )
 }
 
-/** @throws TypeError if the settings of a new group have an id, which the client generates so that it can repeat the call. */
-export function assertNoId(settings: object): void {
-  if (!('id' in settings)) return
-  throw new TypeError(
-    'client.createGroup: a new group cannot be given an id, because the client generates it; for the handle of an existing group, call client.group(id)',
-  )
-}
-
 /** @throws TypeError unless `given` names either a queue or a tag. */
 export function assertEventFilter(given: unknown): asserts given is EventFilter {
   const { queue, tag }: { readonly queue?: unknown; readonly tag?: unknown } = isObject(given) ? given : {}

@@ -1,10 +1,19 @@
 // Tests the client with each transport on a real Redis, with a worker: over HTTP through an API, and over Redis.
-import { randomUUID } from 'node:crypto'
-import { defineCatalogue, defineHandler, defineQueue, defineTask, followUp, TaskError } from '@bullpen/contract'
+import { randomBytes, randomUUID } from 'node:crypto'
+import {
+  createGroupId,
+  defineCatalogue,
+  defineHandler,
+  defineQueue,
+  defineTask,
+  followUp,
+  type TaskContext,
+  TaskError,
+} from '@bullpen/contract'
 import { createWorker } from '@bullpen/worker'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createClient, ResultTimeoutError, TaskEndedError } from './index.ts'
+import { createClient, ResultTimeoutError, type TaskClient, TaskEndedError } from './index.ts'
 import { TRANSPORTS } from './transports.fixture.ts'
 
 const double = defineTask({
@@ -19,9 +28,24 @@ const single = defineTask({
   queue: defineQueue({ name: 'single', limits: { maxTasks: 1 }, whenFull: { block: '20s' } }),
   input: z.object({}),
 })
-const catalogue = defineCatalogue(double, single)
+const sum = defineTask({ name: 'math.sum', queue: 'math', input: z.object({}) })
+const catalogue = defineCatalogue(double, single, sum)
+
+interface Needs {
+  readonly client: TaskClient
+  readonly sums: PromiseWithResolvers<unknown>
+}
+
+/** Reads the outputs of the members of the group that has enqueued it. */
+async function readMembers({ group, followUpOf, resources: { client, sums } }: TaskContext<typeof sum, Needs>) {
+  const outputs: unknown[] = []
+  for await (const { output } of client.group(group?.id ?? '').results()) outputs.push(output)
+  sums.resolve({ group, followUpOf, outputs })
+}
+
 const handlers = {
   'single.task': defineHandler(single, import.meta.url, async () => {}),
+  'math.sum': defineHandler(sum, import.meta.url, readMembers),
   'math.double': defineHandler(double, import.meta.url, async ({ input: { n }, signal }) => {
     if (n < 0) throw new TaskError('negative', 'the number is negative')
     if (n > 1_000) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
@@ -33,14 +57,18 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   async function setup({ worker: hasWorker = true } = {}) {
     const namespace = `t-${randomUUID().slice(0, 12)}`
     const client = createClient({ transport: await open(catalogue, namespace) })
+    const sums = Promise.withResolvers<unknown>()
     onTestFinished(() => client.close())
     if (hasWorker) {
       const config = { redisUrl: inject('redisUrl'), namespace, port: 0, logLevel: 'silent' } as const
-      const worker = createWorker({ catalogue, handlers, config })
+      const worker = createWorker({
+        ...{ catalogue, handlers, config },
+        resources: { client: { open: () => client }, sums: { open: () => sums } },
+      })
       onTestFinished(async () => void (await worker.drain()))
       await worker.start()
     }
-    return client
+    return { ...client, sums: sums.promise }
   }
 
   test('enqueues a task with a follow-up, which runs when the task has ended', async () => {
@@ -94,6 +122,40 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     })
     const missing = client.group('group-01jd3v7n8q0000000000000000')
     await expect(missing.describe()).rejects.toMatchObject({ code: 'group_not_found' })
+  })
+
+  test('creates one group for calls with the same id, and refuses other settings and ids', async () => {
+    const client = await setup({ worker: false })
+    const id = createGroupId(Date.now(), randomBytes(10))
+    const call = (onError: 'cancel' | 'continue', by: string) =>
+      client.createGroup({ id, onError, by, onSuccess: [followUp(sum, {}, { tags: ['sums'], meta: { of: id } })] })
+    const handles = await Promise.all(['ann', 'bob', 'ann'].map((by) => call('cancel', by)))
+    expect(handles.map((handle) => handle.id)).toEqual([id, id, id])
+    expect(await client.group(id).addNamed([{ task: 'single.task', input: {} }])).toMatchObject({ start: 0 })
+    await call('cancel', 'ann')
+    expect(await client.group(id).describe()).toMatchObject({ id, onError: 'cancel', count: 1 })
+    for (const other of [call('continue', 'ann'), client.createGroup({ id })])
+      await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused', outcome: 'refused' })
+    for (const wrong of ['album-17', '', 'group-17', 'queue-00000000010000000000000000'])
+      await expect(client.createGroup({ id: wrong }), wrong).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringContaining('id: expected a group id such as'),
+        outcome: 'refused',
+      })
+  })
+
+  test("a group's follow-up reads the outputs of the members", async () => {
+    const client = await setup()
+    const id = createGroupId(Date.now(), randomBytes(10))
+    const inputs = [{ n: 1 }, { n: 2 }, { n: 3 }]
+    // A second attempt of the caller adds what the first has not.
+    for (const most of [2, 3, 3]) {
+      const group = await client.createGroup({ id, onSuccess: [followUp(sum, {})] })
+      const { count } = await group.describe()
+      await group.add(double, inputs.slice(count, most), { seal: most === 3 })
+    }
+    const outputs = [{ n: 2 }, { n: 4 }, { n: 6 }]
+    expect(await client.sums).toEqual({ group: { id }, followUpOf: id, outputs })
   })
 
   test('a wait for a group that does not end in time rejects', async () => {

@@ -1,4 +1,5 @@
 // Tests that a handler stores the same values wherever it runs: in the worker's thread, in a thread, in a child process, and in quarantine.
+import { createGroupId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import {
   createRegistry,
@@ -17,6 +18,7 @@ import { recordingLog } from './setup.fixture.ts'
 import { catalogue, type Description, handlers, ODD_KINDS } from './values.fixture.ts'
 
 const PLACES = ['inline', 'thread', 'process', 'quarantine'] as const
+const ENQUEUED_AT = Date.now()
 const WAYS = ['send', 'return', 'throw'] as const
 
 const isolator = openIsolator({ threads: { max: 1 }, processes: { max: 2 }, log: recordingLog().log })
@@ -28,7 +30,11 @@ const registry = createRegistry(catalogue, handlers as never, {
 })
 
 /** Runs one attempt, and returns all that it stores and reports, as text. */
-async function stored(place: (typeof PLACES)[number], input: unknown): Promise<readonly string[]> {
+async function stored(
+  place: (typeof PLACES)[number],
+  input: unknown,
+  envelope: object = {},
+): Promise<readonly string[]> {
   const texts: string[] = []
   const note = (what: string, value: unknown): void => void texts.push(`${what} ${JSON.stringify(value)}`)
   const { log, lines } = recordingLog()
@@ -53,8 +59,8 @@ async function stored(place: (typeof PLACES)[number], input: unknown): Promise<r
   const fetched: FetchedTask = {
     id: createTaskId('q', 1, new Uint8Array(10)),
     task,
-    envelope: { v: 2, version: 1, input },
-    enqueuedAt: Date.now(),
+    envelope: { v: 2, version: 1, input, ...envelope },
+    enqueuedAt: ENQUEUED_AT,
     fencingToken: 1,
     attempt: 1,
     maxAttempts: 1,
@@ -135,4 +141,24 @@ it.each([
     text.startsWith('record'),
   )
   expect(record).toContain(`the output of values cannot be stored as JSON: ${message}`)
+})
+
+const [group, followed] = [createGroupId(1, new Uint8Array(10)), createTaskId('q', 2, new Uint8Array(10))]
+
+it.each([
+  ['a member of a group', { group: { id: group, member: 3 } }, { group: { id: group, member: 3 } }],
+  ['the follow-up of a group', { followUpOf: group }, { group: { id: group }, followUpOf: group }],
+  ['the follow-up of a task', { followUpOf: followed }, { followUpOf: followed }],
+  ['any other task', { correlationId: 'c-1', meta: { a: 'b' } }, { correlationId: 'c-1', meta: { a: 'b' } }],
+])('what a handler reads about its task is the same wherever it runs: %s', async (_, envelope, read) => {
+  const about = {
+    ...{ id: createTaskId('q', 1, new Uint8Array(10)), attempt: 1, fencingToken: 1, meta: {} },
+    enqueuedAt: new Date(ENQUEUED_AT).toISOString(),
+    ...read,
+  }
+  for (const place of PLACES) {
+    const texts = await stored(place, { way: 'context' }, envelope)
+    const verdict = texts.find((text) => text.startsWith('verdict '))?.slice('verdict '.length)
+    expect(JSON.parse(verdict ?? ''), place).toEqual({ kind: 'completed', output: about })
+  }
 })

@@ -73,6 +73,7 @@ export function openSetup(
         correlationId: undefined,
         traceContext: undefined,
         group: undefined,
+        followUpOf: undefined,
         memoryLimitBytes: undefined,
         ...more,
       }

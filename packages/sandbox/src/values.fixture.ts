@@ -136,8 +136,15 @@ async function send({ enqueue, onSuccess, onFailure, compensate, once, progress,
   return thrown
 }
 
+/** Reads what a context says about the task. */
+function readContext(context: Context) {
+  const { id, attempt, fencingToken, meta, enqueuedAt, correlationId, traceContext, group, followUpOf } = context
+  return { id, attempt, fencingToken, meta, enqueuedAt, correlationId, traceContext, group, followUpOf }
+}
+
 const handle = async (context: Context) => {
   const { way, description } = context.input
+  if (way === 'context') return readContext(context)
   const value = build(description)
   switch (way) {
     case 'send':

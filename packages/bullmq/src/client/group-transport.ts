@@ -59,7 +59,7 @@ export function groupTransport(options: GroupTransportOptions): GroupTransport {
   return {
     create: ({ id, ...request }) =>
       call(async () => {
-        checkRequest(groupSettingsSchema, request)
+        checkRequest(groupSettingsSchema, { id, ...request })
         const { by = CREATOR, ...settings } = request
         return groupView(await groups.create(newGroup(groupId(id), settings, by, planFollowUps(settings))))
       }),

@@ -2,6 +2,7 @@
 // on the queue's length.
 import {
   type AttemptRecord,
+  type GroupId,
   isFinal,
   type Progress,
   type TaskGroup,
@@ -101,7 +102,7 @@ export function decodeState(
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
     ...(status === 'dead' && fingerprintOf(fields)),
     ...retriesIn(fields),
-    ...(stored?.followUpOf !== undefined && { followUpOf: stored.followUpOf as TaskId }),
+    ...(stored?.followUpOf !== undefined && { followUpOf: stored.followUpOf as TaskId | GroupId }),
     ...followUpsIn(fields),
     ...(stored?.group !== undefined && { group: stored.group as TaskGroup }),
     ...compensationsIn(fields),

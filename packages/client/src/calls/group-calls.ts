@@ -8,7 +8,7 @@ import {
   milliseconds,
 } from '@bullpen/contract'
 import { createGroupId, type GroupTransport, ID_RANDOM_BYTES, MAX_MEMBERS_AT_ONCE } from '@bullpen/contract/internal'
-import { assertDefinition, assertList, assertNoId, assertTasks, assertText } from '../arguments.ts'
+import { assertDefinition, assertList, assertTasks, assertText } from '../arguments.ts'
 import { followStream } from '../events/followed-stream.ts'
 import type { AddOptions, GroupHandle, GroupStreamEvent } from '../group-handle.ts'
 import { randomId } from '../random-id.ts'
@@ -20,14 +20,22 @@ import { countedFrom } from './counted-from.ts'
 import { pollUntil } from './long-poll.ts'
 
 export interface CreateGroupOptions extends GroupSettings, Abortable {
+  /**
+   * The id of the group, which `createGroupId` of `@bullpen/contract` creates. If a group with this id and the same settings exists, the
+   * call returns its handle and changes nothing. Defaults to a new id.
+   */
+  readonly id?: string
   /** Who creates the group. */
   readonly by?: string
 }
 
 export interface GroupCalls {
   /**
-   * Creates a group: tasks that are awaited and cancelled together. The group ends once it is sealed and all its members have ended.
+   * Creates a group: tasks that are awaited and cancelled together. The group ends once it is sealed and all its members have ended. The
+   * call takes two round trips to Redis.
    *
+   * @throws ProblemError `invalid_request` if `id` is not a group id, `idempotency_key_reused` if a group with this id has other settings,
+   * or others with which an enqueue of the follow-ups is refused.
    * @example
    * const group = await client.createGroup({ onError: 'cancel' })
    * await group.add(resize, images, { seal: true })
@@ -36,6 +44,10 @@ export interface GroupCalls {
   createGroup(options?: CreateGroupOptions): Promise<GroupHandle>
   /** Returns the handle of a group with this id, without a call. */
   group(id: string): GroupHandle
+}
+
+function newGroupId(): string {
+  return createGroupId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
 }
 
 /** `retryForMs` is how long `repeat` repeats a call. */
@@ -113,9 +125,8 @@ export function groupCalls(groups: GroupTransport, repeat: Repeat, retryForMs: n
   }
 
   return {
-    async createGroup({ signal, ...settings } = {}) {
-      assertNoId(settings)
-      const id = createGroupId(Date.now(), crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES)))
+    async createGroup({ signal, id = newGroupId(), ...settings } = {}) {
+      assertText('createGroup', 'the id of a group', id)
       const created = await repeat('idempotent', groups.create({ ...settings, id }), signal)
       return handleOf(created.id)
     },

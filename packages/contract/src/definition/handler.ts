@@ -3,6 +3,7 @@
 import { BullpenError } from '../errors/errors.ts'
 import type { CallOptions } from '../http/tasks/enqueue.ts'
 import type { Enqueued } from '../task/enqueued.ts'
+import type { GroupId } from '../task/group-id.ts'
 import type { TaskId } from '../task/task-id.ts'
 import type { TaskGroup } from '../task/task-record.ts'
 import type { TraceContext } from '../task/trace-context.ts'
@@ -59,8 +60,13 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * its parent. Undefined if the caller did not pass one. Send its two fields as headers of your own requests.
    */
   readonly traceContext: TraceContext | undefined
-  /** The group whose member this task is, and the member's number. Undefined if the task is not a member of a group. */
-  readonly group: TaskGroup | undefined
+  /**
+   * The group whose member this task is, with the member's number, or the group whose end has enqueued this task, without a number.
+   * Undefined if there is neither. To read the members' outputs, pass `group.id` to `client.group`.
+   */
+  readonly group: TaskGroup | { readonly id: GroupId; readonly member?: undefined } | undefined
+  /** The id of the task or group whose end has enqueued this task. Undefined if the task is not a follow-up or a compensation. */
+  readonly followUpOf: TaskId | GroupId | undefined
   /**
    * Aborts when this attempt must end: on a timeout, a cancellation or a drain. For a short task, this is {@link poolSignal}.
    */

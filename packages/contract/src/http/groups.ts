@@ -104,8 +104,8 @@ export function createGroupBodySchema(task: ReturnType<typeof enqueueBodySchema>
 /** The schema of a body whose tasks have not been checked yet. */
 export const uncheckedGroupBodySchema = createBody(z.unknown())
 
-/** The settings of a group, and who creates it. The inputs of the follow-ups have not been checked yet. */
-export const groupSettingsSchema = uncheckedGroupBodySchema.omit({ id: true, tasks: true, seal: true })
+/** The id and the settings of a group, and who creates it. The inputs of the follow-ups have not been checked yet. */
+export const groupSettingsSchema = uncheckedGroupBodySchema.omit({ tasks: true, seal: true })
 
 function addBody<T extends z.ZodType>(task: T) {
   return z.strictObject({ tasks: tasksOf(task), seal })

@@ -35,7 +35,7 @@ export const envelopeSchema = z.object({
   run: z.object({ id: z.string(), stage: z.int().nonnegative(), position: z.int().nonnegative() }).optional(),
   /** The id of the dead task in another queue from which the task was copied. */
   retryOf: z.string().optional(),
-  /** The id of the task because of whose end this task was enqueued. Stored here when the task is enqueued. */
+  /** The id of the task or group because of whose end this task was enqueued. Stored here when the task is enqueued. */
   followUpOf: z.string().optional(),
   /**
    * Set if the task was enqueued with follow-ups, so that the worker that ends the task forwards them at once. A task without this

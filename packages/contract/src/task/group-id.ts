@@ -9,7 +9,7 @@ export type GroupId = string & { readonly [brand]: 'GroupId' }
 
 const PREFIX = 'group'
 
-/** Creates an id. `now` is in milliseconds since 1970, and `random` contains at least `ID_RANDOM_BYTES` random bytes. */
+/** Creates the id of a group. `now` is the current time in milliseconds since 1970, and `random` contains at least 10 random bytes. */
 export function createGroupId(now: number, random: Uint8Array): GroupId {
   return createTaskId(PREFIX, now, random) as string as GroupId
 }

@@ -80,7 +80,7 @@ export interface TaskRecord {
   /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
   /** The task or the group because of whose end this task was enqueued. */
-  readonly followUpOf?: TaskId
+  readonly followUpOf?: TaskId | GroupId
   /** The tasks that the end of this task will enqueue. Absent if there are none. */
   readonly followUps?: readonly FollowUpNote[]
   /** The group whose member the task is, and the member's number, starting from 0. */

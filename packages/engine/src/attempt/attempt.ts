@@ -8,11 +8,10 @@ import {
   type Log,
   type RegisteredOptions,
   type TaskContext,
-  type TaskGroup,
   type TaskId,
   type TraceContext,
 } from '@bullpen/contract'
-import { handlerLog } from '@bullpen/contract/internal'
+import { handlerLog, readGroupId } from '@bullpen/contract/internal'
 import { progressEvent } from '../events/event-bodies.ts'
 import { reportingLog } from '../events/reporting-log.ts'
 import { ATTEMPT_TRANSITIONS } from '../machines/attempt-machine.ts'
@@ -140,8 +139,15 @@ export class Attempt implements TaskContext, StepStore {
     this.#span = span
   }
 
-  get group(): TaskGroup | undefined {
-    return this.decoded.group
+  get group(): TaskContext['group'] {
+    const { group, followUpOf } = this.decoded
+    if (group !== undefined || followUpOf === undefined) return group
+    const followed = readGroupId(followUpOf)
+    return followed && { id: followed.id }
+  }
+
+  get followUpOf(): TaskContext['followUpOf'] {
+    return this.decoded.followUpOf
   }
 
   /** The run of the task, if the task belongs to a pipeline and the store has pipelines. */

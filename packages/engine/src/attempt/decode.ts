@@ -1,5 +1,13 @@
 // Decodes a fetched task: finds its definition and handler, reads the stored envelope, and parses the input.
-import { type RetryPolicy, type TaskDefinition, TaskError, type TaskGroup, type TraceContext } from '@bullpen/contract'
+import {
+  type GroupId,
+  type RetryPolicy,
+  type TaskDefinition,
+  TaskError,
+  type TaskGroup,
+  type TaskId,
+  type TraceContext,
+} from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -21,7 +29,7 @@ export interface DecodedTask {
   readonly traceContext: TraceContext | undefined
   readonly group: TaskGroup | undefined
   /** The task or group because of whose end this task was enqueued. */
-  readonly followUpOf: string | undefined
+  readonly followUpOf: TaskId | GroupId | undefined
   /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. */
   readonly depth: number | undefined
   /** The pipeline run to which the task belongs. */
@@ -72,7 +80,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
     correlationId: envelope.correlationId,
     traceContext: envelope.traceContext,
     group: envelope.group as TaskGroup | undefined,
-    followUpOf: envelope.followUpOf,
+    followUpOf: envelope.followUpOf as TaskId | GroupId | undefined,
     depth: envelope.depth,
     run: envelope.run,
     apiKeyName: envelope.apiKeyName,

@@ -19,7 +19,8 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
   const { isolation, memoryLimitBytes } = task
   if (isolation === 'inline') throw new RangeError(`${task.name} is not isolated`)
   return async (attempt: Attempt): Promise<unknown> => {
-    const { id, fencingToken, meta, correlationId, traceContext, group, heartbeat, log, progress } = attempt
+    const { id, fencingToken, meta, correlationId, traceContext, group, followUpOf } = attempt
+    const { heartbeat, log, progress } = attempt
     const isolated = {
       isolation,
       module,
@@ -34,6 +35,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       correlationId,
       traceContext,
       group,
+      followUpOf,
       memoryLimitBytes,
     }
     const run = isolator.run(isolated, {

@@ -15,8 +15,8 @@ export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, reque
 }
 
 /**
- * Creates the copy. It has the dead task's labels, priority and attempts. The timeouts are those of the definition. `now` is in ms
- * since 1970. The input, whether new or not, must have been validated.
+ * Creates the copy. It has the dead task's labels, priority and attempts, and follows what the dead task followed. The timeouts are those
+ * of the definition. `now` is in ms since 1970. The input, whether new or not, must have been validated.
  */
 export function retryCopy(
   dead: TaskRecord,
@@ -58,6 +58,7 @@ export function retryCopy(
     services: servicesOf(definition, queue),
     version,
     maxAttempts,
+    followUpOf: dead.followUpOf,
     retryOf: dead.id,
   }
 }

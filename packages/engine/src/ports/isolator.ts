@@ -6,7 +6,7 @@ import type {
   Log,
   Progress,
   RegisteredOptions,
-  TaskGroup,
+  TaskContext,
   TaskId,
   TraceContext,
 } from '@bullpen/contract'
@@ -29,7 +29,8 @@ export interface IsolatedTask {
   readonly startedAt: number
   readonly correlationId: string | undefined
   readonly traceContext: TraceContext | undefined
-  readonly group: TaskGroup | undefined
+  readonly group: TaskContext['group']
+  readonly followUpOf: TaskContext['followUpOf']
   /** The limit for the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined
 }

@@ -16,6 +16,7 @@ export function storedEnvelope(task: EnvelopeSource, codec?: PayloadCodec): Enve
   return {
     v: ENVELOPE_VERSION,
     ...(task.group !== undefined && { group: task.group }),
+    ...(task.followUpOf !== undefined && { followUpOf: task.followUpOf }),
     ...(task.retryOf !== undefined && { retryOf: task.retryOf }),
     ...(task.followUps !== undefined && { followed: true as const }),
     version: task.version,

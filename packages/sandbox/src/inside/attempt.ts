@@ -53,7 +53,8 @@ export class InnerAttempt implements StepStore {
 
   /** Returns the handler's context, a plain object of values and arrow functions that a handler can destructure. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
-    const { id, fencingToken, attempt, meta, correlationId, traceContext, group, enqueuedAt, startedAt } = this.#task
+    const { id, fencingToken, attempt, meta, correlationId, traceContext, group, followUpOf } = this.#task
+    const { enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
     return {
       id,
@@ -67,6 +68,7 @@ export class InnerAttempt implements StepStore {
       correlationId,
       traceContext,
       group,
+      followUpOf,
       signal,
       // A drain of the pool reaches an isolate through the attempt's own signal.
       poolSignal: signal,

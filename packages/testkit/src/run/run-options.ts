@@ -12,6 +12,10 @@ export interface RunTaskOptions<R extends Resources = object> {
   readonly call?: CallOptions
   readonly correlationId?: string
   readonly traceContext?: TraceContext
+  /** The group whose member the task is, for `ctx.group`. */
+  readonly group?: { readonly id: string; readonly member: number }
+  /** The id of the task or group whose end has enqueued the task, for `ctx.followUpOf` and, if it is a group, for `ctx.group`. */
+  readonly followUpOf?: string
   /** Defaults to the definition's setting. */
   readonly maxAttempts?: number
   /**

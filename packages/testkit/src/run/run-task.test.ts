@@ -1,8 +1,18 @@
 import { readFile } from 'node:fs/promises'
-import { defineCatalogue, defineHandler, defineTask, rateLimited, type TaskContext, TaskError } from '@bullpen/contract'
+import {
+  createGroupId,
+  defineCatalogue,
+  defineHandler,
+  defineTask,
+  rateLimited,
+  type TaskContext,
+  TaskError,
+} from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, it, vi } from 'vitest'
 import { z } from 'zod'
 import { fakeClock } from '../fake-clock.ts'
+import { simulate } from '../simulate/simulate.ts'
 import { runTask } from './run-task.ts'
 
 const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
@@ -11,6 +21,9 @@ const long = defineTask({ name: 'test.long', queue: 'q', timeout: '5m', grace: '
 const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'process', ...schemas })
 const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
 const child = defineTask({ name: 'test.child', queue: 'q', ...schemas })
+
+const any = defineTask({ name: 'test.any', queue: 'q', timeout: '5m', input: z.object({}), output: z.any() })
+const [GROUP, TASK] = [createGroupId(1, new Uint8Array(10)), createTaskId('q', 1, new Uint8Array(10))]
 
 /** Runs until its attempt is signalled. */
 const untilSignalled = ({ signal }: { signal: AbortSignal }) =>
@@ -290,6 +303,32 @@ describe('a run records', () => {
 })
 
 describe('an option of a run', () => {
+  it.each([
+    [{ group: { id: GROUP, member: 2 } }, { group: { id: GROUP, member: 2 } }],
+    [{ followUpOf: GROUP }, { group: { id: GROUP }, followUpOf: GROUP }],
+    [{ followUpOf: TASK }, { followUpOf: TASK }],
+    [{}, {}],
+  ])('sets what the task belongs to and follows: %j', async (options, read) => {
+    const run = await runTask(any, ({ group, followUpOf }) => ({ group, followUpOf }), {}, options)
+    expect(run.output).toEqual(read)
+    const simulation = await simulate(
+      defineHandler(any, import.meta.url, async ({ group, followUpOf, progress }) => {
+        await progress(0.5)
+        expect({ group, followUpOf }).toEqual({ group: undefined, followUpOf: undefined, ...read })
+      }),
+      {},
+      { ...options, withoutEffects: true },
+    )
+    expect(simulation.faults).toEqual([])
+  })
+
+  it.each([
+    [{ group: { id: 'group-1', member: 0 } }, 'group_not_found'],
+    [{ followUpOf: 'group-1' }, 'task_not_found'],
+  ])('is refused if it is not an id: %j', async (options, code) => {
+    await expect(runTask(any, () => {}, {}, options)).rejects.toMatchObject({ code })
+  })
+
   it('cancels the task', async () => {
     expect(await runTask(long, untilSignalled, {}, { cancelAt: '2s' })).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'TERMINATED_STOP_SIGNAL'],

@@ -24,11 +24,13 @@ import {
   decodeLines,
   envelopeSchema,
   fieldErrorText,
+  groupId,
   ID_RANDOM_BYTES,
   isStored,
   type StoredFollowUp,
   type StoredTemplate,
   storedTemplateSchema,
+  taskId,
 } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import {
@@ -86,8 +88,8 @@ export interface RunDirector {
  * Runs one task as a worker would: input and output are checked and stored as JSON, and timeouts, retries and backoffs apply. The
  * handler runs inline even if the definition sets `isolation`.
  *
- * @throws BullpenError `invalid_input` or `invalid_request` if the API would reject the input or the options, or
- * `invalid_handler` if the handler belongs to another task.
+ * @throws BullpenError `invalid_input` or `invalid_request` if the API would reject the input or the options, `invalid_handler` if the
+ * handler belongs to another task, or `group_not_found` or `task_not_found` if `group` or `followUpOf` is not an id.
  * @throws Error if the handler does not return and no timeout ends it.
  */
 export function runTask<D extends TaskDefinition, R extends Resources = object>(
@@ -253,7 +255,7 @@ export async function runOn<D extends TaskDefinition, R extends Resources>(
   }
 }
 
-type Caller = Pick<RunTaskOptions, 'maxAttempts' | 'call' | 'correlationId' | 'traceContext'>
+type Caller = Pick<RunTaskOptions, 'maxAttempts' | 'call' | 'correlationId' | 'traceContext' | 'group' | 'followUpOf'>
 
 function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller, now: number): NewTask {
   checkInput(definition, input)
@@ -263,7 +265,14 @@ function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller,
     correlationId: options.correlationId,
     traceContext: options.traceContext,
   })
-  return options.maxAttempts === undefined ? task : { ...task, maxAttempts: options.maxAttempts }
+  const { maxAttempts = task.maxAttempts, group, followUpOf } = options
+  return {
+    ...task,
+    maxAttempts,
+    group: group && { id: groupId(group.id), member: group.member },
+    // The id of a group has the form of a task's id.
+    followUpOf: followUpOf === undefined ? undefined : taskId(followUpOf),
+  }
 }
 
 /** Checks the input before anything is stored, as the API does. */

@@ -35,7 +35,10 @@ export interface SimulatedWorld {
 }
 
 export interface SimulateOptions<R extends Resources = object>
-  extends Pick<RunTaskOptions<R>, 'call' | 'correlationId' | 'traceContext' | 'middleware' | 'timeouts' | 'catalogue'> {
+  extends Pick<
+    RunTaskOptions<R>,
+    'call' | 'correlationId' | 'traceContext' | 'group' | 'followUpOf' | 'middleware' | 'timeouts' | 'catalogue'
+  > {
   /**
    * Creates the worker's resources, and the fake systems behind them, such as a mail server or a database. It is called once for
    * each run, and the attempts of a run share the resources. Mark the functions that have an effect with `effect` or `effects`.
@@ -140,13 +143,15 @@ async function runPlan<D extends TaskDefinition, R extends Resources>(
   const simulated = new SimulatedRun<R>(plan, awaitedCalls)
   // The interruptions must not be the reason why the task runs out of time or attempts.
   const definition: D = { ...task, totalMs: 'none', queueMs: 'none' }
-  const { call, correlationId, traceContext, timeouts, catalogue } = options
+  const { call, correlationId, traceContext, group, followUpOf, timeouts, catalogue } = options
   const world = await resources?.({ clock })
   const settings: RunTaskOptions<R> = {
     ...(world !== undefined && { resources: world }),
     ...(call && { call }),
     ...(correlationId !== undefined && { correlationId }),
     ...(traceContext !== undefined && { traceContext }),
+    ...(group && { group }),
+    ...(followUpOf !== undefined && { followUpOf }),
     ...(timeouts && { timeouts }),
     ...(catalogue && { catalogue }),
     middleware: [simulated.middleware, ...middleware],

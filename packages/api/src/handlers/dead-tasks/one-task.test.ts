@@ -1,4 +1,5 @@
 // Tests retrying and deleting one dead task over HTTP.
+import type { GroupId } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { anId, KEY_NAME, problemIn, testApi } from '../../api.fixture.ts'
 
@@ -87,13 +88,15 @@ describe('a retry', () => {
 
   test('to another queue enqueues a copy once, however often the request is sent, and leaves the task dead', async () => {
     const { retry, broker } = await deadTask()
-    broker.change(anId, { tags: ['batch:7'], priority: 3, maxAttempts: 2 })
+    const followUpOf = 'group-01jd3v7n8q0000000000000000' as GroupId
+    broker.change(anId, { tags: ['batch:7'], priority: 3, maxAttempts: 2, followUpOf })
     const response = await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })
     const { id } = response.json()
     expect(response.json()).toMatchObject({ id: expect.stringMatching(/^mail-/), status: 'waiting', retryOf: anId })
     expect((await retry({ queue: 'mail', id: 'mine-1', input: { n: 4 } })).json().id).toBe(id)
     expect((await retry({ queue: 'mail', id: 'mine-2' })).json().id).not.toBe(id)
-    const copy = { task: 'math.square', queue: 'mail', tags: ['batch:7'], priority: 3, maxAttempts: 2, retryOf: anId }
+    const labels = { tags: ['batch:7'], priority: 3, maxAttempts: 2 }
+    const copy = { task: 'math.square', queue: 'mail', ...labels, followUpOf, retryOf: anId }
     expect(broker.enqueued).toMatchObject([
       { ...copy, id, input: { n: 4 } },
       { ...copy, id, input: { n: 4 } },

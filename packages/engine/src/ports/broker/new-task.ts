@@ -1,5 +1,5 @@
 // Defines a task that is about to be enqueued.
-import type { Backoff, OnConflict, QueueLimits, TaskGroup, TaskId, TraceContext } from '@bullpen/contract'
+import type { Backoff, GroupId, OnConflict, QueueLimits, TaskGroup, TaskId, TraceContext } from '@bullpen/contract'
 import type { FollowUpKind } from '@bullpen/contract/internal'
 
 /**
@@ -87,6 +87,8 @@ export interface NewTask {
   readonly passesOnApiKey?: boolean | undefined
   /** The group whose member this task is. */
   readonly group?: TaskGroup | undefined
+  /** The task or group because of whose end this task is enqueued, if that is known before an outbox enqueues it. */
+  readonly followUpOf?: TaskId | GroupId | undefined
   /** The dead task in another queue of which this task is a copy. */
   readonly retryOf?: TaskId | undefined
   /** The tasks to enqueue when this task has ended. Defaults to none. */

@@ -2,6 +2,7 @@
 import {
   type AttemptRecord,
   type EnqueueAction,
+  type GroupId,
   isFinal,
   type Progress,
   type TaskGroup,
@@ -239,7 +240,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
     attempts: task.attempts,
     ...(status === 'dead' && task.errorKind !== undefined && { fingerprint: task.errorKind.fingerprint }),
-    ...(envelope.followUpOf !== undefined && { followUpOf: envelope.followUpOf as TaskId }),
+    ...(envelope.followUpOf !== undefined && { followUpOf: envelope.followUpOf as TaskId | GroupId }),
     ...(task.followUps.length > 0 && {
       followUps: task.followUps.map(({ on, template }) => ({ on, task: template.task, queue: template.queue })),
     }),

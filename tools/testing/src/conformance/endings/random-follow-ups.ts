@@ -109,7 +109,7 @@ async function runPlans(open: OpenBackend, plans: readonly Plan[]): Promise<void
   })
   const results = await Promise.all(ended)
   await eventually(async () => (await broker.totals(QUEUE)).outbox.entries === 0)
-  const found = new Map<TaskId | undefined, number[]>()
+  const found = new Map<string | undefined, number[]>()
   let cursor: string | undefined
   do {
     const page = await broker.list({ queue: AFTER, status: 'waiting', limit: 200, cursor })

@@ -3,7 +3,7 @@ import { followUp } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, after, long, QUEUE, ruled } from '../setup.ts'
+import { AFTER, after, type Context, long, QUEUE, ruled } from '../setup.ts'
 import { NO_ENDS, openGroups } from './groups-setup.ts'
 
 export function groupEnds(open: OpenBackend): void {
@@ -75,6 +75,36 @@ export function groupEnds(open: OpenBackend): void {
       expect((await broker.totals(AFTER)).accepted).toBe(followed.length)
     },
   )
+
+  it('the handlers of members, of their follow-ups and of the follow-ups of their group know the group', async () => {
+    const read = new Map<string, unknown>()
+    const { create, groupOf, start, ended } = await openGroups(open, {
+      handle({ input, group, followUpOf }: Context) {
+        read.set(`${input.n}`, { group, followUpOf })
+        return input
+      },
+    })
+    await start()
+    const next = { onEnd: [followUp(long, { n: 2 })] }
+    const { id, ids } = await groupOf([create(long, { n: 0 }), create(long, { n: 1 }, next)], {
+      onSuccess: [followUp(long, { n: 3 })],
+    })
+    await ended(id)
+    await eventually(() => read.size === 4)
+    expect(Object.fromEntries(read)).toEqual({
+      0: { group: { id, member: 0 }, followUpOf: undefined },
+      1: { group: { id, member: 1 }, followUpOf: undefined },
+      2: { group: undefined, followUpOf: ids[1] },
+      3: { group: { id }, followUpOf: id },
+    })
+  })
+
+  it('a copy of a dead follow-up in another queue says what the dead one followed', async () => {
+    const { create, find, enqueueTask } = await openGroups(open)
+    const source = create(long, { n: 1 }).id
+    const copy = await enqueueTask({ ...create(long, { n: 1 }, { delay: '1h' }), followUpOf: source })
+    expect(await find(copy)).toMatchObject({ followUpOf: source })
+  })
 
   it('a member has the follow-ups of its definition', async () => {
     const { create, groupOf, start, ended, broker } = await openGroups(open)
