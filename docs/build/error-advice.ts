@@ -27,8 +27,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Send fewer tasks in each request. If a single task is too large, store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT` (or `BULLPEN_API_BULK_BODY_LIMIT`).',
   },
   request_timeout: {
-    meaning: 'The request did not arrive completely within 3 seconds, so it has had no effect.',
-    action: 'Send the request again, on a new connection.',
+    meaning:
+      'The headers did not arrive within 3 seconds, or the body arrived more slowly than `BULLPEN_API_MIN_BODY_RATE`. The request has had no effect.',
+    action:
+      'Send the request again, on a new connection. If the network is slow, send smaller bodies or lower that rate.',
   },
   unsupported_media_type: {
     meaning: 'The body is not `application/json`, or it is compressed.',

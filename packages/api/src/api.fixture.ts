@@ -99,6 +99,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     version: '1.2.3',
     bodyLimit: 262_144,
     bulkBodyLimit: 4_194_304,
+    minBodyRate: 16_384,
     idempotencyLifeS: 86_400,
     corsOrigins: [],
     secureCookie: false,

@@ -172,6 +172,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     version: VERSION,
     bodyLimit,
     bulkBodyLimit: settings.bulkBodyLimit,
+    minBodyRate: settings.minBodyRate,
     idempotencyLifeS: milliseconds(settings.idempotencyLife) / 1_000,
     corsOrigins: settings.corsOrigins,
     secureCookie: settings.environment === 'production',

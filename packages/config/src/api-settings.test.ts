@@ -28,6 +28,7 @@ describe('the settings of the API', () => {
       devKey: undefined,
       bodyLimit: 262_144,
       bulkBodyLimit: 4_194_304,
+      minBodyRate: 16_384,
       idempotencyLife: '24h',
       idempotencyMemoryShare: 25,
       memoryWatermark: 80,

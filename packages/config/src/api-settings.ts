@@ -149,6 +149,11 @@ export const API_SETTINGS = {
     ...wholeNumberOr(4_194_304, 1_024, 16_777_216),
     help: 'The maximum size of the body of `POST /v1/tasks/bulk`, in bytes.',
   },
+  minBodyRate: {
+    env: 'BULLPEN_API_MIN_BODY_RATE',
+    ...wholeNumberOr(16_384, 256, 16_777_216),
+    help: 'The minimum rate at which a request body must arrive after its first 3 s, in bytes per second. The API responds to a slower request with 408 and closes its connection. At the default rate, a body of 4 MiB may take about 4 minutes.',
+  },
   corsOrigins: {
     env: 'BULLPEN_API_CORS_ORIGINS',
     schema: listOf(originSchema),

@@ -36,6 +36,7 @@ import type { Route } from './routes/route.ts'
 import { routeTable } from './routes/route-table.ts'
 import { createSerializer, createValidator } from './schemas.ts'
 import { DATA_HEADERS } from './security-headers.ts'
+import { closeSlowBodies, GRACE_S, requestTimeoutMs } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -53,6 +54,8 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   readonly version: string
   /** The maximum size of a body, in bytes. */
   readonly bodyLimit: number
+  /** The rate at which a body must arrive, in bytes per second. */
+  readonly minBodyRate: number
   /** The origins whose pages may call the API from scripts, such as `https://shop.example.com`. */
   readonly corsOrigins: readonly string[]
   /** True if browsers must send the session cookie only over https. */
@@ -72,11 +75,6 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   readonly grafanaUrl?: string | undefined
 }
 
-/**
- * How long a request may take to arrive. Node checks this every second, so a slow request can keep its connection for up to 1 s
- * longer.
- */
-const REQUEST_TIMEOUT_MS = 3_000
 /** An id consists of a queue name and at most 27 more characters. Anything longer matches no route. */
 const MAX_PARAMETER_LENGTH = 128
 
@@ -84,8 +82,9 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   const { catalogue, keyring, now, version } = options
   const app = fastify({
     bodyLimit: options.bodyLimit,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
+    requestTimeout: requestTimeoutMs(Math.max(options.bodyLimit, options.bulkBodyLimit), options.minBodyRate),
+    // Node checks its timeouts every second, so a slow request can keep its connection for up to 1 s longer.
+    http: { headersTimeout: GRACE_S * 1_000, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     // Requests that arrive while the API is draining are still handled, because fastify's own 503 is not problem+json.
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? hex(options.randomBytes(16)),
@@ -124,6 +123,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     done(null, payload)
   })
   answerUnusualHttp(app)
+  const endChecks = closeSlowBodies(app.server, options.minBodyRate)
+  app.addHook('onClose', async () => endChecks())
   if (options.corsOrigins.length > 0) app.addHook('onRequest', allowOrigins(options.corsOrigins))
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
