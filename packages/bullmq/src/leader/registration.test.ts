@@ -9,7 +9,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bareConsumer } from '../bare-consumer.fixture.ts'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { openRegistration } from './registration.ts'
@@ -28,7 +28,7 @@ async function connected(registerEveryMs?: number) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const common = { redisUrl: server.url, namespace, log: silent, ...(registerEveryMs && { registerEveryMs }) }
   const open = async (queue: string, leads: boolean) => {
-    const broker = openBroker({ ...common, queues: [queue], sizeLimit: 10_000, leads, leaderTimes: QUICK })
+    const broker = openPatientBroker({ ...common, queues: [queue], sizeLimit: 10_000, leads, leaderTimes: QUICK })
     onTestFinished(() => broker.close())
     await eventually(() => broker.ping().then(() => true))
     return broker
@@ -107,7 +107,7 @@ it('repeating a registration does not replace the retention that another consume
 describe('a registration', () => {
   afterEach(() => vi.useRealTimers())
 
-  function repeated(answers: readonly ('succeeds' | 'fails')[]) {
+  function repeated(answers: readonly ('succeeds' | 'fails')[], tookMs = 0) {
     vi.useFakeTimers()
     const at: number[] = []
     const start = Date.now()
@@ -118,6 +118,7 @@ describe('a registration', () => {
       repeat: async () => {
         const answer = answers[at.length]
         at.push(Date.now() - start)
+        if (tookMs > 0) await new Promise((resolve) => setTimeout(resolve, tookMs))
         if (answer === 'fails') throw new Error('refused')
       },
       log: silent,
@@ -131,6 +132,17 @@ describe('a registration', () => {
     await vi.advanceTimersByTimeAsync(200_000)
     expect(at).toEqual([60_000, 120_000, 125_000, 185_000])
   })
+
+  it.each([['succeeds'], ['fails']] as const)(
+    'is repeated at once if the server changed while one that %s was under way',
+    async (answer) => {
+      const { at, redis } = repeated([answer, 'succeeds'], 20)
+      await vi.advanceTimersByTimeAsync(60_010)
+      redis.emit('ready')
+      await vi.advanceTimersByTimeAsync(1_000)
+      expect(at).toEqual([60_000, 60_070])
+    },
+  )
 
   it('is repeated on each connection, and not after it was closed', async () => {
     const { at, redis, registration } = repeated([])

@@ -41,18 +41,25 @@ export function openRegistration(options: RegistrationOptions): Registration {
     clearTimeout(timer)
     if (!isClosed) timer = setTimeout(run, averageMs * (0.75 + random() / 2)).unref()
   }
+  let changes = 0
   const run = (): void => {
+    // A registration that was under way when the server changed may have reached the earlier one.
+    const known = changes
+    const next = (averageMs: number): void => schedule(changes === known ? averageMs : CHANGED_MS)
     repeat().then(
-      () => schedule(everyMs),
+      () => next(everyMs),
       (err: unknown) => {
         // The outage reporter logs connection errors.
         if (!isClosed && !isConnectionError(err)) log.warn({ err }, 'queues not registered for the leader')
-        schedule(RETRY_MS)
+        next(RETRY_MS)
       },
     )
   }
 
-  const stopWatching = onServerChange(redis, () => schedule(CHANGED_MS))
+  const stopWatching = onServerChange(redis, () => {
+    changes++
+    schedule(CHANGED_MS)
+  })
   schedule(everyMs)
   return {
     close() {
