@@ -4,11 +4,14 @@ import { join } from 'node:path'
 import { API_RULES, API_SETTINGS, readSettings, WORKER_RULES, WORKER_SETTINGS } from '@bullpen/config'
 import { milliseconds } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 
 const KEY = 'x'.repeat(20)
 const tutorial = join(import.meta.dirname, '../tutorial')
 const read = (name: string): string => readFileSync(join(import.meta.dirname, 'deploy', name), 'utf8')
+
+/** Returns what runs the pods, which a ServiceAccount may precede. */
+const workloadIn = (name: string) => parseAllDocuments(read(name)).at(-1)?.toJS()
 
 const sources = (env: Record<string, string>) => ({ argv: [], env, readFile: () => '{}' })
 const workerSettings = (env: Record<string, string>) =>
@@ -56,7 +59,7 @@ it('the compose file sets what `bullpen doctor` expects of Redis', () => {
 })
 
 it.each(['worker.yaml', 'job.yaml'])('the pods of %s pass the Pod Security Standard "restricted"', (name) => {
-  const { spec } = parse(read(name)).spec.template
+  const { spec } = workloadIn(name).spec.template
   expect(spec.automountServiceAccountToken).toBe(false)
   expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
   for (const { securityContext, volumeMounts } of spec.containers) {
@@ -65,8 +68,17 @@ it.each(['worker.yaml', 'job.yaml'])('the pods of %s pass the Pod Security Stand
   }
 })
 
+it('the pods have accounts of their own without permissions or tokens', () => {
+  const [account] = parseAllDocuments(read('worker.yaml')).map((document) => document.toJS())
+  expect(account).toMatchObject({ kind: 'ServiceAccount', automountServiceAccountToken: false })
+  expect(workloadIn('worker.yaml').spec.template.spec.serviceAccountName).toBe(account.metadata.name)
+  // `kubectl create` adds each Job, but the account only once.
+  const created = `kubectl create serviceaccount ${workloadIn('job.yaml').spec.template.spec.serviceAccountName}`
+  expect(readFileSync(join(import.meta.dirname, 'batch-jobs.md'), 'utf8')).toContain(created)
+})
+
 describe('the Deployment', () => {
-  const { selector, template } = parse(read('worker.yaml')).spec
+  const { selector, template } = workloadIn('worker.yaml').spec
   const [container] = template.spec.containers
   const env = Object.fromEntries(
     container.env.map(({ name, value }: { name: string; value?: string }) => [name, value ?? 'redis://redis:6379']),
@@ -90,7 +102,7 @@ describe('the Deployment', () => {
 })
 
 describe('the Job', () => {
-  const { template, backoffLimit, podFailurePolicy } = parse(read('job.yaml')).spec
+  const { template, backoffLimit, podFailurePolicy } = workloadIn('job.yaml').spec
   const [container] = template.spec.containers
   const [, program, ...argv] = container.args
   const env = Object.fromEntries(
