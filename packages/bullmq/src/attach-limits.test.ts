@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { attach } from './attach.ts'
-import { openBroker } from './broker/broker.ts'
+import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { processor } from './plain-processor.ts'
 import { silent } from './setup.fixture.ts'
@@ -32,7 +32,7 @@ async function limited() {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redisUrl = inject('redisUrl')
   const keys = queueKeys(namespace, 'data')
-  const broker = openBroker({ redisUrl, namespace, queues: ['data'], sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: ['data'], sizeLimit: 10_000, log: silent })
   const redis = new Redis(redisUrl)
   onTestFinished(async () => {
     await broker.close()

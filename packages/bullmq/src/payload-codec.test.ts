@@ -7,7 +7,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from './broker/broker.ts'
+import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { ownWorker, slow } from './plain-processor.fixture.ts'
 import { silent } from './setup.fixture.ts'
 
@@ -47,7 +47,7 @@ async function runEncrypted(codec: PayloadCodec) {
   )
   openQueue()
   const open = (given: { readonly codec?: PayloadCodec; readonly log?: Log }) => {
-    const broker = openBroker({ redisUrl, namespace, queues: ['own'], sizeLimit: 10_000, log: silent, ...given })
+    const broker = openPatientBroker({ redisUrl, namespace, queues: ['own'], sizeLimit: 10_000, log: silent, ...given })
     onTestFinished(() => broker.close())
     return broker
   }

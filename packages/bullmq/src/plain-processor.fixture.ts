@@ -5,7 +5,7 @@ import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { attach } from './attach.ts'
-import { openBroker } from './broker/broker.ts'
+import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { prefixOf } from './keys.ts'
 import { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
 import { silent } from './setup.fixture.ts'
@@ -78,7 +78,7 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
     refused: () => events.filter((event) => event.event === 'attempt.commit_refused'),
     openQueue,
     openBroker() {
-      const broker = openBroker({
+      const broker = openPatientBroker({
         redisUrl: connection.url,
         namespace,
         queues: ['own'],

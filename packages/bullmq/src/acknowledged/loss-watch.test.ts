@@ -8,7 +8,7 @@ import { privateCluster, privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { prefixOf } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 
@@ -29,7 +29,7 @@ async function producer(redisUrl: string, namespace: string, more: { readonly re
     ...silent,
     error: (line: unknown, message?: string) => void (message === LINE && lines.push(line as Line)),
   }
-  const broker = openBroker({
+  const broker = openPatientBroker({
     ...{ redisUrl, namespace, queues: ['mail', 'files'], sizeLimit: 10_000, leads: false, log, ...more },
     onLost: (each) => lost.push(each),
   })
@@ -68,6 +68,9 @@ async function server() {
   return { ...redis, client }
 }
 
+/** Returns a position in the stream of a primary's writes. */
+const offset = (info: string, field: string): number => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(info)?.[1])
+
 /** A primary behind a proxy, and a replica that `detach` cuts off as it is now, and to which `fail` then moves the proxy. */
 async function replicated() {
   const [primary, replica] = [await server(), await server()]
@@ -83,7 +86,9 @@ async function replicated() {
     primary,
     replica,
     async detach() {
-      await primary.client.wait(1, 10_000)
+      // WAIT would wait for what this connection has written.
+      const written = offset(await primary.client.info('replication'), 'master_repl_offset')
+      await eventually(async () => offset(await replica.client.info('replication'), 'slave_repl_offset') >= written)
       await replica.client.call('REPLICAOF', 'NO', 'ONE')
     },
     async fail() {

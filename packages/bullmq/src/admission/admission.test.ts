@@ -6,7 +6,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
@@ -226,7 +226,7 @@ function aTask(limits?: QueueLimits) {
 }
 
 async function rigBroker(options: { redisUrl: string; namespace: string; admission?: 'open' }) {
-  const broker = openBroker({ ...options, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ ...options, queues: ['rig'], sizeLimit: 10_000, log: silent })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   return broker

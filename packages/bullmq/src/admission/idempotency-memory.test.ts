@@ -8,8 +8,8 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
 import type { BrokerOptions, BullmqBroker } from '../broker/broker-options.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { short, silent } from '../setup.fixture.ts'
 import { RECORD_BYTES } from './idempotency-memory.ts'
@@ -30,7 +30,7 @@ async function server() {
     redis,
     keys: queueKeys(NAMESPACE, short.queue),
     async open(options: Partial<BrokerOptions> = {}) {
-      const broker = openBroker({
+      const broker = openPatientBroker({
         redisUrl: owned.url,
         namespace: NAMESPACE,
         queues: QUEUES,

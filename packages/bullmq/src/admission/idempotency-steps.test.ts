@@ -7,7 +7,7 @@ import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { long, silent } from '../setup.fixture.ts'
 import { periodLength, recordExpiry, recordHash } from './idempotency-steps.ts'
@@ -18,7 +18,7 @@ const PERIOD_S = LIFE_S / 2
 async function openQueue() {
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
   const redis = new Redis(redisUrl)
   const { base } = queueKeys(namespace, 'rig')
   onTestFinished(async () => {

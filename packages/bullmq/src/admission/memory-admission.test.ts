@@ -7,8 +7,8 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
 import type { BrokerOptions, BullmqBroker } from '../broker/broker-options.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { producersKey, queueKeys } from '../keys.ts'
 import { short, silent } from '../setup.fixture.ts'
 import { parseMemory } from './memory-meter.ts'
@@ -35,7 +35,7 @@ async function server() {
       await redis.config('SET', 'maxmemory', Math.round((await memory()).usedBytes / share))
     },
     async open(options: Partial<BrokerOptions> = {}, redisUrl = owned.url) {
-      const broker = openBroker({
+      const broker = openPatientBroker({
         redisUrl,
         namespace: NAMESPACE,
         queues: [QUEUE],

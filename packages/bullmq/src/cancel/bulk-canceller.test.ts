@@ -4,7 +4,7 @@ import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 
@@ -28,7 +28,13 @@ it.each(['nothing else happens', 'tasks are added'])(
     await server.start()
     const keys = queueKeys('t', 'q')
     const redis = new Redis(server.url)
-    const broker = openBroker({ redisUrl: server.url, namespace: 't', queues: ['q'], sizeLimit: 1_000, log: silent })
+    const broker = openPatientBroker({
+      redisUrl: server.url,
+      namespace: 't',
+      queues: ['q'],
+      sizeLimit: 1_000,
+      log: silent,
+    })
     onTestFinished(async () => {
       redis.disconnect()
       await broker.close()

@@ -9,7 +9,7 @@ import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { resign } from '../leader/lease-calls.ts'
 import { silent } from '../setup.fixture.ts'
@@ -20,7 +20,7 @@ const FIXTURE = new URL('./cancel-process.fixture.ts', import.meta.url).pathname
 it('after the answer of a cancel by filter no process starts a matching task, not even one that was stopped meanwhile', async () => {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues: ['swarm'], sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: ['swarm'], sizeLimit: 10_000, log: silent })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()

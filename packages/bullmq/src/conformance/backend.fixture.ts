@@ -12,7 +12,7 @@ import type { Backend, BackendOptions, OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, expect, inject } from 'vitest'
 import { addBreakerReads, decodeBreakers, defineBreakers } from '../breakers/stored-breaker.ts'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { applySettings } from '../fleet/queue-settings.ts'
@@ -34,9 +34,6 @@ const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 150 }
 const aWorker = {
   ...{ host: 'h', pid: 1, version: '0', startedAt: 0, draining: false, skewMs: 0, drainTimeoutMs: 0, graceMs: 0 },
 }
-
-/** A busy machine is no fault of the broker. */
-const COMMAND_TIMEOUT_MS = 30_000
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -61,18 +58,8 @@ export async function openBullmqOn(
   const keys = queueKeys(namespace, queue)
   const redis = workerConnection(redisUrl, silent)
   const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
-  const broker = openBroker({
-    ...{
-      redisUrl,
-      namespace,
-      queues,
-      sizeLimit,
-      codec,
-      onExpired,
-      leaderTimes,
-      log: silent,
-      commandTimeoutMs: COMMAND_TIMEOUT_MS,
-    },
+  const broker = openPatientBroker({
+    ...{ redisUrl, namespace, queues, sizeLimit, codec, onExpired, leaderTimes, log: silent },
     ...(locks === 'quick' && { watchSchedulesEveryMs: 100 }),
   })
   const heartbeats = new Map<string, NodeJS.Timeout>()

@@ -7,7 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { FORWARDING } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { groupEndedChannel, groupKeys, groupsKey, queueKeys } from '../keys.ts'
@@ -54,7 +54,7 @@ async function openWorld(onError: Group['onError']) {
   const redis = new Redis(redisUrl)
   const proxy = await scriptProxy(redisUrl)
   const common = { redisUrl, namespace, queues: ['work'], sizeLimit: 100_000, log: silent, leads: false }
-  const broker = openBroker(common)
+  const broker = openPatientBroker(common)
   await eventually(() => broker.ping().then(() => true))
   const subscriber = redis.duplicate()
   const announced: string[] = []
@@ -132,12 +132,17 @@ async function openWorld(onError: Group['onError']) {
   }
 }
 
+/** What a process does not finish because it dies is rejected when the test ends, and its connection with it. */
+function dying(work: Promise<unknown>): void {
+  work.catch(() => {})
+}
+
 it.each(cases(ENQUEUE))(
   'every member is enqueued once if a process dies $when the script that $step',
   async (fault) => {
     const { broker, proxy, ageClaims, runMembers, openProcess, redis, namespace, id } = await openWorld('continue')
     const death = proxy.closeAt({ scripts: [fault.lua], when: fault.when })
-    void openProcess(proxy.url).forwardGroup()
+    dying(openProcess(proxy.url).forwardGroup())
     await death
     await runMembers()
     await ageClaims()
@@ -159,7 +164,7 @@ it.each(cases(CANCEL))(
     await leader.forwardGroup()
     await end(1, 'd')
     const death = proxy.closeAt({ scripts: [fault.lua], when: fault.when })
-    void openProcess(proxy.url).forwardQueue()
+    dying(openProcess(proxy.url).forwardQueue())
     await death
     await ageClaims()
     await leader.forwardQueue()
@@ -186,7 +191,7 @@ it.each(cases(FOLLOW))(
     await leader.forwardGroup()
     await Promise.all([end(0, 'c'), end(1, 'c'), end(2, 'c')])
     const death = proxy.closeAt({ scripts: [fault.lua], when: fault.when })
-    void openProcess(proxy.url).forwardQueue()
+    dying(openProcess(proxy.url).forwardQueue())
     await death
     await ageClaims()
     await leader.forwardQueue()

@@ -8,7 +8,7 @@ import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { changeDeadTasks } from './dead-task-changer.ts'
@@ -19,7 +19,14 @@ const FIXTURE = new URL('./dead-tasks-process.fixture.ts', import.meta.url).path
 async function openGraves() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: [QUEUE],
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()

@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { realTimePool } from '@bullpen/testkit/internal'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { openConsumer } from '../consumer.ts'
 import { silent } from '../setup.fixture.ts'
 
@@ -19,7 +19,7 @@ if (process.argv[1] === import.meta.filename) {
   const [redisUrl = '', namespace = ''] = process.argv.slice(2)
   const common = { redisUrl, namespace, log: silent }
   const leaderTimes = { leaseMs: 600, renewMs: 200, roundMs: 200 }
-  openBroker({ ...common, queues: [QUEUE], sizeLimit: 10_000, admission: 'open', leaderTimes })
+  openPatientBroker({ ...common, queues: [QUEUE], sizeLimit: 10_000, admission: 'open', leaderTimes })
   // Writes synchronously, so that a process that is killed has printed every task that it started.
   const handler = defineHandler(task, import.meta.url, ({ id, fencingToken, attempt, input: { kind, n } }) => {
     writeSync(1, `${id} ${fencingToken} ${attempt}\n`)

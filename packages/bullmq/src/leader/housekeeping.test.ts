@@ -7,7 +7,7 @@ import type { NewTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { expireTasks } from './expirer.ts'
@@ -22,7 +22,14 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
   const redis = new Redis(redisUrl)
   onTestFinished(() => redis.disconnect())
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads: false, log: silent })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: [QUEUE],
+    sizeLimit: 10_000,
+    leads: false,
+    log: silent,
+  })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const ended: string[] = []

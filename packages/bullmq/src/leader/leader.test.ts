@@ -6,8 +6,8 @@ import type { NewTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
 import type { BrokerOptions } from '../broker/broker-options.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 import { silent } from '../setup.fixture.ts'
@@ -47,7 +47,7 @@ function namespace() {
     task,
     async open(queues: readonly string[], options: Partial<BrokerOptions> = {}) {
       const common = { redisUrl, namespace: name, queues, sizeLimit: 10_000, log: silent, leaderTimes: QUICK }
-      const broker = openBroker({ ...common, ...options })
+      const broker = openPatientBroker({ ...common, ...options })
       onTestFinished(() => broker.close())
       await eventually(() => broker.ping().then(() => true))
       return broker

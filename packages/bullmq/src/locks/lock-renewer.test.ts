@@ -9,7 +9,7 @@ import { privateRedis, programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { long, setup } from '../setup.fixture.ts'
@@ -21,7 +21,7 @@ const FIXTURE = new URL('./lock-process.fixture.ts', import.meta.url).pathname
 
 async function queueOfProcesses() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({
+  const broker = openPatientBroker({
     redisUrl,
     namespace,
     queues: ['lock'],

@@ -11,7 +11,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
 import { defineBreakers } from '../breakers/stored-breaker.ts'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { eventSender } from '../events/event-sender.ts'
 import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
@@ -262,7 +262,7 @@ it('unique keys, idempotency keys and the limits of API keys', async () => {
   const limits = { perApiKey: { enqueueRate: { max: 100, perMs: 60_000 }, maxUnfinishedTasks: 10 } }
   await enqueue(short, { apiKeyName: 'shop', limits: limits as NewTask['limits'] })
   await has('unique-keys', 'recently-removed', 'api-key-tasks', 'api-key-rates')
-  const other = openBroker({
+  const other = openPatientBroker({
     ...{ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false },
     enqueueRateOf: () => ({ max: 100, perMs: 60_000 }),
   })
@@ -334,7 +334,7 @@ it('follow-up tasks in another queue', async () => {
 it('a group with members in two queues', async () => {
   const { namespace, redisUrl, has } = await stage()
   const queues = ['rig', 'other']
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({ redisUrl, namespace, queues, sizeLimit: 10_000, log: silent, leads: false })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const id = createGroupId(Date.now(), randomBytes(10))
@@ -350,7 +350,14 @@ it('a group with members in two queues', async () => {
 
 it('the run of a pipeline', async () => {
   const { namespace, redisUrl, redis, has } = await stage()
-  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['rig'],
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const id = createRunId(Date.now(), randomBytes(10))

@@ -1,7 +1,7 @@
 // Tests that a queue whose outbox is full is closed for fetching, and opens again.
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { applySettings } from '../fleet/queue-settings.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { countRemaining } from '../queries/counts.ts'
@@ -72,7 +72,14 @@ it('the leader opens a queue whose full outbox somebody has deleted', async () =
   expect(await redis.hget(meta, 'paused')).toBe(CLOSED_BY_OUTBOX)
   await redis.del(outbox)
   const leaderTimes = { ...LEADER_TIMES, roundMs: 100 }
-  const leader = openBroker({ redisUrl, namespace, queues: ['source'], sizeLimit: 10_000, leaderTimes, log: silent })
+  const leader = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['source'],
+    sizeLimit: 10_000,
+    leaderTimes,
+    log: silent,
+  })
   await eventually(async () => (await redis.hget(meta, 'paused')) === null)
   expect([await redis.exists(marker), await redis.hget(totals, 'outboxBytes')]).toEqual([1, null])
   await leader.close()
@@ -83,7 +90,7 @@ it('the leader forwards entries that no worker has forwarded', async () => {
   await release(3)
   const queues = ['source', 'target']
   const leaderTimes = { ...LEADER_TIMES, roundMs: 100 }
-  const leader = openBroker({ redisUrl, namespace, queues, sizeLimit: 10_000, leaderTimes, log: silent })
+  const leader = openPatientBroker({ redisUrl, namespace, queues, sizeLimit: 10_000, leaderTimes, log: silent })
   await eventually(async () => (await entries()) === 0)
   await leader.close()
   expect(await added()).toBe(3)

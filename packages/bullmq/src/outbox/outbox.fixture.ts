@@ -7,7 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
 import { followUpDeliveries } from './follow-up-deliveries.ts'
@@ -24,7 +24,7 @@ export async function openQueues(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(redisUrl)
   const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 100_000, log: silent }
-  const broker = openBroker({ ...common, leads: false })
+  const broker = openPatientBroker({ ...common, leads: false })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()

@@ -4,7 +4,7 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { PoolStatus } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { expect, onTestFinished, test } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { fleetRig, pool, status } from '../fleet/fleet.fixture.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
 import { silent } from '../setup.fixture.ts'
@@ -12,7 +12,14 @@ import { silent } from '../setup.fixture.ts'
 async function rig() {
   const fleet = await fleetRig()
   const { redisUrl, namespace } = fleet
-  const broker = openBroker({ redisUrl, namespace, queues: ['cpu', 'io'], sizeLimit: 1_000, leads: false, log: silent })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['cpu', 'io'],
+    sizeLimit: 1_000,
+    leads: false,
+    log: silent,
+  })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const enqueue = async (): Promise<TaskId> => {

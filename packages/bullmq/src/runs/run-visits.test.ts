@@ -8,7 +8,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys, runChannels, runKeys, runsKey } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
@@ -26,7 +26,14 @@ async function openRun() {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redisUrl = inject('redisUrl')
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues: ['work'], sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['work'],
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   const targets = createTargetQueues(redis, namespace)
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))

@@ -6,7 +6,7 @@ import { systemClock } from '@bullpen/engine/node'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'
 import type { Redis } from 'ioredis'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
@@ -55,7 +55,7 @@ export async function openWorkerProcess<C extends Catalogue>(options: WorkerProc
   const proxy = await faultProxy(redisUrl)
   const common = { redisUrl: proxy.url, namespace, log: silent }
   const { queues } = catalogue
-  const broker = openBroker({ ...common, queues, sizeLimit: 10_000, leaderTimes: LEADER_TIMES })
+  const broker = openPatientBroker({ ...common, queues, sizeLimit: 10_000, leaderTimes: LEADER_TIMES })
   const timeouts = { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 }
   const registry = createRegistry(catalogue, handlers, { timeouts })
   const consumers: Consumer[] = []

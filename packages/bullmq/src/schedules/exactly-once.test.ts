@@ -7,7 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { createScheduleStore } from './schedule-store.ts'
 
@@ -19,7 +19,14 @@ const task = defineTask({ name: 'test.tick', queue: QUEUE, input: z.object({}) }
 async function setup(processes = 1) {
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads: false, log: silent })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: [QUEUE],
+    sizeLimit: 10_000,
+    leads: false,
+    log: silent,
+  })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const connections = Array.from({ length: processes }, () => new Redis(redisUrl))

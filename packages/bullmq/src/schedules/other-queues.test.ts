@@ -5,14 +5,14 @@ import type { PayloadCodec } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { silent } from '../setup.fixture.ts'
 
 /** Returns the broker of a process whose catalogue has one queue, and a function that defines a schedule in this queue. */
 async function processOf(namespace: string, queue: string, codec?: PayloadCodec) {
   const redisUrl = inject('redisUrl')
   const common = { redisUrl, namespace, sizeLimit: 10_000, leads: false, log: silent }
-  const broker = openBroker({ ...common, queues: [queue], codec })
+  const broker = openPatientBroker({ ...common, queues: [queue], codec })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const task = defineTask({ name: 'test.tick', queue, input: z.object({}) })

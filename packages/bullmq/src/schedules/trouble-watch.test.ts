@@ -5,7 +5,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { createTroubleWatch } from './trouble-watch.ts'
@@ -45,7 +45,7 @@ function setup() {
     open() {
       const leaderTimes = { ...LEADER_TIMES, roundMs: 100 }
       const common = { redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, log }
-      const broker = openBroker({ ...common, leaderTimes, watchSchedulesEveryMs: 50 })
+      const broker = openPatientBroker({ ...common, leaderTimes, watchSchedulesEveryMs: 50 })
       onTestFinished(() => broker.close())
       return broker
     },

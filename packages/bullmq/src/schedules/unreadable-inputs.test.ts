@@ -7,7 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { silent } from '../setup.fixture.ts'
@@ -38,7 +38,7 @@ async function open(namespace: string, codec: PayloadCodec | undefined, leads = 
   const log = { ...silent, warn: warn as typeof silent.warn }
   const leaderTimes = { ...LEADER_TIMES, roundMs: 100 }
   const common = { redisUrl: inject('redisUrl'), namespace, sizeLimit: 10_000, log, leaderTimes, leads, codec }
-  const broker = openBroker({ ...common, queues: [QUEUE], watchSchedulesEveryMs: 50 })
+  const broker = openPatientBroker({ ...common, queues: [QUEUE], watchSchedulesEveryMs: 50 })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   return broker

@@ -7,14 +7,21 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { openBroker } from '../../broker/broker.ts'
+import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../../keys.ts'
 import { long, short, silent } from '../../setup.fixture.ts'
 
 async function openQueue(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   // A leader would write when it surveys the queue, at any time.
-  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['rig'],
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   const redis = new Redis(redisUrl)
   const keys = queueKeys(namespace, 'rig')
   onTestFinished(async () => {

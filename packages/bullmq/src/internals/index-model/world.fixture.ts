@@ -7,8 +7,8 @@ import type { AttemptResult, Retention, ServiceCall, Verdict } from '@bullpen/en
 import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { attach } from '../../attach.ts'
-import { openBroker } from '../../broker/broker.ts'
 import type { BullmqBroker } from '../../broker/broker-options.ts'
+import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
 import { type CommitHost, commit, release } from '../../processor.ts'
@@ -69,7 +69,7 @@ export interface World {
 export async function openWorld(redisUrl: string, namespace: string, { leads = true } = {}): Promise<World> {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   redis.on('error', () => {})
-  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads, log: silent })
   const [queue] = broker.boardQueues
   if (queue === undefined) throw new Error('the broker has no queue')
   const keys = queueKeys(namespace, QUEUE)

@@ -18,7 +18,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../../broker/broker.ts'
+import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { silent } from '../../setup.fixture.ts'
 import { keepHurrying } from '../hurried-leader.fixture.ts'
 import { repeated } from '../repeated.fixture.ts'
@@ -36,7 +36,14 @@ it('a frozen source that goes on after another process has taken over emits noth
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues: ['work'], sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['work'],
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   onTestFinished(async () => {
     await broker.close()
     await redis.unlink(await redis.keys(`{${namespace}*`))

@@ -6,7 +6,7 @@ import { planRun, type Run, type Runs } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
-import { openBroker } from '../../broker/broker.ts'
+import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { silent } from '../../setup.fixture.ts'
 import { keepHurrying } from '../hurried-leader.fixture.ts'
 import { repeated } from '../repeated.fixture.ts'
@@ -34,7 +34,7 @@ export async function runProgram(program: Program, redisUrl: string): Promise<vo
   const redis = new Redis(redisUrl)
   const common = { redis, namespace, queues: QUEUES }
   const options = { redisUrl, namespace, queues: QUEUES, sizeLimit: 10_000, log: silent, leads: false }
-  const broker = openBroker({ ...options, commandTimeoutMs: LONG_ENOUGH_MS })
+  const broker = openPatientBroker({ ...options, commandTimeoutMs: LONG_ENOUGH_MS })
   const started = program.runs.map((planned, number): StartedRun => {
     const id = createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
     return { number, id, planned, ledger: createLedger(planned.stages.map(({ concurrency }) => concurrency)) }

@@ -5,7 +5,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../../../broker/broker.ts'
+import { openPatientBroker } from '../../../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../../../keys.ts'
 import { short, silent } from '../../../setup.fixture.ts'
 
@@ -13,7 +13,14 @@ it('tasks that were deleted long ago are forgotten by and by, as other tasks are
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, leads: false, log: silent })
+  const broker = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['rig'],
+    sizeLimit: 10_000,
+    leads: false,
+    log: silent,
+  })
   onTestFinished(async () => {
     redis.disconnect()
     await broker.close()
