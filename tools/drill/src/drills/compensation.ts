@@ -63,7 +63,9 @@ export const compensation: Drill = {
   comparable: false, // it has no compensations
   run(scale, _seed, system) {
     const { each } = PLANS[scale]
-    const pools = { [booking.queue]: each * CASES.length, [undo.queue]: each * CASES.length }
+    // A second worker that starts slowly also recovers the tasks of the first one, and must have slots left for its own.
+    const slots = FATES.length * each * CASES.length
+    const pools = { [booking.queue]: slots, [undo.queue]: slots }
     return withDrillSetup(system, { pools }, (setup) => killAtEachStep(scale, setup), openTwoQueues)
   },
 }
