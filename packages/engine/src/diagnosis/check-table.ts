@@ -255,10 +255,10 @@ export const CHECKS = {
   },
   dead_tasks: {
     finds:
-      'at least 10 tasks of a queue have died within the last 10 minutes, which is at least 1% of those that ended. The finding names the most frequent kinds of errors',
+      'at least 10 tasks of a queue, and at least 1% of those that ended, have died within the last 10 minutes. The finding names the most frequent kinds of errors',
     examine: deadTasks,
-    reason: 'a dead task does not run again until somebody retries it, and more will die of the same cause',
-    advice: 'look at the errors, and mend the cause before you retry the tasks',
+    reason: 'a dead task does not run again until it is retried by request, and more tasks will die of the same cause',
+    advice: 'look at the errors, and fix the cause before you retry the tasks',
     runbook: 'Dead tasks',
   },
   poison_tasks: {

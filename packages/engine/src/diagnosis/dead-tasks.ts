@@ -19,7 +19,7 @@ export const deadTasks = ofEach(({ queue, recentEnds }) => {
     {
       severity: 'warning',
       problem: `${dead} tasks of ${queue} have died within the last ${formatDuration(RECENT_ENDS_MS)}, and ${completed} have completed${kindsText(kinds)}`,
-      advice: `'bullpen dead list --queue ${queue}${shown}' shows them; mend the cause before you retry them`,
+      advice: `'bullpen dead list --queue ${queue}${shown}' shows them; fix the cause before you retry them`,
     },
   ]
 })

@@ -31,7 +31,7 @@ const SCRAPED_EVERY_MS = 500
 export const failover: Drill = {
   name: 'failover',
   target: () => ({
-    text: 'with 0 and 300 ms of replication lag: exactly the acknowledged tasks that are lost are reported, by the log and by the metrics, and alerted; no other task is lost; with 300 ms, every failover loses tasks',
+    text: 'with 0 and 300 ms of replication lag: the log and the metrics report exactly the acknowledged tasks that are lost, and the alert fires; no other task is lost; with 300 ms, every failover loses tasks',
     atMost: { misreported: 0, alertsWrong: 0, faultsWithoutEffect: 0 },
   }),
   known: undefined,

@@ -42,7 +42,7 @@ interface SilentRedis extends DrillRedis {
 export const silent: Drill = {
   name: 'silent',
   target: (scale) => ({
-    text: `after each of ${Object.values(PLANS[scale].silences).join(' + ')} silences (a single server, a Sentinel, a cluster), errors to callers end within 10 s, and readiness tells the truth; no process ends`,
+    text: `after each of ${Object.values(PLANS[scale].silences).join(' + ')} silences (a single server, a Sentinel, a cluster), errors to callers end within 10 s, and readiness is right; no process ends`,
     atMost: { errorsEndMs: ERRORS_WITHIN_MS, readinessWrong: 0, processesEnded: 0, faultsWithoutEffect: 0 },
   }),
   known: undefined,
