@@ -32,9 +32,13 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Send the request again, on a new connection. If the network is slow, send smaller bodies or lower that rate.',
   },
+  headers_too_large: {
+    meaning: 'The request line and the headers have more than 16 KiB.',
+    action: 'Send less in headers and in the query, such as fewer cookies.',
+  },
   unsupported_media_type: {
-    meaning: 'The body is not `application/json`, or it is compressed.',
-    action: 'Send `Content-Type: application/json` and no `Content-Encoding`.',
+    meaning: 'The body is not `application/json`, is not in UTF-8, or is compressed.',
+    action: 'Send `Content-Type: application/json`, UTF-8 and no `Content-Encoding`.',
   },
   invalid_cursor: {
     meaning: 'The cursor comes from another listing, such as one of another queue, status or fingerprint.',

@@ -13,6 +13,7 @@ export function errorsPage(): string {
     'internal_error',
     'forbidden',
     'request_timeout',
+    'headers_too_large',
   ])
   const rows = (wanted: (code: ErrorCode) => boolean) => (Object.keys(ERROR_ADVICE) as ErrorCode[]).filter(wanted)
   return page(

@@ -101,10 +101,9 @@ describe('a request', () => {
   })
 
   test.each([
-    ['DELETE', '/v1/tasks', 'POST, GET, HEAD'],
-    ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD, DELETE'],
-    ['OPTIONS', '/v1/tasks', 'POST, GET, HEAD'],
-    ['POST', '/livez', 'GET, HEAD'],
+    ['DELETE', '/v1/tasks', 'POST, GET, HEAD, OPTIONS'],
+    ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD, DELETE, OPTIONS'],
+    ['POST', '/livez', 'GET, HEAD, OPTIONS'],
   ] as const)('%s %s is answered with the allowed methods', async (method, url, allow) => {
     const { ask } = await testApi()
     const answer = await ask({ method, url })

@@ -7,27 +7,46 @@ import { z } from 'zod'
 
 /** JSON.parse accepts any depth, but writing and validating are recursive, and 30,000 levels overflow the stack. */
 const MAX_DEPTH = 100
+/** Parsers may ignore this character (RFC 8259, section 8.1), which some programs write at the start of UTF-8 files. */
+const BYTE_ORDER_MARK = '\u{feff}'
 
 /** Rejects text and forms, because a page on another site could post them without a preflight request. */
 export function acceptOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     try {
-      const encoding = request.headers['content-encoding'] ?? 'identity'
-      if (encoding !== 'identity') {
-        const detail = 'the body has a Content-Encoding; send the body uncompressed and without that header'
-        throw new BullpenError('unsupported_media_type', detail)
-      }
+      refuseEncodings(request)
       done(null, body.length === 0 && mayBeAbsent(request) ? undefined : parseJsonBody(body))
     } catch (error) {
       done(error as Error)
     }
   })
   app.addContentTypeParser('*', ({ headers }, _payload, done) => {
+    if (isCompressed(headers)) return done(compressed())
     const type = headers['content-type']
     const found = type === undefined ? 'the request has a body without a Content-Type' : `the Content-Type is '${type}'`
     done(new BullpenError('unsupported_media_type', `${found}; expected a body with Content-Type: application/json`))
   })
+}
+
+/** Returns whether the body has a content coding. */
+export function isCompressed({ 'content-encoding': coding = '' }: FastifyRequest['headers']): boolean {
+  return !['', 'identity'].includes(coding.trim().toLowerCase())
+}
+
+function compressed(): BullpenError {
+  const detail = 'the body has a Content-Encoding; send the body uncompressed and without that header'
+  return new BullpenError('unsupported_media_type', detail)
+}
+
+/** ASCII is a part of UTF-8. */
+const CHARSETS = ['utf-8', 'utf8', 'us-ascii']
+
+function refuseEncodings({ headers }: FastifyRequest): void {
+  if (isCompressed(headers)) throw compressed()
+  const charset = /;\s*charset="?([^";\s]*)/i.exec(headers['content-type'] ?? '')?.[1]
+  if (charset === undefined || CHARSETS.includes(charset.toLowerCase())) return
+  throw new BullpenError('unsupported_media_type', `the charset of the body is '${charset}'; expected UTF-8`)
 }
 
 /** Many clients send the header Content-Type with every request, even if it has no body. */
@@ -40,7 +59,8 @@ function mayBeAbsent({ routeOptions }: FastifyRequest): boolean {
 function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) throw new BullpenError('malformed_json', 'the body is empty; expected a JSON object')
   if (!isUtf8(body)) throw new BullpenError('malformed_json', 'the body is not valid UTF-8')
-  const value = parse(body.toString())
+  const text = body.toString()
+  const value = parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
   refuseHarmful(value)
   return value
 }

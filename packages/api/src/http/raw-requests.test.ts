@@ -63,3 +63,53 @@ describe('a body', () => {
     expect((await received).match(/HTTP\/1\.1/g)).toEqual(['HTTP/1.1'])
   }, 60_000)
 })
+
+const GET = (path: string, headers = '') =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${KEY}\r\n${headers}\r\n`
+const POST = (headers: string, body: string | Buffer = SQUARE) =>
+  Buffer.concat([
+    Buffer.from(`${HEAD.replace('application/json', '')}`.replace('Content-Type: \r\n', '')),
+    Buffer.from(`${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`),
+    Buffer.from(body),
+  ])
+const SQUARE = '{"task":"math.square","input":{"n":4}}'
+const JSON_TYPE = 'Content-Type: application/json'
+
+describe('a request', () => {
+  test.each([
+    ['with 64 KiB of headers', GET('/livez', `X: ${'x'.repeat(65_536)}\r\n`), 431, /"code":"headers_too_large"/],
+    ['with a path of 64 KiB', GET(`/${'x'.repeat(65_536)}`), 431, /"code":"headers_too_large"/],
+    ['that is not HTTP', 'hello\r\n\r\n', 400, /malformed HTTP/],
+    ['with gzip', POST(`${JSON_TYPE}\r\nContent-Encoding: gzip\r\n`), 415, /\naccept-encoding: identity\r/],
+    ['with text in gzip', POST('Content-Type: text/plain\r\nContent-Encoding: gzip\r\n'), 415, /\naccept-encoding: i/],
+    ['with the coding Identity', POST(`${JSON_TYPE}\r\nContent-Encoding: Identity\r\n`), 202, /"created"/],
+    ['with text', POST('Content-Type: text/plain\r\n'), 415, /\naccept: application\/json\r/],
+    ['in UTF-16', POST(`${JSON_TYPE}; charset=utf-16\r\n`), 415, /is 'utf-16'; expected UTF-8/],
+    ['in Latin-1', POST(`${JSON_TYPE};charset="ISO-8859-1"\r\n`), 415, /is 'ISO-8859-1'; expected UTF-8/],
+    ['in UTF-8, by its name', POST(`${JSON_TYPE}; Charset="UTF-8"\r\n`), 202, /"created"/],
+    ['with a byte order mark', POST(`${JSON_TYPE}\r\n`, `\u{feff}${SQUARE}`), 202, /"created"/],
+    ['of a byte order mark', POST(`${JSON_TYPE}\r\n`, '\u{feff}'), 400, /"code":"malformed_json"/],
+    ['with the mark of UTF-16', POST(`${JSON_TYPE}\r\n`, Buffer.from('fffe7b007d00', 'hex')), 400, /not valid UTF-8/],
+    [
+      'with a slash too many',
+      POST(`${JSON_TYPE}\r\n`).toString().replace('/v1/tasks', '/v1/tasks/'),
+      404,
+      /use \/v1\/tasks"/,
+    ],
+    ['with a slash after an id', GET('/v1/tasks/x/?wait=1'), 404, /use \/v1\/tasks\/x"/],
+    ['with a slash after a probe', GET('/livez/'), 404, /use \/livez"/],
+    ['OPTIONS', GET('/v1/tasks/bulk').replace('GET', 'OPTIONS'), 204, /\nallow: POST, OPTIONS\r/],
+    ['TRACE', GET('/v1/tasks').replace('GET', 'TRACE'), 405, /\nallow: POST, GET, HEAD, OPTIONS\r/],
+    ['PUT of the document', GET('/openapi.json').replace('GET', 'PUT'), 405, /\nallow: GET, HEAD, OPTIONS\r/],
+    ['DELETE of the log-in', GET('/board/login').replace('GET', 'DELETE'), 405, /\nallow: GET, HEAD, POST, OPTIONS\r/],
+    ['HEAD of a list', GET('/v1/slots').replace('GET', 'HEAD'), 200, /\r\n\r\n$/],
+    ['HEAD of a POST', GET('/v1/tasks/bulk').replace('GET', 'HEAD'), 405, /\nallow: POST, OPTIONS\r[^{]*\r\n\r\n$/],
+    ['OPTIONS of the server', GET('*').replace('GET', 'OPTIONS'), 204, /\nallow: /],
+  ])('%s is answered as the RFCs say', async (_name, bytes, status, expected) => {
+    const { socket, received } = await dial()
+    socket.write(bytes)
+    const response = await received
+    expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(response).toMatch(expected)
+  })
+})

@@ -26,6 +26,7 @@ import {
   answerBrokenHttp,
   answerErrors,
   answerUnusualHttp,
+  endsInSlash,
   refuseOtherMethods,
   routeNotFound,
 } from './problems/error-responses.ts'
@@ -75,6 +76,13 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
   readonly grafanaUrl?: string | undefined
 }
 
+/** The pages whose other methods are refused as well. Each has its own module. */
+const PAGES = [
+  { method: 'GET', path: '/openapi.json', access: 'browser' },
+  { method: 'GET', path: '/board/login', access: 'open' },
+  { method: 'POST', path: '/board/login', access: 'open' },
+  { method: 'GET', path: '/problems/:code', access: 'open' },
+] as const
 /** An id consists of a queue name and at most 27 more characters. Anything longer matches no route. */
 const MAX_PARAMETER_LENGTH = 128
 
@@ -129,7 +137,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
     // An unknown route is rejected before the body is read, so that the body costs nothing.
-    if (request.is404) sendProblem(request, reply, routeNotFound(request))
+    if (request.is404 || (request.url.startsWith('/v1/') && endsInSlash(request)))
+      sendProblem(request, reply, routeNotFound(request))
     else done()
   })
 
@@ -142,7 +151,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   const context = { ...options, hasBoard: bullBoard !== undefined, feeds, eventStreams }
   const routes = routeTable(context)
   for (const row of routes) addRoute(app, row)
-  refuseOtherMethods(app, routes)
+  refuseOtherMethods(app, [...routes, ...PAGES])
   addProblemPages(app)
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, () => openApiDocument(catalogue, routes, version))

@@ -12,6 +12,7 @@ export const ERROR_CODES = [
   'payload_too_large',
   'unsupported_media_type',
   'request_timeout',
+  'headers_too_large',
   'invalid_cursor',
   'unauthorized',
   'forbidden',

@@ -1,6 +1,6 @@
 // Responds to requests that do not reach a handler, and to errors that handlers throw.
 import type { Socket } from 'node:net'
-import { BullpenError, type Log } from '@bullpen/contract'
+import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Access } from '../../auth/access.ts'
@@ -9,7 +9,7 @@ import type { Route } from '../routes/route.ts'
 import { problemOf, sendProblem, toBullpenError } from './problem.ts'
 
 /** See `createServer` in ../metrics-server.ts. */
-const { STATUS_CODES } = process.getBuiltinModule('node:http')
+const { maxHeaderSize, STATUS_CODES } = process.getBuiltinModule('node:http')
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((thrown, request, reply) => {
@@ -28,11 +28,21 @@ export function logUnexpected(log: Log, request: FastifyRequest, error: BullpenE
 
 export function routeNotFound(request: FastifyRequest): BullpenError {
   const path = pathOf(request)
-  const hint = path.startsWith('/v1/v1/') ? "; the API's URL must not end in /v1" : ''
+  const hint = path.startsWith('/v1/v1/')
+    ? "; the API's URL must not end in /v1"
+    : endsInSlash(request)
+      ? `; paths do not end in a slash: use ${path.replace(/\/+$/, '')}`
+      : ''
   return new BullpenError(
     'route_not_found',
     `route ${request.method} ${path} not found; /openapi.json lists all routes${hint}`,
   )
+}
+
+/** Returns whether the path ends in a slash, so that the router would take its last parameter for an empty one. */
+export function endsInSlash({ url }: FastifyRequest): boolean {
+  const query = url.indexOf('?')
+  return url.length > 1 && url.at(query === -1 ? -1 : query - 1) === '/'
 }
 
 /** Returns the path without the query, which may contain a key. */
@@ -40,21 +50,29 @@ function pathOf(request: FastifyRequest): string {
   return (request.url.split('?')[0] ?? '').slice(0, 200)
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'] as const
 
-/** Returns 405 with an Allow header if a path is known but does not accept the method. Without this, fastify would return 404. */
-export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]): void {
+/**
+ * Answers OPTIONS with the methods of a path, and other methods that the path does not accept with 405. Without this, fastify would
+ * return 404.
+ */
+export function refuseOtherMethods(
+  app: FastifyInstance,
+  table: readonly Pick<Route, 'method' | 'path' | 'access'>[],
+): void {
   for (const [url, rows] of Map.groupBy(table, ({ path }) => path)) {
-    const allowed: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const accepted: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const allowed = [...accepted, 'OPTIONS']
     const access: Access = rows.some((row) => row.access === 'open') ? 'open' : 'browser'
     app.route({
-      method: METHODS.filter((method) => !allowed.includes(method)),
+      method: METHODS.filter((method) => !accepted.includes(method)),
       url,
       config: { access },
-      onRequest: (request, reply) => {
+      onRequest: async (request, reply) => {
         reply.header('allow', allowed.join(', '))
+        if (request.method === 'OPTIONS') return reply.code(204).send()
         const detail = `this path accepts ${allowed.join(', ')}, not ${request.method}`
-        sendProblem(request, reply, new BullpenError('method_not_allowed', detail))
+        return sendProblem(request, reply, new BullpenError('method_not_allowed', detail))
       },
       handler: () => {},
     })
@@ -63,12 +81,16 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
 
 /**
  * Responds to requests that Node would reject without a body. A request without a Host header is rejected with 400, as RFC 9112
- * requires. An expectation other than 100-continue is ignored, as RFC 9110 permits.
+ * requires. An expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
     const { headers, raw } = request
+    if (raw.method === 'OPTIONS' && raw.url === '*') {
+      reply.code(204).header('allow', 'GET, HEAD, POST, DELETE, OPTIONS').send()
+      return
+    }
     if (headers.host !== undefined || raw.httpVersion !== '1.1') return done()
     const message = 'missing; HTTP/1.1 requires this header'
     const errors = [{ header: 'Host', message }]
@@ -85,17 +107,25 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
     socket.destroy()
     return undefined
   }
-  const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   // Without a complete request, there is no id.
-  const { requestId: _, ...problem } = problemOf(
-    isLate
-      ? new BullpenError('request_timeout', 'the request did not arrive completely in time; send it again')
-      : new BullpenError('invalid_request', 'incomplete or malformed HTTP request'),
-    '',
-  )
+  const { requestId: _, ...problem } = problemOf(new BullpenError(...unreadable(error.code)), '')
   const body = JSON.stringify(problem)
   socket.end(
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
   return problem.status
+}
+
+/** The codes are those of Node's parser and server. */
+function unreadable(code: string | undefined): [ErrorCode, string] {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return ['request_timeout', 'the request did not arrive completely in time; send it again']
+    case 'HPE_HEADER_OVERFLOW':
+      return ['headers_too_large', `the request line and the headers have more than ${maxHeaderSize} bytes`]
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return ['payload_too_large', 'the chunk extensions of the body are too large; send chunks without extensions']
+    default:
+      return ['invalid_request', 'incomplete or malformed HTTP request']
+  }
 }

@@ -16,6 +16,7 @@ import {
   REFUSALS,
 } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isCompressed } from '../json-body.ts'
 
 /** The number of seconds after which a caller may repeat a request that was rejected with 429 or 503. */
 const RETRY_AFTER_S = 1
@@ -36,6 +37,7 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   // The router's status for a path parameter that is longer than any id.
   414: 'route_not_found',
   415: 'unsupported_media_type',
+  431: 'headers_too_large',
 }
 
 /** Returns the problem for the error of a request. `hadEffect` says whether the request has stored something before it failed. */
@@ -95,6 +97,10 @@ export function mayHaveTakenEffect(error: BullpenError): boolean {
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id, request.hadEffect)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
+  // RFC 9110, section 12.5.3, allows Accept-Encoding only if the coding is the reason.
+  if (problem.status === 415) {
+    reply.headers(isCompressed(request.headers) ? { 'accept-encoding': 'identity' } : { accept: 'application/json' })
+  }
   const retryAfter = retryAfterSeconds(error)
   if (retryAfter !== undefined) reply.header('retry-after', `${retryAfter}`)
   if (error instanceof QueueFullError) reply.headers(queueLimitHeaders(error))
