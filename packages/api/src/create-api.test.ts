@@ -157,6 +157,16 @@ describe('on Redis', () => {
     await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 202 })
   })
 
+  test('a drain cancels the waiting tasks of a queue that is defined so, and answers their callers', async () => {
+    const { get, post } = await startApi(inject('redisUrl'))
+    const { links } = (await post({ task: 'email.welcome', input: { to: 'a@example.com' } })).body as Accepted
+    const waiting = get(`${links.self}?wait=30`)
+    await post({ action: 'drain', queue: 'mail', by: 'ann' }, '/v1/commands')
+    const { status, attempts } = (await waiting).body as TaskView
+    expect(status).toBe('cancelled')
+    expect(attempts).toMatchObject([{ error: { code: 'queue_shutdown' }, by: expect.stringMatching(/^ann \(key/) }])
+  })
+
   test.each([3_600_000, -3_600_000])(
     'tasks are dated by the clock of Redis when that of the machine is %i ms ahead',
     async (aheadMs) => {

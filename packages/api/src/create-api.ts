@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { createConnectionWatch, ENQUEUE_REFUSALS, openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings, DEV_KEY_NAME, redisUrlOf } from '@bullpen/config'
-import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
+import { type Catalogue, type Log, milliseconds, type OnShutdown, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec, ProducerTracing } from '@bullpen/engine'
 import { createBlockedCallers, type Fleet, openDeclareLoop, tracedBroker } from '@bullpen/engine/internal'
 import { clockOf, createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
@@ -124,7 +124,9 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
     }),
     (each) => each.close(),
   )
-  const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, watch, log: logger }), (each) => each.close())
+  const onShutdownOf = (queue: string): OnShutdown => catalogue.queue(queue).onShutdown
+  const fleetOptions = { redisUrl, namespace, queues, onShutdownOf, watch, log: logger }
+  const fleet = opened.adopt(openFleet(fleetOptions), (each) => each.close())
   if (logger === ownLog) {
     opened.defer(followLogLevel(fleet, { log: ownLog, configured: settings.logLevel, clock: clockOf(skew) }))
   }

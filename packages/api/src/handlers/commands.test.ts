@@ -33,45 +33,6 @@ describe('a command', () => {
     expect(JSON.stringify([response.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
 
-  test.each([
-    [{ action: 'drain', queue: 'mail' }, 1],
-    [{ action: 'drain', queue: 'mail', mode: 'soft' }, 1],
-    [{ action: 'drain', queue: 'mail', mode: 'hard' }, 1],
-    [{ action: 'drain', queue: 'mail', mode: 'light' }, 0],
-    [{ action: 'drain', queue: 'mail', worker: P1 }, 0],
-    [{ action: 'drain', worker: P1 }, 0],
-    [{ action: 'drain', queue: 'cpu' }, 0],
-    [{ action: 'pause', queue: 'mail' }, 0],
-  ])('%j cancels the waiting tasks of the queue %i times', async (spec, times) => {
-    const { send, fleet, broker } = await commandApi()
-    fleet.put({})
-    expect((await send({ ...spec, by: 'ann' })).statusCode).toBe(200)
-    const rule = { queue: 'mail', before: NOW, reason: 'queue_shutdown', by: `ann (${KEY_NAME})` }
-    expect(broker.cancels.map((each) => each.rule)).toMatchObject(Array.from({ length: times }, () => rule))
-  })
-
-  test('that cancelled waiting tasks cancels none when it is repeated after the queue was resumed', async () => {
-    const { send, fleet, broker } = await commandApi()
-    fleet.put({})
-    const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
-    await send(drain)
-    await send({ action: 'resume', queue: 'mail' })
-    expect((await send(drain)).statusCode).toBe(200)
-    expect(broker.cancels).toHaveLength(1)
-  })
-
-  test('that cancels waiting tasks is logged and can be repeated if Redis fails before they are cancelled', async () => {
-    const { send, fleet, broker, audit } = await commandApi()
-    fleet.put({})
-    const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
-    broker.trouble = 'down'
-    expect((await send(drain)).statusCode).toBe(503)
-    broker.trouble = 'none'
-    expect((await send(drain)).statusCode).toBe(200)
-    expect(broker.cancels).toHaveLength(1)
-    expect(audit()).toHaveLength(2)
-  })
-
   test('has defaults, an id and a requester', async () => {
     const { send, fleet } = await commandApi()
     fleet.put({})

@@ -1,6 +1,6 @@
 // POST /v1/commands sends a command to the fleet, waits for the workers' responses, and logs the command for auditing.
-import type { Catalogue, CommandView, Log } from '@bullpen/contract'
-import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
+import type { CommandView, Log } from '@bullpen/contract'
+import { commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import { requesterOf } from '../auth/requester.ts'
@@ -13,7 +13,7 @@ import { assertHasTarget } from './command-target.ts'
 const ID_BYTES = 12
 
 export function sendCommand(context: ApiContext) {
-  const { catalogue, broker, fleet, closing, log, randomBytes } = context
+  const { fleet, closing, log, randomBytes } = context
   return async ({
     query,
     body,
@@ -26,12 +26,6 @@ export function sendCommand(context: ApiContext) {
     const command = { id, spec, by: requesterOf(request, by) }
     let record = await fleet.send(command)
     try {
-      if (cancelsWaiting(spec, catalogue)) {
-        // A repeated command cancels the same tasks as the first one, and none at all once the queue has been resumed.
-        const { drain } = await fleet.queueSettings(spec.queue)
-        const filter = { queue: spec.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
-        if (drain?.command === id) await broker.cancelMany(filter)
-      }
       if (outcomeOf(record.responses) === 'pending' && query.wait > 0) {
         record =
           (await abortOnFirst(query.wait * 1_000, closing, reply.raw, (signal) => fleet.awaitResponses(id, signal))) ??
@@ -43,15 +37,6 @@ export function sendCommand(context: ApiContext) {
     }
     return commandView(record)
   }
-}
-
-/**
- * Returns whether the command also cancels the queue's waiting tasks. This is the case if the command drains the whole queue, the
- * queue is defined with `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
- */
-function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
-  if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false
-  return spec.mode !== 'light' && catalogue.queue(spec.queue).onShutdown === 'cancel'
 }
 
 function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { responses }: CommandRecord, requestId: string): void {

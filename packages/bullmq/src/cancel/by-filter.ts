@@ -29,8 +29,8 @@ import {
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { storeRuleScript } from '../store/scripts.ts'
 
 /** The `worker` in the attempt record of a task that a rule ended, whichever process ended the task in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
@@ -76,8 +76,31 @@ export const MAX_RULES: Readonly<Record<CancelRule['reason'], number>> = { cance
 export async function storeRule(
   redis: Commander,
   keys: QueueKeys,
-  rule: Omit<CancelRule, 'at'>,
+  rule: NewRule,
 ): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
+  const stored = await store(redis, keys, rule, '')
+  if (stored === null) throw new BullpenError('internal_error', 'a rule without a drain was not stored')
+  const [text, consumers] = stored
+  return { rule: ruleSchema.parse(parseJson(text)), known: untilKnown(redis, keys, rule.id, consumers) }
+}
+
+/**
+ * Stores the rule of a drain, and notes that it was stored, unless that drain is no longer in force. Takes one round trip.
+ *
+ * @throws BullpenError `too_many_cancels` like {@link storeRule}.
+ */
+export async function storeRuleOfDrain(redis: Commander, keys: QueueKeys, rule: NewRule, drain: string): Promise<void> {
+  await store(redis, keys, rule, drain)
+}
+
+type NewRule = Omit<CancelRule, 'at'>
+
+async function store(
+  redis: Commander,
+  keys: QueueKeys,
+  rule: NewRule,
+  drain: string,
+): Promise<readonly [rule: string, consumers: readonly string[]] | null> {
   // A rule without a group does not use the key.
   const names = {
     ...keys,
@@ -87,16 +110,15 @@ export async function storeRule(
   const text = JSON.stringify(rule).slice(0, -1)
   const limit = MAX_RULES[rule.reason]
   const { cancelRulesChannel: channel } = keys
-  const args = { id: rule.id, rule: text, limit, trustedMs: KNOWN_TO_ALL_MS, channel, group: rule.group ?? '' }
+  const args = { id: rule.id, rule: text, limit, trustedMs: KNOWN_TO_ALL_MS, channel, group: rule.group ?? '', drain }
   const stored = await runScript(redis, storeRuleScript, names, args)
-  if (stored === undefined) {
+  if (stored === 'full') {
     throw new BullpenError(
       'too_many_cancels',
       `queue '${rule.queue}' already has ${limit} unfinished cancellations by filter, which is the maximum; retry when one has finished, or combine several into one with a broader filter`,
     )
   }
-  const known = untilKnown(redis, keys, rule.id, stored.consumers)
-  return { rule: ruleSchema.parse(parseJson(stored.rule)), known }
+  return stored
 }
 
 /** The delay between two checks for acknowledgements, in ms. It doubles from `firstMs` up to `lastMs`. */

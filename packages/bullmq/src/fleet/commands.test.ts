@@ -1,8 +1,9 @@
-// Tests which workers a command is for.
+// Tests which workers a command is for, and whether it cancels tasks.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { type RegisteredWorker, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { describe, expect, it } from 'vitest'
 import { recipients } from './commands.ts'
+import { cancelsWaiting } from './queue-settings.ts'
 
 const NOW = 1_000_000
 
@@ -57,4 +58,17 @@ describe('the recipients of a command', () => {
   ])('are, for %s', (_, spec, expected) => {
     expect(recipients(spec, FLEET, NOW)).toEqual(expected)
   })
+})
+
+it.each<[boolean, CommandSpec]>([
+  [true, { action: 'drain', queue: 'mail', mode: 'soft_timeout' }],
+  [true, { action: 'drain', queue: 'mail', mode: 'soft' }],
+  [true, { action: 'drain', queue: 'mail', mode: 'hard' }],
+  [false, { action: 'drain', queue: 'mail', mode: 'light' }],
+  [false, { action: 'drain', queue: 'mail', mode: 'hard', worker: 'a' }],
+  [false, { action: 'drain', mode: 'hard', worker: 'a' }],
+  [false, { action: 'drain', queue: 'cpu', mode: 'hard' }],
+  [false, { action: 'pause', queue: 'mail' }],
+])('it is %s that the waiting tasks of the queue are cancelled by %j', (cancels, spec) => {
+  expect(cancelsWaiting(spec, (queue) => (queue === 'mail' ? 'cancel' : 'keep'))).toBe(cancels)
 })

@@ -66,7 +66,7 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
 export async function storeCommand(
   redis: Commander,
   keys: FleetKeys,
-  { id, spec, by }: NewCommand,
+  { id, spec, by, cancels = false }: NewCommand & Pick<StoredCommand, 'cancels'>,
   workers: readonly string[],
 ): Promise<StoredCommand> {
   const { base, commands, unapplied, logLevel } = keys
@@ -78,6 +78,7 @@ export async function storeCommand(
     changesSettings: changesSettings(spec) ? '1' : '',
     keepMs: KEEP_MS,
     keepAtMost: KEEP_AT_MOST,
+    cancels: cancels ? '1' : '',
     ...levelOfAll(spec),
   }
   const stored = await runScript(
@@ -91,7 +92,7 @@ export async function storeCommand(
     throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
   const [sequence, at] = stored
-  return { id, spec, by, sequence, at: Number(at) }
+  return { id, spec, by, cancels, sequence, at: Number(at) }
 }
 
 /** Returns the level that a command sets for all processes, and for how long in ms. The level is '' if it sets none. */
@@ -168,6 +169,7 @@ function decodeCommand(
     id,
     spec: JSON.parse(fields.get('spec') ?? '') as CommandSpec,
     by: fields.get('by') ?? '',
+    cancels: fields.has('cancels'),
     at: Number(fields.get('at')),
     sequence: fields.get('sequence') ?? '',
     responses,

@@ -7,13 +7,15 @@
 // publishes a notification. A notified worker sends a heartbeat and receives its commands and the revision in reply
 // (registry.ts). The worker reads the settings if the revision has changed, and also once a minute. It executes the commands and
 // stores its response, which wakes the sender. Only a worker's first response counts, and a worker that falls silent counts as
-// `gone`. If the sender dies before the settings are applied, any worker's next heartbeat applies them.
-import { BullpenError, type Log } from '@bullpen/contract'
+// `gone`. If the sender dies before the settings are applied, any worker's next heartbeat applies them. If the queue's definition says
+// that a drain cancels the waiting tasks, that is stored with the command, and the leader does it (../cancel/drained-queue.ts).
+import { BullpenError, type Log, type OnShutdown } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import { producerConnection, redisErrors } from '../connection.ts'
 import { rateCommandIn, storeEnqueueRate } from '../enqueue-rates/commanded-rates.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
+import { wakeLeader } from '../leader/leader.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
 import type { ConnectionWatch } from '../redis/connection-watch.ts'
@@ -26,6 +28,7 @@ import { FLEET_MESSAGE, openNotifications, queueMessage, workerMessage } from '.
 import {
   addSettingsReads,
   applySettings,
+  cancelsWaiting,
   changesSettings,
   decodeSettings,
   isOfQueueOnly,
@@ -50,6 +53,8 @@ export interface FleetOptions {
   readonly queues: readonly string[]
   /** All of the catalogue's queues, which are checked for data that another version wrote. Defaults to `queues`. */
   readonly catalogueQueues?: readonly string[]
+  /** What a queue's definition says about a drain of the whole queue. A process that sends commands must set it. Defaults to 'keep'. */
+  readonly onShutdownOf?: (queue: string) => OnShutdown
   /** Watches the connection for the process's metrics. By default, nothing is measured. */
   readonly watch?: ConnectionWatch | undefined
   readonly log: Log
@@ -62,7 +67,7 @@ export interface FleetOptions {
  * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
  */
 export function openFleet(options: FleetOptions): Fleet {
-  const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
+  const { redisUrl, namespace, queues, catalogueQueues = queues, onShutdownOf = () => 'keep', log } = options
   const redis = producerConnection(redisUrl, log, options.watch)
   const withRedisErrors = redisErrors(redisUrl)
   const schema = createSchemaGuard(redis, namespace, catalogueQueues)
@@ -105,6 +110,8 @@ export function openFleet(options: FleetOptions): Fleet {
     const message = worker === undefined ? fleetMessage(spec.queue) : workerMessage(worker)
     const hasChanged = changesSettings(spec) ? '1' : ''
     await runScript(redis, announceCommandScript, keys, { id, hasChanged, channel: keys.notifications, message })
+    // If this message is lost, the leader notices the drain in its next round.
+    if (command.cancels && queue !== undefined) wakeLeader(redis, namespace, queue).catch(() => {})
   }
 
   async function send(command: NewCommand): Promise<CommandRecord> {
@@ -113,7 +120,8 @@ export function openFleet(options: FleetOptions): Fleet {
     const known = await readCommand(redis, keys, id)
     // A command that is sent again keeps its original recipients.
     const workers = known ? [] : recipientsOf(command, await readWorkers(redis, keys, '', log))
-    await applyAndNotify(await storeCommand(redis, keys, command, workers))
+    const cancels = cancelsWaiting(spec, onShutdownOf)
+    await applyAndNotify(await storeCommand(redis, keys, { ...command, cancels }, workers))
     const record = await readCommand(redis, keys, id)
     if (record === undefined) throw new BullpenError('internal_error', `command '${id}' was stored but can't be found`)
     return toRecord(record)

@@ -1,7 +1,14 @@
 // Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, circuit breakers, and the
 // limits for unfinished tasks and API keys. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that
 // BullMQ's fetch scripts apply them.
-import { type ApiKeyLimits, type EnqueueRate, milliseconds, type QueueLimits, type StartRate } from '@bullpen/contract'
+import {
+  type ApiKeyLimits,
+  type EnqueueRate,
+  milliseconds,
+  type OnShutdown,
+  type QueueLimits,
+  type StartRate,
+} from '@bullpen/contract'
 import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import { definitionLimiter, permitsLimiter, type QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
@@ -26,6 +33,8 @@ export interface StoredCommand {
   readonly spec: CommandSpec
   /** Who sent the command. */
   readonly by: string
+  /** Whether the command also cancels the waiting tasks of its queue ({@link cancelsWaiting}). */
+  readonly cancels?: boolean
   /** The command's position in the order of all commands. */
   readonly sequence: string
   /** The time in milliseconds since 1970 by Redis's clock. */
@@ -44,6 +53,16 @@ export function targetQueue(spec: CommandSpec): string | undefined {
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
+/**
+ * Returns whether a command also cancels the waiting tasks of its queue: if it drains the whole queue, the queue is defined with
+ * `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
+ */
+export function cancelsWaiting(spec: CommandSpec, onShutdownOf: (queue: string) => OnShutdown): boolean {
+  if (spec.action !== 'drain' || spec.mode === 'light') return false
+  const queue = targetQueue(spec)
+  return queue !== undefined && onShutdownOf(queue) === 'cancel'
+}
+
 /** Returns whether a command changes the settings of its queue or of an API key. */
 export function changesSettings(spec: CommandSpec): boolean {
   return spec.action === 'limit' || targetQueue(spec) !== undefined
@@ -59,7 +78,7 @@ export async function applySettings(redis: Commander, keys: QueueKeys, command: 
 }
 
 /** Returns the names and values of the settings that a command changes. */
-function settingsOf({ id, spec, by, at }: StoredCommand): string[] {
+function settingsOf({ id, spec, by, at, cancels }: StoredCommand): string[] {
   switch (spec.action) {
     case 'pause':
       return ['paused', '1']
@@ -68,7 +87,10 @@ function settingsOf({ id, spec, by, at }: StoredCommand): string[] {
     case 'drain': {
       const { mode, timeout } = spec
       const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
-      return ['drain', JSON.stringify({ mode, timeoutMs, since: at, command: id })]
+      return [
+        'drain',
+        JSON.stringify({ mode, timeoutMs, since: at, command: id, cancelledBy: cancels ? by : undefined }),
+      ]
     }
     case 'limit': {
       const { concurrency, rate, maxTasks, maxBytes, maxAge, apiKeyName, enqueueRate, maxUnfinishedTasks } = spec
@@ -181,7 +203,7 @@ export function decodeSettings([meta, settings, ...limits]: readonly unknown[]):
 /** Decodes the stored drain. */
 export function decodeDrain(stored: unknown): QueueSettings['drain'] {
   if (typeof stored !== 'string') return undefined
-  const drain = JSON.parse(stored) as NonNullable<QueueSettings['drain']>
-  // JSON omits undefined fields.
-  return { ...drain, timeoutMs: drain.timeoutMs }
+  // JSON omits undefined fields. The leader reads who cancels the waiting tasks (../cancel/drained-queue.ts).
+  const { mode, timeoutMs, since, command } = JSON.parse(stored) as NonNullable<QueueSettings['drain']>
+  return { mode, timeoutMs, since, command }
 }

@@ -14,13 +14,14 @@
 -- ARGV[7]  keepAtMost       how many commands are kept
 -- ARGV[8]  level            the log level that it sets for all processes, 'configured' to end such a setting, or ''
 -- ARGV[9]  levelMs          how long that level lasts
+-- ARGV[10] cancels          '1' if it also cancels the waiting tasks of the queue
 -- ARGV...                   the workers that it concerns
 --
 -- Returns `[sequence: string, at: string] | null`: the command's position in the order of all commands and its time in ms since 1970,
 -- or null if the id was used with another spec.
 local command, commands, unapplied, logLevel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, id, spec, by, changesSettings = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local keepMs, keepAtMost, level, levelMs = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local keepMs, keepAtMost, level, levelMs, cancels = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include time
 
 local stored = redis.call('HMGET', command, 'spec', 'sequence', 'at')
@@ -36,7 +37,10 @@ local newest = redis.call('ZREVRANGE', commands, 0, 0, 'WITHSCORES')
 local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
 local at = whole(math.floor(now / 1000))
 redis.call('HSET', command, 'spec', spec, 'by', by, 'at', at, 'sequence', whole(sequence))
-for i = 10, #ARGV do
+if cancels == '1' then
+  redis.call('HSET', command, 'cancels', '1')
+end
+for i = 11, #ARGV do
   local inbox = base .. 'inbox:' .. ARGV[i]
   redis.call('HSET', command, 'response:' .. ARGV[i], 'pending')
   redis.call('ZADD', inbox, whole(sequence), id)

@@ -15,11 +15,15 @@ import { visitRegistry } from '../leader/visit-registry.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, type Outbox, queueOutbox } from '../outbox/forwarder.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
-import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { claimEntries } from '../scripts/outbox/claim-entries.ts'
 import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
 import { silent } from '../setup.fixture.ts'
-import { claimGroupEntriesScript, deleteGroupEntriesScript, endMembersScript } from '../store/scripts.ts'
+import {
+  claimGroupEntriesScript,
+  deleteGroupEntriesScript,
+  endMembersScript,
+  storeRuleScript,
+} from '../store/scripts.ts'
 import { groupDeliveries } from './group-deliveries.ts'
 import { groupOutbox } from './group-outbox.ts'
 import { createGroupStore } from './group-store.ts'

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
+import { cancelDrained } from '../cancel/drained-queue.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
@@ -166,6 +167,10 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           isOver,
           onEnded: (ended) => onCancelled({ queue, ...ended }),
         }),
+      async cancelDrained() {
+        await cancelDrained(redis, keys, queue)
+        start(registered, 'cancelByRules', term)
+      },
       cancelByRules: () => bulkCanceller(queue)(term),
       async removeOld() {
         if (retention === undefined) return

@@ -16,7 +16,7 @@ import type { RunQueues } from './run-record.ts'
  *
  * A run ends only when every task that it has started is reported as ended, so that an add that arrives later is a second one. Only a
  * process that has been frozen sends it: other processes give up a command after less than a second, and the leader takes over what was
- * claimed more than five seconds ago. Until the end, the key is kept for a day (../scripts/cancel/store-rule.ts), because the leader may be
+ * claimed more than five seconds ago. Until the end, the key is kept for a day (../cancel/store-rule.lua), because the leader may be
  * unable to reach the run for longer.
  */
 const REFUSED_AFTER_END_MS = 10_000

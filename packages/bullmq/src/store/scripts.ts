@@ -73,6 +73,59 @@ return { accepted, lost }
 })
 
 /**
+ * Stores a cancel rule, and announces it to the queue's consumers. A second call with the same id stores nothing and returns the same
+ * rule, even after the rule has been deleted. The rule of a drain is stored only while that drain is in force.
+ */
+export const storeRuleScript = luaScript<
+  'cancelRules' | 'cancelConsumers' | 'progress' | 'cancelledGroup' | 'settings',
+  'id' | 'rule' | 'limit' | 'trustedMs' | 'channel' | 'group' | 'drain',
+  [rule: string, consumers: string[]] | 'full' | null
+>({
+  name: 'store-rule',
+  keys: ['cancelRules', 'cancelConsumers', 'progress', 'cancelledGroup', 'settings'],
+  args: ['id', 'rule', 'limit', 'trustedMs', 'channel', 'group', 'drain'],
+  lua: `#!lua flags=allow-oom
+local cancelRules, cancelConsumers, progress, cancelledGroup, settings = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, rule, limit, trustedMs, channel, group, drain = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local GROUP_REFUSED_S = 86400
+if drain ~= '' then
+  local current = redis.call('HGET', settings, 'drain')
+  if not current or cjson.decode(current).command ~= drain then
+    return false
+  end
+end
+local now = millis()
+local stored = redis.call('HGET', progress, 'rule')
+if not stored then
+  if redis.call('HLEN', cancelRules) >= tonumber(limit) then
+    return 'full'
+  end
+  stored = rule .. ',"at":' .. whole(now) .. '}'
+  redis.call('HSET', progress, 'rule', stored)
+  redis.call('HSET', cancelRules, id, stored)
+  if group ~= '' then
+    redis.call('SET', cancelledGroup, id, 'EX', GROUP_REFUSED_S)
+  end
+  redis.call('PUBLISH', channel, id)
+end
+if drain ~= '' then
+  redis.call('HSET', settings, 'cancelledDrain', drain)
+end
+return { stored, redis.call('ZRANGEBYSCORE', cancelConsumers, now - trustedMs, '+inf') }
+`,
+})
+
+/**
  * Reads the clock of the server that holds a key.
  */
 export const readTimeScript = luaScript<'anchor', never, [seconds: string, micros: string]>({
@@ -291,16 +344,16 @@ redis.call('PUBLISH', channel, id)
  */
 export const storeCommandScript = luaScript<
   'command' | 'commands' | 'unapplied' | 'logLevel',
-  'base' | 'id' | 'spec' | 'by' | 'changesSettings' | 'keepMs' | 'keepAtMost' | 'level' | 'levelMs',
+  'base' | 'id' | 'spec' | 'by' | 'changesSettings' | 'keepMs' | 'keepAtMost' | 'level' | 'levelMs' | 'cancels',
   [sequence: string, at: string] | null
 >({
   name: 'store-command',
   keys: ['command', 'commands', 'unapplied', 'logLevel'],
-  args: ['base', 'id', 'spec', 'by', 'changesSettings', 'keepMs', 'keepAtMost', 'level', 'levelMs'],
+  args: ['base', 'id', 'spec', 'by', 'changesSettings', 'keepMs', 'keepAtMost', 'level', 'levelMs', 'cancels'],
   lua: `#!lua flags=allow-oom
 local command, commands, unapplied, logLevel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, id, spec, by, changesSettings = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local keepMs, keepAtMost, level, levelMs = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local keepMs, keepAtMost, level, levelMs, cancels = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -323,7 +376,10 @@ local newest = redis.call('ZREVRANGE', commands, 0, 0, 'WITHSCORES')
 local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
 local at = whole(math.floor(now / 1000))
 redis.call('HSET', command, 'spec', spec, 'by', by, 'at', at, 'sequence', whole(sequence))
-for i = 10, #ARGV do
+if cancels == '1' then
+  redis.call('HSET', command, 'cancels', '1')
+end
+for i = 11, #ARGV do
   local inbox = base .. 'inbox:' .. ARGV[i]
   redis.call('HSET', command, 'response:' .. ARGV[i], 'pending')
   redis.call('ZADD', inbox, whole(sequence), id)

@@ -137,7 +137,6 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
         'payload_too_large',
         'unsupported_media_type',
         'command_id_reused',
-        'too_many_cancels',
         'redis_unavailable',
       ],
       handle: sendCommand(context),

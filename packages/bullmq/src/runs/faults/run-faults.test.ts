@@ -3,7 +3,6 @@ import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { FORWARDING } from '../../internals/composition/composed-scripts.ts'
 import { type ScriptProxy, scriptProxy } from '../../internals/index-model/script-proxy.fixture.ts'
-import { storeRuleScript } from '../../scripts/cancel/store-rule.ts'
 import { claimEntries } from '../../scripts/outbox/claim-entries.ts'
 import { deleteEntries } from '../../scripts/outbox/delete-entries.ts'
 import {
@@ -13,6 +12,7 @@ import {
   readRunScript,
   startRunScript,
   stopRunScript,
+  storeRuleScript,
   visitRunScript,
 } from '../../store/scripts.ts'
 import { openRunWorld } from './run-world.fixture.ts'

@@ -13,6 +13,7 @@ export type Duty =
   | 'runSchedules'
   | 'watchSchedules'
   | 'repeatCancels'
+  | 'cancelDrained'
   | 'cancelByRules'
   | 'removeOld'
   | 'removeUniqueKeys'
@@ -97,6 +98,7 @@ export const surveyQueueScript = defineScript({
     'apiKeyTasks',
     'taskEvents',
     'outbox',
+    'settings',
   ],
   args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs', 'eventsSince', 'base'],
   lua: `${TIME}${FENCE}
@@ -135,6 +137,9 @@ if #redis.call('ZRANGEBYSCORE', scheduleTimes, '-inf', whole(millis() + ${SCHEDU
 end
 if redis.call('EXISTS', schedules, scheduleTroubles) > 0 then needs('watchSchedules') end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
+local drain, done = unpack(redis.call('HMGET', settings, 'drain', 'cancelledDrain'))
+drain = drain and cjson.decode(drain) or {}
+if drain.cancelledBy and drain.command ~= done then needs('cancelDrained') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
 if redis.call('EXISTS', newFingerprints) == 1 then needs('reportFingerprints') end
