@@ -114,7 +114,7 @@ describe('slots', () => {
     const api = await testApi()
     const task = { id: anId, task: 'of.others', fencingToken: 3 }
     const slots = [{ slot: 1, state: 'WORKING', since: NOW - 1_000, task } as const, idle]
-    const strange = "über pod/1 \u001b[2J'"
+    const strange = "über pod/1 '"
     api.fleet.put({ worker: strange, pools: [{ ...pool, notReady: undefined, slots }] })
     api.fleet.put({ worker: 'other', pools: [{ ...pool, queue: 'of.others', notReady: undefined, slots: [idle] }] })
     api.fleet.put({ worker: 'silent', seenAt: 0, pools: [{ ...pool, notReady: undefined, slots: [idle] }] })

@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
+import { monitorCommands } from '../redis/command-monitor.fixture.ts'
 import type { Commander } from '../scripts/script.ts'
 import { setup, short, silent } from '../setup.fixture.ts'
 import { openAdmission } from './admission.ts'
@@ -80,11 +81,10 @@ describe('the admission of a queue', () => {
     const { enqueue, redis, namespace } = await drained(server.url)
     await enqueue(short)
     const asked: string[] = []
-    const monitor = await redis.monitor()
-    onTestFinished(() => monitor.disconnect())
-    monitor.on('monitor', (_time: string, [name = '', key = '']: string[], source: string) => {
+    const monitor = await monitorCommands(redis, ([name = '', key = ''], source) => {
       if (source !== 'lua') asked.push(`${name.toLowerCase()} ${key}`)
     })
+    onTestFinished(monitor.close)
     // On a busy machine, Redis may not respond in time.
     for (let i = 0; i < 200; i++) await eventually(() => enqueue(short))
     await redis.publish('over', '')

@@ -10,6 +10,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { BrokerOptions, BullmqBroker } from '../broker/broker-options.ts'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { producersKey, queueKeys } from '../keys.ts'
+import { monitorCommands } from '../redis/command-monitor.fixture.ts'
 import { short, silent } from '../setup.fixture.ts'
 import { parseMemory } from './memory-meter.ts'
 
@@ -265,11 +266,10 @@ function storesTask(command: string): boolean {
 /** Returns the commands that clients send while `act` runs, each as a line. */
 async function commandsDuring(redis: Redis, act: () => Promise<void>): Promise<readonly string[]> {
   const commands: string[] = []
-  const monitor = await redis.monitor()
-  onTestFinished(() => monitor.disconnect())
-  monitor.on('monitor', (_time: string, words: string[], source: string) => {
+  const monitor = await monitorCommands(redis, (words, source) => {
     if (source !== 'lua') commands.push(words.join(' '))
   })
+  onTestFinished(monitor.close)
   await act()
   await redis.publish('over', '')
   await eventually(() => commands.some((command) => command.startsWith('publish ')))

@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { monitorCommands } from '../redis/command-monitor.fixture.ts'
 import { type SetupOptions, setup, short } from '../setup.fixture.ts'
 import { openStartEstimates } from './start-estimates.ts'
 
@@ -139,14 +140,13 @@ describe('the readings of a queue', () => {
     const { prioritized } = queueKeys(namespace, 'rig')
     let readings = 0
     let lastAt = performance.now()
-    const monitor = await redis.monitor()
-    onTestFinished(() => monitor.disconnect())
-    monitor.on('monitor', (_time: string, words: string[], source: string) => {
+    const monitor = await monitorCommands(redis, (words, source) => {
       if (source === 'lua' || words[0]?.toLowerCase() !== 'evalsha' || !words.includes('paused')) return
       if (!words.includes(prioritized)) return
       readings++
       lastAt = performance.now()
     })
+    onTestFinished(monitor.close)
     const sent = 1_000
     for (let i = 0; i < sent; i++) await expectedMs()
     expect(readings).toBeGreaterThan(0)

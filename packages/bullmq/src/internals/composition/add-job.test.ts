@@ -9,6 +9,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../../keys.ts'
+import { monitorCommands } from '../../redis/command-monitor.fixture.ts'
 import { long, short, silent } from '../../setup.fixture.ts'
 
 async function openQueue(redisUrl = inject('redisUrl')) {
@@ -79,15 +80,14 @@ describe('an enqueue', () => {
       newTask(short, { n: 3 }, options, { ...identity(), caller: 'only' })
     // The first call of a script may be sent twice, so it looks for the task.
     await broker.enqueue(ofCaller(call))
-    const monitor = await redis.monitor()
-    onTestFinished(() => monitor.disconnect())
     const wanted = ofCaller(call)
     const run: string[] = []
     let isRunning = false
-    monitor.on('monitor', (_, [command = '', ...args]: string[], source: string) => {
+    const monitor = await monitorCommands(redis, ([command = '', ...args], source) => {
       if (source !== 'lua') isRunning = args.includes(wanted.id)
       else if (isRunning) run.push(`${command.toUpperCase()} ${args[0]?.replace(keys.base, '')}`)
     })
+    onTestFinished(monitor.close)
     await broker.enqueue(wanted)
     await redis.ping()
     await eventually(() => run.length > 0 && !isRunning)
