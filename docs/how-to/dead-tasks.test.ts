@@ -59,7 +59,7 @@ async function invoicesAfterABadNight() {
     Array.from({ length: TASKS }, (_, n) => ({ invoice: n + 1 })),
   )
   const dead = async () => (await client.countDead()).reduce((sum, { count }) => sum + count, 0)
-  await eventually(async () => (await dead()) === TASKS, 30_000)
+  await eventually(async () => (await dead()) === TASKS, 120_000)
   return {
     env: programEnv({ BULLPEN_API: url, BULLPEN_KEY: key, BULLPEN_BY: 'ann' }),
     fix: () => (isFixed = true),
@@ -98,7 +98,7 @@ function comparable(text: string): string {
   )
 }
 
-it('the commands of the page print what the page says', { timeout: 90_000 }, async () => {
+it('the commands of the page print what the page says', { timeout: 300_000 }, async () => {
   const page = readFileSync(join(import.meta.dirname, 'dead-tasks.md'), 'utf8')
   const { env, fix, isIdle } = await invoicesAfterABadNight()
   const steps = [...page.matchAll(/^```sh\n([^`]*)```\n\n```text\n([^`]*)```$/gm)]
