@@ -11,6 +11,7 @@ export const SYSTEM_TESTS = [
   'docs/how-to/{dead-tasks,programs,python}.test.ts',
   'k8s/{containers,prometheus}.test.ts',
   'packages/api/src/board/board-browser.test.ts',
+  'packages/api/src/unreachable-node.test.ts',
   'packages/bullmq/src/{conformance,redis}/cluster.test.ts',
   'packages/bullmq/src/{locks,redis}/hung-node.test.ts',
   'packages/bullmq/src/orphans/busy-queue.test.ts',

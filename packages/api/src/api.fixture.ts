@@ -62,6 +62,7 @@ export const PLATFORM: Platform = {
   clockSkewMs: () => 0,
   servers: async () => [],
   leadership: async () => ({ isLed: true, changes: 0, overMs: 0 }),
+  unreachableNodes: async () => [],
   head: async () => EMPTY_HEAD,
   lostTasks: async () => undefined,
   recentEnds: async () => ({ dead: 0, completed: 0, ofFingerprints: [] }),

@@ -159,6 +159,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       clockSkewMs: skew.skewMs,
       servers: broker.servers,
       leadership: broker.leadership,
+      unreachableNodes: broker.unreachableNodes,
       head: broker.head,
       lostTasks: broker.lostTasks,
       recentEnds: broker.recentEnds,

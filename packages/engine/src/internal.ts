@@ -34,7 +34,14 @@ export { retryCopy, retryCopyId } from './dead-tasks/retry-copy.ts'
 export { catalogueDigests } from './diagnosis/catalogue-digest.ts'
 export { RECENT_ENDS_MS } from './diagnosis/dead-tasks.ts'
 export { diagnose, diagnoseWithoutStore } from './diagnosis/diagnose.ts'
-export type { DiagnosisFacts, LeadershipFacts, LostTasksFacts, QueueFacts, ServerFacts } from './diagnosis/facts.ts'
+export type {
+  DiagnosisFacts,
+  LeadershipFacts,
+  LostTasksFacts,
+  QueueFacts,
+  ServerFacts,
+  UnreachableNode,
+} from './diagnosis/facts.ts'
 export { aboutStored, endOf, enqueuedEvent, verdictEvent } from './events/event-bodies.ts'
 export { createEventFeeds, type EventFeeds } from './events/event-feeds.ts'
 export { compareEventIds } from './events/event-ids.ts'

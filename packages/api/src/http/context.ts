@@ -10,6 +10,7 @@ import type {
   LostTasksFacts,
   QueueHead,
   ServerFacts,
+  UnreachableNode,
 } from '@bullpen/engine/internal'
 import type { EventStreams } from './event-stream.ts'
 
@@ -22,6 +23,8 @@ export interface Platform {
   clockSkewMs(): number | undefined
   servers(): Promise<readonly ServerFacts[]>
   leadership(): Promise<LeadershipFacts>
+  /** The nodes of a Redis Cluster that do not respond. */
+  unreachableNodes(): Promise<readonly UnreachableNode[]>
   /** The oldest waiting task of a queue, and how many of its tasks are blocked. */
   head(queue: string): Promise<QueueHead>
   /** The acknowledged tasks of a queue that Redis has lost within the last day. */

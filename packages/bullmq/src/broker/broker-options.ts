@@ -8,6 +8,7 @@ import type {
   LostTasksFacts,
   QueueHead,
   ServerFacts,
+  UnreachableNode,
 } from '@bullpen/engine/internal'
 import type { Job, Queue } from 'bullmq'
 import type { ServerMemory } from '../admission/memory-meter.ts'
@@ -204,6 +205,11 @@ export interface BullmqBroker extends Broker {
    * leads, waits up to 4 s for the next leader, with four round trips per second. Otherwise takes one round trip.
    */
   leadership(): Promise<LeadershipFacts>
+  /**
+   * Returns the nodes of a Redis Cluster that do not respond within 0.8 s and have queues of this broker, or the keys of the namespace that
+   * belong to no queue. Takes one round trip of a cluster, and none of a single server.
+   */
+  unreachableNodes(): Promise<readonly UnreachableNode[]>
   /**
    * Returns what the servers report about themselves, and how long a round trip takes. In a cluster, only servers that hold data are
    * described. Takes six round trips.

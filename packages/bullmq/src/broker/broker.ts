@@ -21,7 +21,7 @@ import { groupDeliveries } from '../groups/group-deliveries.ts'
 import { groupOutbox } from '../groups/group-outbox.ts'
 import { createGroupStore } from '../groups/group-store.ts'
 import { groupVisit } from '../groups/group-visits.ts'
-import { groupsKey, queueKeys, runsKey } from '../keys.ts'
+import { groupsKey, queueKeys, runsKey, schemaKey } from '../keys.ts'
 import { createFailureLog } from '../leader/failure-log.ts'
 import { createHousekeeping } from '../leader/housekeeping.ts'
 import { LEADER_TIMES, type Leader, openLeader, wakeLeader } from '../leader/leader.ts'
@@ -44,6 +44,7 @@ import { lastWrites } from '../redis/server/server-description.ts'
 import { readServerFacts } from '../redis/server/server-facts.ts'
 import { openServerMonitor, type ServerMonitor } from '../redis/server/server-monitor.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
+import { unreachableNodes } from '../redis/unreachable-nodes.ts'
 import { type RunDeliveries, runDeliveries } from '../runs/run-deliveries.ts'
 import { createRunStore } from '../runs/run-store.ts'
 import { runVisit } from '../runs/run-visits.ts'
@@ -168,6 +169,16 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async leadership() {
       const isLed = await awaitLease(() => call(() => hasLease(redis, namespace)))
       return { isLed, ...(leader?.changes() ?? { changes: 0, overMs: 0 }) }
+    },
+    async unreachableNodes() {
+      const shared = schemaKey(namespace)
+      const queueOf = new Map(options.queues.map((queue) => [queueKeys(namespace, queue).meta, queue]))
+      const nodes = await unreachableNodes(redis, [shared, ...queueOf.keys()])
+      return Array.from(nodes, ([node, keys]) => ({
+        node,
+        queues: keys.flatMap((key) => queueOf.get(key) ?? []),
+        hasShared: keys.includes(shared),
+      }))
     },
     lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),

@@ -20,7 +20,7 @@ import {
   storeLosses,
   unservedQueues,
 } from './queue-checks.ts'
-import { connections, failedWrites, latency, memory, permissions, setting } from './server-checks.ts'
+import { connections, failedWrites, latency, memory, permissions, setting, unreachableNodes } from './server-checks.ts'
 
 export interface Check {
   readonly examine: Examine
@@ -37,9 +37,9 @@ export interface Check {
 export const CHECKS = {
   redis_connection: {
     finds:
-      'the API cannot use Redis, for example because Redis is not reachable, refuses the password, a command or writes, or is a read-only replica. No other check is then carried out',
-    // The facts come from Redis.
-    examine: () => [],
+      'the API cannot use Redis, for example because Redis is not reachable, refuses the password, a command or writes, or is a read-only replica. No other check is then carried out. If a node of a Redis Cluster is not reachable, the finding names it and its queues, and the queues of the other nodes are examined',
+    // If the API cannot use Redis at all, there are no facts.
+    examine: unreachableNodes,
     reason: 'no task is accepted or started, and the ends of running tasks cannot be stored',
     advice:
       'check that Redis is running, and that the REDIS_URL of the API has its address, its user and its password, and leads to the primary; if Redis refuses writes, do what the problem says; if it rejects a command, give the Redis user the permissions on the page "Configure Redis", and look in ACL LOG for the command',

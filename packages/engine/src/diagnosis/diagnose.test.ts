@@ -68,6 +68,7 @@ const HEALTHY: DiagnosisFacts = {
     ...{ queues: ['cpu'], tasks: ['math.square'], catalogue: { cpu: 'd1' } },
   },
   servers: [server],
+  unreachable: [],
   leadership: { isLed: true, changes: 4, overMs: 600_000 },
   workers: [worker],
   queues: [queue],
@@ -509,6 +510,29 @@ describe('a full queue', () => {
   ])('because of %s is reported with this cause, and with advice that helps', (_cause, facts, problem, advice) => {
     const found = diagnose(facts).findings.find(({ check }) => check === 'full_queues')
     expect(found).toMatchObject({ problem: expect.stringContaining(problem), advice: expect.stringMatching(advice) })
+  })
+})
+
+describe('a node of a cluster that is not reachable', () => {
+  const unreachable = [{ node: 'a:7001', queues: ['mail', 'video'], hasShared: false }]
+  const problem = 'a node of the Redis Cluster is not reachable; its queues were not examined: mail, video'
+  const finding = { check: 'redis_connection', severity: 'error', node: 'a:7001', problem }
+
+  it('is named with its queues, and everything else is examined but schedules', () => {
+    const { findings, passed, skipped } = diagnose({
+      ...{ ...HEALTHY, unreachable },
+      ...{ schedules: undefined, scheduleChanges: undefined },
+    })
+    expect(findings).toMatchObject([finding])
+    expect(skipped).toEqual(['schedules', 'different_schedules'])
+    expect(passed).toHaveLength(DIAGNOSIS_CHECKS.length - 3)
+  })
+
+  it('is the finding if nothing could be examined, instead of the error of a command', () => {
+    const shared = { node: 'a:7002', queues: [], hasShared: true }
+    const { findings, skipped } = diagnoseWithoutStore('Redis is not reachable', NOW, [...unreachable, shared])
+    expect(findings).toMatchObject([finding, { node: 'a:7002', problem: expect.stringContaining('nothing else') }])
+    expect(skipped).toEqual(DIAGNOSIS_CHECKS.slice(1))
   })
 })
 

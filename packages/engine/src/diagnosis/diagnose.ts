@@ -2,7 +2,8 @@
 import type { Diagnosis, DiagnosisCheck, Finding } from '@bullpen/contract'
 import { DIAGNOSIS_CHECKS, timeText } from '@bullpen/contract/internal'
 import { CHECKS, type Check } from './check-table.ts'
-import type { DiagnosisFacts, Found } from './facts.ts'
+import type { DiagnosisFacts, Found, UnreachableNode } from './facts.ts'
+import { unreachableNodes } from './server-checks.ts'
 
 /** Carries out every check. */
 export function diagnose(facts: DiagnosisFacts): Diagnosis {
@@ -20,12 +21,18 @@ export function diagnose(facts: DiagnosisFacts): Diagnosis {
   return { now: timeText(facts.now), findings: [...ofSeverity('error'), ...ofSeverity('warning')], passed, skipped }
 }
 
-/** Returns the diagnosis if the store could not be read. `problem` says why. */
-export function diagnoseWithoutStore(problem: string, now: number): Diagnosis {
+/** Returns the diagnosis if the store could not be read. `problem` says why, unless nodes of a cluster are not reachable. */
+export function diagnoseWithoutStore(
+  problem: string,
+  now: number,
+  unreachable: readonly UnreachableNode[] = [],
+): Diagnosis {
   const check = 'redis_connection'
+  const found: readonly Found[] =
+    unreachable.length > 0 ? unreachableNodes({ unreachable }) : [{ severity: 'error', problem }]
   return {
     now: timeText(now),
-    findings: [findingOf(check, { severity: 'error', problem })],
+    findings: found.map((each) => findingOf(check, each)),
     passed: [],
     skipped: DIAGNOSIS_CHECKS.filter((each) => each !== check),
   }

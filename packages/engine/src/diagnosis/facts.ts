@@ -28,6 +28,16 @@ export interface ServerFacts {
   readonly refused: readonly string[]
 }
 
+/** A node of a cluster that does not respond. */
+export interface UnreachableNode {
+  /** Its host and port. */
+  readonly node: string
+  /** The queues of the API's catalogue that the node has. */
+  readonly queues: readonly string[]
+  /** Whether the node has what belongs to no queue, such as the list of workers. Without it, nothing can be examined. */
+  readonly hasShared: boolean
+}
+
 /** What is known about the process that does the housekeeping. */
 export interface LeadershipFacts {
   /** Whether a process leads the namespace. */
@@ -146,13 +156,16 @@ export interface DiagnosisFacts {
     readonly catalogue: Readonly<Record<string, string>>
   }
   readonly servers: readonly ServerFacts[]
+  /** Their queues are not among `queues`. */
+  readonly unreachable: readonly UnreachableNode[]
   readonly leadership: LeadershipFacts
   /** Workers that have been silent for less than a minute are among them. */
   readonly workers: readonly RegisteredWorker[]
   readonly queues: readonly QueueFacts[]
-  readonly schedules: readonly ScheduleFacts[]
+  /** Undefined if they cannot be read, because a queue of theirs is on a node that does not respond. */
+  readonly schedules: readonly ScheduleFacts[] | undefined
   /** How the stored schedules differ from those of the API's catalogue. */
-  readonly scheduleChanges: readonly Pick<ScheduleChange, 'name' | 'queue' | 'action' | 'fields'>[]
+  readonly scheduleChanges: readonly Pick<ScheduleChange, 'name' | 'queue' | 'action' | 'fields'>[] | undefined
 }
 
 /** What one check has found. The rest of a {@link Finding} is in the table of checks. */

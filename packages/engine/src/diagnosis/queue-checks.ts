@@ -324,7 +324,7 @@ export const outboxes = ofEach(({ queue, outbox: { entries, oldestAt }, settings
 })
 
 export const schedules: Examine = ({ schedules: all }) =>
-  all.flatMap(({ name, queue, troubles }) =>
+  all?.flatMap(({ name, queue, troubles }) =>
     troubles.map(
       ({ kind, detail }): Found => ({
         severity: 'warning',
@@ -345,7 +345,7 @@ function seconds(ms: number): number {
 }
 
 export const differentSchedules: Examine = ({ scheduleChanges }) =>
-  scheduleChanges.flatMap(({ name, queue, action, fields }) =>
+  scheduleChanges?.flatMap(({ name, queue, action, fields }) =>
     action === 'unchanged'
       ? []
       : [

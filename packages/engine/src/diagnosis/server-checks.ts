@@ -74,3 +74,19 @@ export const latency = onEach(({ latencyMs }) =>
 function mebibytes(bytes: number): number {
   return Math.round(bytes / 2 ** 20)
 }
+
+export function unreachableNodes({ unreachable }: Pick<DiagnosisFacts, 'unreachable'>): readonly Found[] {
+  return unreachable.map(({ node, queues, hasShared }) => {
+    const lacks = queues.length === 0 ? '' : `; its queues were not examined: ${queues.join(', ')}`
+    const nothing = hasShared
+      ? '; it has the list of workers and the lease of the leader, so nothing else was examined'
+      : ''
+    return {
+      severity: 'error',
+      node,
+      problem: `a node of the Redis Cluster is not reachable${lacks}${nothing}`,
+      advice:
+        'start the node again, or let a replica take over; with `cluster-require-full-coverage no`, the queues of the other nodes continue meanwhile',
+    }
+  })
+}

@@ -12,6 +12,7 @@ import {
   type QueueHead,
   RECENT_ENDS_MS,
   troublesOf,
+  type UnreachableNode,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { ApiContext } from '../../http/context.ts'
@@ -33,25 +34,29 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
   const digests = catalogueDigests(catalogue, queues, sha256)
 
   return async (): Promise<Diagnosis> => {
+    const unreachable = await platform.unreachableNodes()
     try {
-      return diagnose(await readFacts())
+      return diagnose(await readFacts(unreachable))
     } catch (error) {
       // What keeps Redis from being used is the finding.
       if (!(error instanceof BullpenError) || error.code !== 'redis_unavailable') throw error
-      return diagnoseWithoutStore(error.message, estimatedNow())
+      return diagnoseWithoutStore(error.message, estimatedNow(), unreachable)
     }
   }
 
-  async function readFacts(): Promise<DiagnosisFacts> {
+  async function readFacts(unreachable: readonly UnreachableNode[]): Promise<DiagnosisFacts> {
+    const away = new Set(unreachable.flatMap((node) => node.queues))
+    // Both read every queue.
+    const hasSchedules = away.size === 0
     const [, { now, workers }, servers, leadership, schedules, scheduleChanges, ...queueFacts] = await Promise.all([
       // A Redis that refuses writes may still reply to everything else.
       broker.ping(),
       fleet.workers(),
       platform.servers(),
       platform.leadership(),
-      broker.schedules.list(),
-      broker.schedules.sync(catalogue.schedules, { by: 'doctor', dryRun: true }),
-      ...queues.map(factsOf),
+      hasSchedules ? broker.schedules.list() : undefined,
+      hasSchedules ? broker.schedules.sync(catalogue.schedules, { by: 'doctor', dryRun: true }) : undefined,
+      ...queues.filter((queue) => !away.has(queue)).map(factsOf),
     ])
     return {
       now,
@@ -65,11 +70,12 @@ export function showDiagnosis({ catalogue, broker, fleet, platform, now: estimat
         catalogue: digests,
       },
       servers,
+      unreachable,
       leadership,
       workers,
       queues: queueFacts,
       scheduleChanges,
-      schedules: schedules.map((state) => {
+      schedules: schedules?.map((state) => {
         const { name, queue } = state.record
         return { name, queue, troubles: troublesOf(state) }
       }),

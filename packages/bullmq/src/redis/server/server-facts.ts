@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerFacts } from '@bullpen/engine/internal'
 import { parseMemory } from '../../admission/memory-meter.ts'
 import type { Commander } from '../../scripts/script.ts'
+import { troubleOf } from '../outages/trouble.ts'
+import { isCluster } from '../redis-client.ts'
 import { failedWrites, writeText } from './last-writes.ts'
 import { checkServer, type ServerDescription } from './server-checks.ts'
 import { describeServer, type Server, serversOf } from './server-description.ts'
@@ -16,14 +18,18 @@ const ROUND_TRIPS = 9
 /** The time between two round trips, in ms. */
 const PAUSE_MS = 20
 
-/** Takes ten round trips for each server, and at least 160 ms. */
+/** Takes ten round trips for each server, and at least 160 ms. Leaves out the nodes of a cluster that are not reachable. */
 export async function readServerFacts(redis: Commander): Promise<readonly ServerFacts[]> {
-  return Promise.all(
-    serversOf(redis).map(async ([node, server]) => {
+  const facts = serversOf(redis).map(async ([node, server]): Promise<readonly ServerFacts[]> => {
+    try {
       const description = await describeServer(server)
-      return { node, ...factsOf(description), latencyMs: await latencyOf(server) }
-    }),
-  )
+      return [{ node, ...factsOf(description), latencyMs: await latencyOf(server) }]
+    } catch (error) {
+      if (isCluster(redis) && troubleOf(error) !== undefined) return []
+      throw error
+    }
+  })
+  return (await Promise.all(facts)).flat()
 }
 
 export function factsOf(description: ServerDescription): Omit<ServerFacts, 'node' | 'latencyMs'> {

@@ -1,0 +1,72 @@
+// The diagnosis by a whole API while a master of its Redis Cluster is dead.
+import { randomUUID } from 'node:crypto'
+import type { Diagnosis } from '@bullpen/contract'
+import { privateCluster } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { expect, onTestFinished, test } from 'vitest'
+import { catalogue } from './api.fixture.ts'
+import { createApi } from './create-api.ts'
+
+const KEY = 'unreachable-node-key-0123456789'
+const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+test('the diagnosis names each dead node, and examines the queues of the others unless they refuse commands, too', {
+  timeout: 120_000,
+}, async () => {
+  const { url: redisUrl, nodes, nodeOf, end } = await privateCluster()
+  onTestFinished(end)
+  const requireAllSlots = (value: 'yes' | 'no', of = nodes) =>
+    Promise.all(of.map((node) => node.ask('CONFIG', 'SET', 'cluster-require-full-coverage', value)))
+  await requireAllSlots('no')
+  const ownersOf = (name: string) =>
+    Promise.all([nodeOf(`{${name}}`), nodeOf(`{${name}.cpu}`), nodeOf(`{${name}.mail}`)])
+  let namespace = ''
+  do namespace = `t-${randomUUID().slice(0, 8)}`
+  while (new Set(await ownersOf(namespace)).size < nodes.length)
+  const [shared, , mail] = await ownersOf(namespace)
+  const api = await createApi({
+    catalogue,
+    log: silent,
+    config: { redisUrl, keys: [KEY], port: 0, metricsPort: 0, namespace },
+  })
+  onTestFinished(() => api.close())
+  const { url } = await api.listen()
+  const diagnose = async () => (await (await fetch(`${url}/v1/diagnosis`, { headers: HEADERS })).json()) as Diagnosis
+  const found = ({ findings }: Diagnosis, check: string) => findings.filter((finding) => finding.check === check)
+  const body = JSON.stringify({ task: 'math.square', input: { n: 4 } })
+  const { status } = await fetch(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body })
+  expect(status).toBe(202)
+  expect(found(await diagnose(), 'redis_connection')).toEqual([])
+
+  await mail?.crash()
+  const diagnosis = await eventually(async () => {
+    const each = await diagnose()
+    return found(each, 'unserved_queues').length > 0 && found(each, 'redis_connection').length > 0 && each
+  }, 60_000)
+  expect(found(diagnosis, 'redis_connection')).toMatchObject([
+    { severity: 'error', node: `127.0.0.1:${mail?.port}`, problem: expect.stringContaining('not examined: mail') },
+  ])
+  expect(found(diagnosis, 'unserved_queues')).toMatchObject([{ queue: 'cpu' }])
+  expect(diagnosis.skipped).toEqual(['schedules', 'different_schedules'])
+
+  const alive = nodes.filter((node) => node !== mail)
+  await requireAllSlots('yes', alive)
+  const refused = await eventually(async () => {
+    const each = await diagnose()
+    return each.passed.length === 0 && each
+  }, 60_000)
+  expect(refused.findings).toMatchObject([{ check: 'redis_connection', node: `127.0.0.1:${mail?.port}` }])
+  await requireAllSlots('no', alive)
+
+  await shared?.crash()
+  const nodesNamed = await eventually(async () => {
+    const { findings } = await diagnose()
+    return findings.length === 2 && findings
+  }, 60_000)
+  const names = [mail, shared].map((node) => `127.0.0.1:${node?.port}`)
+  expect(nodesNamed.map(({ node }) => node).sort()).toEqual(names.sort())
+  expect(nodesNamed).toContainEqual(
+    expect.objectContaining({ problem: expect.stringContaining('nothing else was examined') }),
+  )
+})
