@@ -1,7 +1,7 @@
 // Tests the API as a process: how it starts, and how it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Accepted } from '@bullpen/contract'
 import { programEnv } from '@bullpen/testing'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
@@ -94,6 +94,37 @@ describe('a start that fails', () => {
       `bullpen-api: cannot listen on 127.0.0.1:${port}: the port is already in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port\n`,
     )
   })
+})
+
+test('a process without Redis says that it listens, and that it is ready once Redis answers', async () => {
+  const sockets = new Set<Socket>()
+  const redis = createServer((socket) => {
+    const { hostname, port } = new URL(inject('redisUrl'))
+    const upstream = connect(Number(port), hostname)
+    for (const each of [socket, upstream]) sockets.add(each.on('error', () => {}))
+    socket.pipe(upstream).pipe(socket)
+  })
+  const listenOn = (port: number) => once(redis.listen(port, '127.0.0.1'), 'listening')
+  await listenOn(0)
+  const { port } = redis.address() as AddressInfo
+  await once(redis.close(), 'close')
+  const { child, exited, output } = run({
+    REDIS_URL: `redis://127.0.0.1:${port}`,
+    BULLPEN_API_KEYS: KEY,
+    BULLPEN_API_PORT: '0',
+    BULLPEN_API_METRICS_PORT: '0',
+    BULLPEN_NAMESPACE: `main-${process.pid}`,
+  })
+  const url = await vi.waitUntil(() => /"url":"([^"]+)".*API listening/.exec(output())?.[1], WITHIN)
+  expect((await fetch(`${url}/readyz`)).status).toBe(503)
+  expect(output()).not.toContain('API ready')
+  await listenOn(port)
+  await vi.waitUntil(() => output().includes('API ready'), WITHIN)
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  child.kill('SIGTERM')
+  expect(await exited).toBe(0)
+  for (const each of sockets) each.destroy()
+  await once(redis.close(), 'close')
 })
 
 test('the log of a development API does not contain its key', async () => {

@@ -21,7 +21,7 @@ import { createMetricsServer } from './http/metrics-server.ts'
 import { createOpenStreams, STREAM_SUBJECTS } from './http/open-streams.ts'
 import { buildServer } from './http/server.ts'
 import { ApiLifecycle } from './lifecycle.ts'
-import { type Addresses, openPorts, waitForRedis } from './listen.ts'
+import { type Addresses, openPorts, redisAnswers, waitForRedis } from './listen.ts'
 
 export interface ApiOptions {
   readonly catalogue: Catalogue
@@ -50,6 +50,8 @@ export interface Api {
    * after close().
    */
   listen(): Promise<Addresses>
+  /** Resolves to true when Redis has answered, which may be after listen() has resolved. Resolves to false if the API is closed first. */
+  ready(): Promise<boolean>
   /**
    * Finishes the requests that have arrived, responds to long polls at once, and then closes the connections to Redis. Can be
    * called repeatedly.
@@ -222,6 +224,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
         throw error
       }
     },
+    ready: () => redisAnswers(broker, closing.signal),
     close: () => (closed ??= drain()),
   }
   return api

@@ -30,6 +30,7 @@ interface Ports {
 
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
+const PING_EVERY_MS = 100
 /** The errors that would not disappear if the API waited longer. */
 const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis', 'unsafe_redis']
 
@@ -58,6 +59,19 @@ export async function waitForRedis(
   }
   // The first tasks also need Redis's time.
   await settlesWithin(skew.measured, Math.max(0, deadline - performance.now()), closing)
+}
+
+/** Resolves to true when Redis has answered, or to false if `closing` aborts first. */
+export async function redisAnswers(broker: Pick<BullmqBroker, 'ping'>, closing: AbortSignal): Promise<boolean> {
+  while (!closing.aborted) {
+    const answered = await broker.ping().then(
+      () => true,
+      () => false,
+    )
+    if (answered) return !closing.aborted
+    await sleep(PING_EVERY_MS, undefined, { signal: closing }).catch(() => {})
+  }
+  return false
 }
 
 /** @throws BullpenError `invalid_configuration` if an address is already in use, and `shutting_down` if `closing` aborts first. */

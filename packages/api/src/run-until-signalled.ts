@@ -41,7 +41,10 @@ async function start(created: Api | (() => Promise<Api>)): Promise<Api | undefin
     const api = typeof created === 'function' ? await created() : created
     const { url, metricsUrl, boardUrl, generatedKey } = await api.listen()
     // The board's URL is not logged, because it contains the development key.
-    api.log.info({ url, metricsUrl }, 'API ready')
+    api.log.info({ url, metricsUrl }, 'API listening')
+    void api.ready().then((isReady) => {
+      if (isReady) api.log.info({ url, metricsUrl }, 'API ready')
+    })
     if (generatedKey !== undefined) console.error(developmentKeyText(generatedKey, boardUrl))
     return api
   } catch (error) {

@@ -2,6 +2,7 @@
 import { BullpenError } from '@bullpen/contract'
 import { parseCookie } from 'cookie'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { opensPage } from '../http/page.ts'
 import { sendProblem } from '../http/problems/problem.ts'
 import type { Key, Keyring, Origin } from './keyring.ts'
 import { sendLoginPage, sendReloadPage } from './login-page.ts'
@@ -92,9 +93,4 @@ function reasonOf(authorization: string | undefined, access: Access): string {
 
 function bearerToken(authorization: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
-}
-
-/** Returns whether a browser is loading a page. Scripts and other programs list other content types first. */
-function opensPage({ method, headers }: FastifyRequest): boolean {
-  return method === 'GET' && (headers.accept ?? '').startsWith('text/html')
 }

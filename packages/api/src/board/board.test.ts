@@ -32,6 +32,15 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
   },
 )
 
+test('a browser reads on a page what to install if Bull Board is missing', async () => {
+  const app = fastify()
+  onTestFinished(() => app.close())
+  await addBoard(app, undefined, { queues: [], reads, log: silent, buttons: undefined })
+  const answer = await app.inject({ url: '/board/', headers: { accept: 'text/html,*/*;q=0.8' } })
+  expect(answer).toMatchObject({ statusCode: 404, headers: { 'content-type': 'text/html; charset=utf-8' } })
+  expect(answer.body).toMatch(/npm install @bull-board.*href="\/reference"/s)
+})
+
 test('Bull Board reads its jobs through its adapter, and shows what toJSON returns', async () => {
   const job = {
     id: anId,

@@ -4,6 +4,7 @@ import { BullpenError, type Log, type Problem } from '@bullpen/contract'
 import { PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
 import { makePages, onlyOwnPages, readOnly } from '../auth/browser-pages.ts'
+import { opensPage, sendPage } from '../http/page.ts'
 import { sendProblem } from '../http/problems/problem.ts'
 import type { Button, Press } from './board-buttons.ts'
 import { type BoardRoute, type ChangingRoute, changingRoutes, isReading, readingRoute } from './board-routes.ts'
@@ -34,16 +35,23 @@ export async function addBoard(
   else await addBullBoard(app, bullBoard, options)
 }
 
-/** Adds a /board route that responds with the command for installing Bull Board. */
+/** Adds a /board route that responds with the command for installing Bull Board, to browsers on a page. */
 async function addMissingBoard(app: FastifyInstance): Promise<void> {
   const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
-  const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`
+  const command = `npm install ${packages.join(' ')}`
+  const detail = `Bull Board is not installed; run: ${command}`
+  const content = `<p>Bull Board is not installed. To install it, run:</p>
+<pre>${command}</pre>
+<p><a href="/reference">Reference</a>: the routes of this API</p>`
   await app.register(async (scope) => {
     makePages(scope, readOnly)
     for (const path of [PREFIX, `${PREFIX}/*`]) {
-      scope.get(path, async (request, reply) =>
-        sendProblem(request, reply, new BullpenError('route_not_found', detail)),
-      )
+      scope.get(path, async (request, reply) => {
+        reply.header('vary', 'Accept')
+        return opensPage(request)
+          ? sendPage(reply, { status: 404, title: 'Bullpen: no board', content })
+          : sendProblem(request, reply, new BullpenError('route_not_found', detail))
+      })
     }
   })
 }
@@ -76,6 +84,8 @@ async function addBullBoard(
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks } },
   })
   server.setErrorHandler((error) => {
+    // A path that leads out of the folder of the static files, for example. The API's own handler responds with a problem.
+    if (isCallersMistake(error)) throw error
     log.error({ err: error }, 'cannot show the board')
     return {
       status: 500,
@@ -106,6 +116,10 @@ async function addBullBoard(
     server.setBasePath(PREFIX)
     await scope.register(server.registerPlugin(), { prefix: PREFIX })
   })
+}
+
+function isCallersMistake({ statusCode }: Error & { readonly statusCode?: number }): boolean {
+  return statusCode !== undefined && statusCode >= 400 && statusCode < 500
 }
 
 /** Adds what Bull Board's pages show in a toast: `error` as its title, and `message` below. */

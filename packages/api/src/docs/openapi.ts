@@ -42,7 +42,11 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
     paths: paths(catalogue, routes, outputs),
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An API key. "Try it out" needs it once more, because a session only permits reading.',
+        },
         session: {
           type: 'apiKey',
           in: 'cookie',

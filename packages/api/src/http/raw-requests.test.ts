@@ -73,6 +73,7 @@ const POST = (headers: string, body: string | Buffer = SQUARE) =>
     Buffer.from(body),
   ])
 const SQUARE = '{"task":"math.square","input":{"n":4}}'
+const BROWSER = 'Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n'
 const JSON_TYPE = 'Content-Type: application/json'
 
 describe('a request', () => {
@@ -104,6 +105,8 @@ describe('a request', () => {
     ['DELETE of the log-in', GET('/board/login').replace('GET', 'DELETE'), 405, /\nallow: GET, HEAD, POST, OPTIONS\r/],
     ['HEAD of a list', GET('/v1/slots').replace('GET', 'HEAD'), 200, /\r\n\r\n$/],
     ['HEAD of a POST', GET('/v1/tasks/bulk').replace('GET', 'HEAD'), 405, /\nallow: POST, OPTIONS\r[^{]*\r\n\r\n$/],
+    ['of the address, by a browser', GET('/', BROWSER), 200, /href="\/reference"/],
+    ['of the address, by a program', GET('/', 'Accept: application/json\r\n'), 404, /"code":"route_not_found"/],
     ['OPTIONS of the server', GET('*').replace('GET', 'OPTIONS'), 204, /\nallow: /],
   ])('%s is answered as the RFCs say', async (_name, bytes, status, expected) => {
     const { socket, received } = await dial()
@@ -112,4 +115,21 @@ describe('a request', () => {
     expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
     expect(response).toMatch(expected)
   })
+})
+
+test.each(['/board', '/reference'])('a path that leads out of the static files of %s is never served', async (page) => {
+  const boardQueues = [{ name: 'cpu', metaValues: { version: 'bullmq:6' } } as never]
+  for (const [path, status] of [
+    ['../../x', 403],
+    ['%2e%2e/%2e%2e/x', 403],
+    ['..%2f..%2fx', 404],
+    ['%252e%252e/%252e%252e/x', 404],
+    ['x%00', 403],
+    ['..%2f%00', 403],
+    ['..%5c..%5cx', 403],
+  ] as const) {
+    const { socket, received } = await dial({ boardQueues })
+    socket.write(GET(`${page}/static/${path}`))
+    expect.soft((await received).split('\r')[0], path).toContain(` ${status} `)
+  }
 })

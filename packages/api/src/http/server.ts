@@ -20,6 +20,7 @@ import { logRequests, logUnreadable, NONE, type Observers } from './access-log.t
 import type { ApiContext } from './context.ts'
 import { allowOrigins } from './cors.ts'
 import { createEventStreams, type EventStreamOptions } from './event-stream.ts'
+import { addFrontPage } from './front-page.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import type { OpenStreams } from './open-streams.ts'
 import {
@@ -78,6 +79,7 @@ export interface ServerOptions extends Omit<ApiContext, 'hasBoard' | 'feeds' | '
 
 /** The pages whose other methods are refused as well. Each has its own module. */
 const PAGES = [
+  { method: 'GET', path: '/', access: 'open' },
   { method: 'GET', path: '/openapi.json', access: 'browser' },
   { method: 'GET', path: '/board/login', access: 'open' },
   { method: 'POST', path: '/board/login', access: 'open' },
@@ -131,8 +133,9 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     done(null, payload)
   })
   answerUnusualHttp(app)
-  const endChecks = closeSlowBodies(app.server, options.minBodyRate)
-  app.addHook('onClose', async () => endChecks())
+  app.addHook('onListen', async () => {
+    app.server.once('close', closeSlowBodies(app.server, options.minBodyRate))
+  })
   if (options.corsOrigins.length > 0) app.addHook('onRequest', allowOrigins(options.corsOrigins))
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
@@ -153,6 +156,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   for (const row of routes) addRoute(app, row)
   refuseOtherMethods(app, [...routes, ...PAGES])
   addProblemPages(app)
+  addFrontPage(app, { showsBoard })
   await addLogin(app, { keyring, now, secure: options.secureCookie })
   await addReference(app, () => openApiDocument(catalogue, routes, version))
   if (showsBoard) {
