@@ -51,6 +51,7 @@ export const ACTS = {
     Object.assign(globalThis, { console: null, JSON: null, Math: null, process: null })
   },
   'removes the listeners of uncaught errors': () => process.removeAllListeners('uncaughtException'),
+  'captures uncaught errors': () => process.setUncaughtExceptionCaptureCallback(() => {}),
   'removes all listeners': () => process.removeAllListeners(),
   'leaves a listener behind': () => process.on('uncaughtException', () => process.exit(1)),
   'replaces JSON.stringify': () => {

@@ -1,45 +1,57 @@
-// Keeps a program's listeners on its process, whatever the handlers of its tasks do.
+// Keeps a program's process and its listeners, whatever the handlers of its tasks do.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { constants } from 'node:os'
 
 type Listeners = Readonly<Record<string, (...args: never[]) => void>>
 
 /**
- * Adds the listeners to the process, and adds them again if a handler removes them. A handler that asks for a drain by a signal to its own
- * process does not end the worker if `isFromHandler` returns true. Otherwise, the task would end every worker that starts it. Returns a
- * function that removes the listeners.
+ * Adds the listeners to the process, and adds them again if a handler removes them. `isFromHandler` gets what the running code has done,
+ * such as `called process.exit(1)`, and returns whether a handler did it. A handler that exits or signals its own process does not end the
+ * worker. Otherwise, the task would end every worker that starts it. The exceptions are SIGKILL and `process.abort`. Returns a function that
+ * undoes all this.
  */
-export function ownProcess(listeners: Listeners, isFromHandler: (signal: string) => boolean): () => void {
+export function ownProcess(listeners: Listeners, isFromHandler: (act: string) => boolean): () => void {
   // A listener runs in the async context in which it was added, which must not be that of a handler.
   const outside = AsyncLocalStorage.snapshot()
-  const add = (event: string): void => {
-    const listener = listeners[event] as () => void
-    if (isOwned && !process.listeners(event as NodeJS.Signals).includes(listener)) process.on(event, listener)
-  }
   const onRemoved = (event: string | symbol, listener: unknown): void => {
-    if (typeof event !== 'string' || listeners[event] !== listener) return
-    queueMicrotask(() =>
-      outside(() => {
-        add(event)
-        if (isOwned && !process.listeners('removeListener' as never).includes(onRemoved as never))
-          process.on('removeListener', onRemoved)
-      }),
-    )
+    if (owned.some((own) => own[0] === event && own[1] === listener)) queueMicrotask(() => outside(restore))
   }
+  // Node itself listens to these two events, to start and stop the delivery of signals.
+  const ofNode = ['newListener', 'removeListener'].flatMap((event) =>
+    process.rawListeners(event as never).map((listener) => [event, listener] as const),
+  )
+  const ours = [...Object.entries(listeners), ['removeListener', onRemoved] as const]
+  const owned: readonly (readonly [string, unknown])[] = [...ofNode, ...ours]
   let isOwned = true
-  for (const event of Object.keys(listeners)) add(event)
-  process.on('removeListener', onRemoved)
+  const restore = (): void => {
+    for (const [event, listener] of owned) {
+      if (isOwned && !process.rawListeners(event as never).includes(listener as never))
+        process.on(event, listener as never)
+    }
+  }
+  restore()
 
-  const { kill } = process
+  const { exit, kill } = process
   process.kill = (pid, signal = 'SIGTERM') => {
-    const name = signal === 15 ? 'SIGTERM' : signal === 2 ? 'SIGINT' : `${signal}`
-    if ((pid === process.pid || pid === 0) && name in listeners && isFromHandler(name)) return true
+    const name = typeof signal === 'number' ? nameOf(signal) : signal
+    const isOwn = pid === process.pid || pid === 0
+    const ends = name !== 'SIGKILL' && (name in listeners || process.listenerCount(name) === 0)
+    if (isOwn && signal !== 0 && ends && isFromHandler(`sent ${name} to its own worker`)) return true
     return kill.call(process, pid, signal)
+  }
+  process.exit = (code) => {
+    const act = `called process.exit(${code ?? ''})`
+    if (isFromHandler(act)) throw new Error(`the handler ${act}`)
+    return exit.call(process, code)
   }
 
   return () => {
     isOwned = false
-    process.kill = kill
-    process.off('removeListener', onRemoved)
-    for (const [event, listener] of Object.entries(listeners)) process.off(event, listener as () => void)
+    Object.assign(process, { exit, kill })
+    for (const [event, listener] of ours) process.off(event, listener as never)
   }
+}
+
+function nameOf(signal: number): string {
+  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`
 }

@@ -56,10 +56,10 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
   const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals | 'uncaught error'>()
   let signalled = false
   let broken = false
-  const isFromHandler = (signal: string): boolean =>
-    worker.attributeUncaught(new Error(`the handler sent ${signal} to its own worker`)) !== 'unattributed'
+  const isFromHandler = (act: string): boolean =>
+    worker.attributeUncaught(new Error(`the handler ${act}`)) !== 'unattributed'
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (isFromHandler(signal)) return
+    if (isFromHandler(`sent ${signal} to its own worker`)) return
     if (signalled) escalate.abort()
     signalled = true
     stop(signal)

@@ -241,9 +241,10 @@ export class Attempt implements TaskContext, StepStore {
     return this.#uncaught
   }
 
-  /** Registers a listener to be called as soon as an uncaught error is attributed to this attempt. */
+  /** Registers a listener to be called as soon as an uncaught error is attributed to this attempt, or now if one has been. */
   onUncaught(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
     this.#onUncaught = listener
+    if (this.#uncaught !== undefined) listener(this.#uncaught)
   }
 
   /** Attributes an uncaught error to this attempt. Does nothing and returns false if the attempt has ended. */

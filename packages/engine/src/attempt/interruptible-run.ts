@@ -96,8 +96,8 @@ export class InterruptibleRun {
     }).then((outcome) => finish(attempt, outcome, host))
     const onTimer = (): void => this.#onTimer()
     this.#timer = host.timer === undefined ? host.clock.timer(onTimer) : host.timer(onTimer)
-    attempt.onUncaught((outcome) => this.#interrupt(outcome))
     this.#awaitTimeout()
+    attempt.onUncaught((outcome) => this.#interrupt(outcome))
     handler.then((outcome) => this.#onHandlerEnd(outcome))
   }
 

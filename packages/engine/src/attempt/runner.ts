@@ -104,7 +104,7 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
   } catch (thrown) {
     outcome = outcomeOf(thrown, decoded)
   }
-  if (!(outcome instanceof Promise)) return finish(attempt, outcome, host)
+  if (!(outcome instanceof Promise)) return finish(attempt, attempt.uncaught ?? outcome, host)
   if (definition.kind === 'short') {
     // A short attempt cannot be interrupted, so an uncaught error becomes its outcome only after the handler has ended.
     return outcome.then((own) => finish(attempt, attempt.uncaught ?? own, host))

@@ -145,6 +145,7 @@ function stateNow(environment: () => string): Readonly<Record<string, unknown>> 
     'process.stderr': stderr,
     'process.stderr.write': stderr.write,
     'the standard error': stderr.writable,
+    'the capture of uncaught errors': process.hasUncaughtExceptionCaptureCallback(),
     'the listeners of uncaughtException': process.listenerCount('uncaughtException'),
     'the listeners of unhandledRejection': process.listenerCount('unhandledRejection'),
     'the listeners of message': process.listenerCount('message'),

@@ -116,9 +116,9 @@ interface ChildExit {
 /** Resolves when the child has exited and everything that it sent or wrote has been read. */
 async function exitOf(child: ChildProcess): Promise<ChildExit> {
   let stderr = ''
-  child.stdout?.on('data', (bytes: Buffer) => void process.stdout.write(bytes))
+  child.stdout?.on('data', (bytes: Buffer) => relay(process.stdout, bytes))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    process.stderr.write(text)
+    relay(process.stderr, text)
     stderr = (stderr + text).slice(-STDERR_TAIL)
   })
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
@@ -139,6 +139,11 @@ async function exitOf(child: ChildProcess): Promise<ChildExit> {
   child.stdout?.destroy()
   child.stderr?.destroy()
   return { ...end, stderr }
+}
+
+/** A handler may have ended the worker's own output, and a write would then be an uncaught error. */
+function relay(output: NodeJS.WriteStream, written: Buffer | string): void {
+  if (output.writable) output.write(written)
 }
 
 const inMiB = (bytes: number | undefined): number => Math.round((bytes ?? 0) / 2 ** 20)

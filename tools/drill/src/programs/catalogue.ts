@@ -156,7 +156,7 @@ export const besideCalls = defineTask({
   output,
 })
 
-export const PILLS = ['kill', 'abort', 'memory', 'loop', 'exit'] as const
+export const PILLS = ['kill', 'abort', 'memory', 'loop'] as const
 
 /** Ends or blocks the process that runs it. */
 export const pill = defineTask({

@@ -13,7 +13,6 @@ const WAYS: Readonly<Record<(typeof PILLS)[number], () => void>> = {
     for (;;) hoard.push(new Array(10_000).fill(hoard.length))
   },
   loop: () => blockEventLoop(Number.POSITIVE_INFINITY),
-  exit: () => process.exit(1),
 }
 
 export const pillHandler = defineHandler(pill, import.meta.url, async ({ id, input, fencingToken }) => {

@@ -1,0 +1,170 @@
+// A worker whose inline handler does what a handler should not do. Each act says how its attempt ends.
+import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineCatalogue, defineHandler, defineTask, type EndReason } from '@bullpen/contract'
+import { z } from 'zod'
+import { createWorker, runUntilSignalled } from './index.ts'
+
+const never = () => new Promise<never>(() => {})
+const fails = (message: string): never => {
+  throw new Error(message)
+}
+const throws = (value: unknown) => (): never => {
+  throw value
+}
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+function cyclic(): Error {
+  const inner = new Error('inner')
+  const outer = new Error('outer', { cause: inner })
+  inner.cause = outer
+  return new AggregateError([outer, inner], 'cyclic', { cause: outer })
+}
+const inTimer = (code: () => unknown) => () => {
+  setTimeout(code, 1)
+  return never()
+}
+
+interface Act {
+  readonly does: (context: { readonly signal: AbortSignal }) => unknown
+  /** Undefined if the task is completed. */
+  readonly endsAs?: EndReason
+}
+
+const ENDS: Readonly<Record<string, Act>> = {
+  'sends SIGTERM': { does: () => process.kill(process.pid), endsAs: 'escaped_error' },
+  'sends SIGINT by its number': { does: () => process.kill(process.pid, 2), endsAs: 'escaped_error' },
+  'sends SIGHUP to its group': { does: () => process.kill(0, 'SIGHUP'), endsAs: 'escaped_error' },
+  'calls process.exit': { does: () => process.exit(3), endsAs: 'escaped_error' },
+  'calls process.exit in a timer': { does: inTimer(() => process.exit(0)), endsAs: 'escaped_error' },
+  'calls process.exit and catches its error': {
+    does() {
+      try {
+        process.exit(3)
+      } catch {}
+    },
+    endsAs: 'escaped_error',
+  },
+  'emits an uncaught exception': {
+    does: () => process.emit('uncaughtException' as never, new Error('emitted') as never),
+    endsAs: 'escaped_error',
+  },
+  'throws a revoked proxy in a timer': { does: inTimer(throws(revoked())), endsAs: 'escaped_error' },
+  'rejects with undefined': { does: inTimer(() => void Promise.reject()), endsAs: 'escaped_error' },
+}
+
+const PANICS: Readonly<Record<string, Act['does']>> = {
+  'throws undefined': throws(undefined),
+  'throws null': throws(null),
+  'throws a symbol': throws(Symbol('thrown')),
+  'throws a function': throws(fails),
+  'throws an object without a prototype': throws(Object.create(null)),
+  'throws a revoked proxy': throws(revoked()),
+  'throws an error with an unreadable message': throws(
+    Object.defineProperty(new Error(), 'message', { get: () => fails('message') }),
+  ),
+  'throws an error with an unreadable name and stack': throws(
+    Object.defineProperties(new Error('text'), {
+      name: { get: () => fails('name') },
+      stack: { get: () => fails('stack') },
+    }),
+  ),
+  'throws an error with a message of 20 MB': () => fails('m'.repeat(20_000_000)),
+  'throws an error with cyclic causes': () => throws(cyclic())(),
+  'throws an error with a chain of 10,000 causes': () => {
+    let error = new Error('first')
+    for (let n = 0; n < 10_000; n++) error = new Error(`${n}`, { cause: error })
+    throw error
+  },
+  'returns a thenable that throws': () => Object.defineProperty({}, 'then', { get: () => fails('then') }),
+  'returns a revoked proxy': revoked,
+}
+
+const INVALID: Readonly<Record<string, Act['does']>> = {
+  'returns a value with a getter that throws': () => ({
+    deep: {
+      get value() {
+        return fails('getter')
+      },
+    },
+  }),
+  'returns a value whose toJSON throws': () => ({ toJSON: () => fails('toJSON') }),
+  'returns a value that contains itself': () => {
+    const value: Record<string, unknown> = {}
+    value['self'] = value
+    return value
+  },
+}
+
+const COMPLETES: Readonly<Record<string, Act['does']>> = {
+  'removes the listeners of uncaught errors': () => void process.removeAllListeners('uncaughtException'),
+  'removes the listeners of SIGTERM': () => void process.removeAllListeners('SIGTERM'),
+  'removes all listeners': () => void process.removeAllListeners(),
+  'leaves a timer that throws': () => void setTimeout(() => fails('late'), 20),
+  'leaves a promise that rejects': () => void sleep(20).then(() => fails('late')),
+  'leaves a timer that exits': () => void setTimeout(() => process.exit(3), 20),
+  'leaves an interval': () => void setInterval(() => {}, 5),
+  'leaves a server and a socket that fail': () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, () => {
+      connect((server.address() as { port: number }).port).end('x')
+    })
+    connect(1)
+  },
+  'leaves a listener on its signal': ({ signal }) => signal.addEventListener('abort', () => fails('abort')),
+  'sets the exit code': () => {
+    process.exitCode = 3
+  },
+  'ends its standard streams': () => {
+    process.stdin.destroy()
+    process.stdout.end()
+    process.stderr.destroy()
+  },
+}
+
+function all(acts: typeof PANICS, endsAs?: EndReason): Readonly<Record<string, Act>> {
+  return Object.fromEntries(Object.entries(acts).map(([name, does]) => [name, { does, ...(endsAs && { endsAs }) }]))
+}
+
+export const ACTS: Readonly<Record<string, Act>> = {
+  ...ENDS,
+  ...all(PANICS, 'unexpected_error'),
+  ...all(INVALID, 'invalid_output'),
+  // biome-ignore lint/suspicious/noThenProperty: it is what the act is about
+  'returns a thenable that never settles': { does: () => ({ then() {} }), endsAs: 'run_timeout' },
+  ...all(COMPLETES),
+}
+
+const limits = { queue: 'acts', timeout: '2s', grace: '50ms', retry: { maxAttempts: 1 } } as const
+export const actTask = defineTask({ name: 'acts.do', ...limits, input: z.string(), output: z.unknown() })
+export const checkTask = defineTask({
+  name: 'acts.check',
+  ...limits,
+  timeout: '1m',
+  input: z.null(),
+  output: z.string(),
+})
+export const actTasks = defineCatalogue(actTask, checkTask)
+
+if (process.argv[1] === import.meta.filename) {
+  const [redisUrl, namespace] = process.argv.slice(2)
+  const config = {
+    redisUrl,
+    namespace,
+    port: 0,
+    pools: { acts: 2 },
+    drainTimeout: '500ms',
+    terminationGrace: '2h',
+  } as const
+  const handlers = {
+    'acts.do': defineHandler(actTask, import.meta.url, (context) => ACTS[context.input]?.does(context)),
+    'acts.check': defineHandler(checkTask, import.meta.url, ({ log }) => {
+      log.info('checking')
+      console.log('checking')
+      return 'checked'
+    }),
+  }
+  process.exit(await runUntilSignalled(createWorker({ catalogue: actTasks, handlers, config })))
+}
