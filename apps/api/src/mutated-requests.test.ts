@@ -27,6 +27,7 @@ const SHOWN_FAULTS = 10
 const OF_ANY_REQUEST: readonly ErrorCode[] = [
   'invalid_request',
   'request_timeout',
+  'headers_too_large',
   'route_not_found',
   'method_not_allowed',
 ]
