@@ -95,6 +95,11 @@ describe('a masked message', () => {
     ['GET https://example.com/ann?q=a failed', 'GET # failed'],
     [`Unexpected token 'h', "hello \\" worl"... is not valid JSON`, 'Unexpected token #, #... is not valid JSON'],
     ['no user “ann”, and no `bob`', 'no user #, and no #'],
+    [
+      "TypeError: Cannot read properties of undefined (reading 'street')",
+      "TypeError: Cannot read properties of undefined (reading 'street')",
+    ],
+    ["TypeError: 'the third street' is no street", 'TypeError: # is no street'],
     ["can't read the users' file, nor Ann's", "can't read the users' file, nor Ann's"],
     [`the reply begins with "${'very '.repeat(300)}`, 'the reply begins with #'],
     ['', ''],

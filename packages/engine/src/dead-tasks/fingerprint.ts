@@ -36,6 +36,9 @@ const WORD = /[\p{L}\p{M}\p{N}_-]+/gu
 const DIGIT = /\p{N}/u
 /** A text in quotes. If the closing one is missing, the text was cut off. An apostrophe within or after a word is no quote. */
 const QUOTED = /(?<=^|[\s([{<:=,;])(?:(["'`])(?:\\.|(?!\1(?![\p{L}\p{M}\p{N}_#-])).)*(?:\1|$)|“[^”]*”?)/gsu
+/** In these errors, the engine quotes names of the code, as in `(reading 'street')`. */
+const NAMES_CODE = /^(?:Type|Reference)Error: /
+const QUOTED_NAME = /^(["'`])[\p{L}_$][\p{L}\p{N}_$]*\1$/u
 /** A path, a URL or an e-mail address contains a slash or an @ between other characters. */
 const PATH_OR_ADDRESS = /[/\\]|[^([{]@[\p{L}\p{N}]/u
 /** An id whose hexadecimal digits happen to be letters. */
@@ -45,10 +48,14 @@ const JOINED = /#(?:[.,:+]*#)+/g
 
 /**
  * Returns the message on one line, with `#` in place of every quoted text, path, URL and e-mail address, and of every word that contains a
- * digit or consists of at least 8 hexadecimal ones. Idempotent. Takes linear time.
+ * digit or consists of at least 8 hexadecimal ones. The names that a TypeError or ReferenceError quotes stay. Idempotent. Takes linear
+ * time.
  */
 export function maskMessage(message: string): string {
-  const text = message.slice(0, MAX_MASKED_CHARACTERS).replaceAll(QUOTED, '#')
+  const keepsNames = NAMES_CODE.test(message)
+  const text = message
+    .slice(0, MAX_MASKED_CHARACTERS)
+    .replaceAll(QUOTED, (quoted) => (keepsNames && QUOTED_NAME.test(quoted) ? quoted : '#'))
   const withoutPaths = text.replaceAll(/\S+/g, (part) => (PATH_OR_ADDRESS.test(part) ? '#' : part))
   return mask(withoutPaths.replaceAll(HEX_LETTERS, '#')).replaceAll(JOINED, '#')
 }
