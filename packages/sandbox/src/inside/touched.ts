@@ -50,7 +50,7 @@ export interface TouchedWatch {
 export function watchTouched(): TouchedWatch {
   const environment = watchEnvironment()
   let methods: readonly Method[] = []
-  let before = stateNow(environment)
+  let before: Readonly<Record<string, unknown>> = {}
   return {
     remember() {
       methods = entries(OBJECTS).flatMap(([place, holder]) => methodsOf(place, holder as Method['holder']))
