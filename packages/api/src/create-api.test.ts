@@ -241,7 +241,7 @@ test.each([
   ['is a read-only replica', /replica; connect to/, 'REPLICAOF 127.0.0.1 1', 'REPLICAOF NO ONE'],
   [
     'lacks replicas',
-    /min-replicas-to-write demands \(NOREPLICAS\); bring/,
+    /min-replicas-to-write requires \(NOREPLICAS\); bring/,
     'CONFIG SET min-replicas-to-write 1',
     'CONFIG SET min-replicas-to-write 0',
   ],
