@@ -183,12 +183,9 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     lastWrites: () => call(() => lastWrites(redis)),
     serverProblems: () => server?.problems() ?? new Map(),
     async ping() {
-      await call(() =>
-        probeWrites(
-          redis,
-          options.queues.map((queue) => queueKeys(namespace, queue).meta),
-        ),
-      )
+      const ofQueues = options.queues.map((queue) => queueKeys(namespace, queue).meta)
+      // A broker without queues uses only the namespace's own keys.
+      await call(() => probeWrites(redis, ofQueues.length > 0 ? ofQueues : [schemaKey(namespace)]))
     },
 
     async close() {

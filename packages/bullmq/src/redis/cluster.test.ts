@@ -69,6 +69,13 @@ async function openSystem() {
   return { broker, fleet, skew, enqueue, watch, seconds }
 }
 
+it('a broker without queues reaches the cluster', async () => {
+  const options = { redisUrl: cluster.url, namespace: `t-${randomUUID()}`, queues: [], sizeLimit: 10_000, log: silent }
+  const broker = openBroker(options)
+  onTestFinished(() => broker.close())
+  await eventually(() => broker.ping().then(() => true))
+})
+
 describe('the examination of plain BullMQ', () => {
   it('finds queues and their workers on every node, and those whose keys are scattered', async () => {
     const tag = randomUUID().slice(0, 8)
