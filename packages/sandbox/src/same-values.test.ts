@@ -12,7 +12,7 @@ import {
 import { sha256, systemClock } from '@bullpen/engine/node'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openIsolator } from './open-isolator.ts'
 import { recordingLog } from './setup.fixture.ts'
 import { catalogue, type Description, handlers, ODD_KINDS } from './values.fixture.ts'
@@ -23,6 +23,11 @@ const WAYS = ['send', 'return', 'throw'] as const
 
 const isolator = openIsolator({ threads: { max: 1 }, processes: { max: 2 }, log: recordingLog().log })
 afterAll(() => isolator.close())
+
+// Another test file of this process may have loaded vega-lite, which gives every Set a `toJSON`. Isolates do not have it.
+const added = Object.getOwnPropertyDescriptor(Set.prototype, 'toJSON')
+beforeAll(() => void Reflect.deleteProperty(Set.prototype, 'toJSON'))
+afterAll(() => void (added && Object.defineProperty(Set.prototype, 'toJSON', added)))
 
 const registry = createRegistry(catalogue, handlers as never, {
   isolator,

@@ -125,13 +125,15 @@ describe('a failover to a replica that lagged behind', () => {
       files: [await two.enqueue('files', { delayMs: 60_000 })],
     }
     await fail()
-    await eventually(() => one.lines.length + two.lines.length === 2)
-    const lines = [...one.lines, ...two.lines]
     const ids = [shared, ...lost.mail, ...lost.files]
-    expect(lines.flatMap((line) => line.ids).toSorted()).toEqual(ids.toSorted())
+    const reported = () => [...one.lines, ...two.lines].flatMap((line) => line.ids)
+    // On a busy machine, a process may look more than once, and report what it has found in several lines.
+    await eventually(() => reported().length >= ids.length)
+    expect(reported().toSorted()).toEqual(ids.toSorted())
+    const lines = [...one.lines, ...two.lines]
     expect(lines.map((line) => line.tasks)).toEqual(lines.map((line) => line.ids.length))
-    expect(one.lines[0]?.ids).toEqual(expect.arrayContaining(lost.mail.slice(0, 2)))
-    expect(two.lines[0]?.queues).toMatchObject({ files: 1 })
+    expect(one.lines.flatMap((line) => line.ids)).toEqual(expect.arrayContaining(lost.mail.slice(0, 2)))
+    expect(two.lines.flatMap((line) => line.ids)).toEqual(expect.arrayContaining(lost.files))
     const counted = [...one.lost, ...two.lost]
     const sum = (queue: string) =>
       counted.filter((each) => each.queue === queue).reduce((all, { tasks }) => all + tasks, 0)
