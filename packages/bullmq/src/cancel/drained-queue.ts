@@ -1,8 +1,8 @@
 // Cancels the waiting tasks of a drained queue whose definition has `onShutdown: 'cancel'`.
 //
 // The process that sends the drain decides by its catalogue, and stores the decision with the command, so that whichever process
-// applies the command (fleet/fleet.ts) puts it into the queue's settings. The leader finds it there, whoever has died in between,
-// and stores a cancel rule, once for each drain: the rule's id derives from the command, and the script that stores the rule notes
+// applies the command (fleet/fleet.ts) puts it into the queue's settings. The leader finds it there, even if a process dies in
+// between, and stores a cancel rule, once for each drain: the rule's id derives from the command, and the script that stores the rule notes
 // the command in the settings. A drain that a resume or another drain has replaced gets no rule. Once the rule is stored, its tasks
 // are shown as cancelled, which is final, so that a later resume does not bring them back.
 import { createHash } from 'node:crypto'

@@ -5,7 +5,7 @@ import { ofEach } from './queue-checks.ts'
 
 /** Deaths before this time are not growth, in ms. */
 export const RECENT_ENDS_MS = 600_000
-/** From these numbers on, dead tasks are not just a few: so many, and one of so many tasks that have ended. */
+/** Fewer deaths than this, or fewer than one in 100 of the tasks that have ended, are no finding. */
 const MANY_DEATHS = 10
 const ONE_OF_ENDED = 100
 const NAMED_KINDS = 3

@@ -9,7 +9,7 @@ import { REFUSALS, troubleOf } from './trouble.ts'
 /** How often a server is asked whether it accepts writes again, in ms. */
 const PROBE_EVERY_MS = 1_000
 
-/** Lets a client, also of a cluster, emit `REFUSED` and `WRITABLE`. A client to which nobody listens does nothing. */
+/** Lets a client, also of a cluster, emit `REFUSED` and `WRITABLE`. Without listeners, the client works as before. */
 export function noticeRefusals(client: Commander): void {
   if (client.isCluster) client.on('+node', (node: Redis) => follow(node, client))
   else follow(client as Redis, client)
