@@ -51,7 +51,7 @@ export function expectedFiles() {
   const repeated = scripts.find(({ name }, i) => scripts.findIndex((other) => other.name === name) !== i)
   if (repeated !== undefined) throw new UserError(`two scripts are called ${repeated.name}`)
   for (const { name, whole } of scripts) expectKnownNames(name, whole)
-  expected.set(MODULE, asBiomeFormats(typedModule(scripts)))
+  expected.set(MODULE, asBiomeFormats(typedModule(scripts, STORE)))
   return { expected, scripts }
 }
 

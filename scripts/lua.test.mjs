@@ -1,7 +1,7 @@
 // The Lua files and the module that is written from them.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { expectKnownNames } from './lua/global-names.mjs'
 import { readLua } from './lua/lua-file.mjs'
@@ -66,6 +66,23 @@ describe('a Lua file', () => {
     expect(() => expectKnownNames('main', whole)).not.toThrow()
   })
 
+  it('says where the types of its reply are from', () => {
+    const typed = MAIN.replace(
+      'local counter',
+      '--- @type Run, Reply from ./run.ts\n--- @type Group from @a/b\nlocal counter',
+    )
+    const { whole, types } = read({ ...files, main: typed })
+    expect(types).toEqual([
+      { names: ['Run', 'Reply'], from: expect.stringMatching(/^\/.*\/run\.ts$/) },
+      { names: ['Group'], from: '@a/b' },
+    ])
+    const [{ from }] = types
+    const script = { name: 'a', summary: [], keys: [], args: [], whole, types: [...types, { names: ['At'], from }] }
+    expect(typedModule([script, script], dirname(dirname(from)))).toMatch(
+      /^\/\/.*\nimport type \{ Group \} from '@a\/b'\nimport type \{ At, Reply, Run \} from '[\w-]+\/run\.ts'\n/,
+    )
+  })
+
   it.each([
     ['#!lua flags=fast', (text) => text.replace('allow-oom', 'fast'), /:1: expected one of/],
     ['no header', () => '#!lua\nreturn 1\n', /expected a comment at the top/],
@@ -102,9 +119,10 @@ it('a script’s text is a template without escapes of its own', () => {
     args: [],
     takesMore: false,
     kind: 'reads',
+    types: [],
     whole: lua,
   }
-  const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script]))
+  const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script], '/'))
   expect(new Function(`return ${written}`)()).toBe(lua)
 })
 

@@ -9,12 +9,14 @@
 //   Returns `[fencing: number, leftMs: number]`: …
 //
 // The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that
-// file, which is a header and functions. An include may include others; each appears once, at the first place that asks for it.
+// file, which is a header and functions. An include may include others; each appears once, at the first place that asks for it. A line
+// `--- @type Run, Reply from ./run.ts` says where types of the reply are from.
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { UserError } from '../system/user-error.mjs'
 
 const INCLUDE = /^--- @include (\S+)$/gm
+const TYPE = /^--- @type (.+) from (\S+)$/gm
 const HEADER = /^(?:--(?: .*)?\n)+/
 const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }
 
@@ -27,6 +29,7 @@ const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=
  * @property {readonly string[]} args
  * @property {boolean} takesMore whether further arguments follow the named ones
  * @property {string | undefined} reply a TypeScript type
+ * @property {readonly { names: readonly string[], from: string }[]} types the types in the reply, and the module or file of each
  * @property {string} whole the text that Redis runs
  */
 
@@ -59,6 +62,10 @@ export function readLua(path, includes) {
     args,
     takesMore: /^\s*ARGV\.\.\. /m.test(header),
     reply: /Returns `([^`]+)`/.exec(header)?.[1]?.replaceAll(/\s*\n\s*/g, ' '),
+    types: [...body.matchAll(TYPE)].map(([, names, from]) => ({
+      names: names.split(', '),
+      from: from.startsWith('.') ? resolve(dirname(path), from) : from,
+    })),
     whole: `${first}\n${withoutComments(withIncludes(path, body, includes, new Set()))}`,
   }
 }

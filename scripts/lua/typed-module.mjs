@@ -1,4 +1,5 @@
 // Writes the TypeScript module that holds every script, with the types of its keys, arguments and reply.
+import { relative } from 'node:path'
 
 const camel = (name) => name.replaceAll(/-(\w)/g, (_, letter) => letter.toUpperCase())
 const union = (names) => (names.length === 0 ? 'never' : names.map((name) => `'${name}'`).join(' | '))
@@ -8,8 +9,25 @@ const literal = (lua) => `\`${lua.replaceAll('\\', '\\\\').replaceAll('`', '\\`'
 /** Returns the lines of a comment, which break where the script's header does. */
 const wrapped = (summary) => summary.map((line) => ` * ${line}`).join('\n')
 
-/** @param {readonly import('./lua-file.mjs').LuaScript[]} scripts */
-export function typedModule(scripts) {
+/** Returns the imports of the types in the scripts' replies, as Biome sorts them: packages first. */
+function importsOf(scripts, folder) {
+  const names = new Map()
+  for (const { names: found, from } of scripts.flatMap(({ types }) => types)) {
+    const source = from.startsWith('/') ? relative(folder, from) : from
+    names.set(source, new Set([...(names.get(source) ?? []), ...found]))
+  }
+  const rank = ([source]) => `${source.startsWith('.') ? 1 : 0} ${source}`
+  return [...names]
+    .toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
+    .map(([source, found]) => `import type { ${[...found].toSorted().join(', ')} } from '${source}'\n`)
+    .join('')
+}
+
+/**
+ * @param {readonly import('./lua-file.mjs').LuaScript[]} scripts
+ * @param {string} folder the module's
+ */
+export function typedModule(scripts, folder) {
   const entries = scripts.map(
     ({ name, summary, keys, args, reply, whole }) => `/**
 ${wrapped(summary)}
@@ -23,10 +41,7 @@ export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${
 `,
   )
   return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
-import type { GroupPhase, GroupResult } from '@bullpen/contract'
-import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
-import type { RunReply } from '../runs/run-change.ts'
-import { luaScript } from '../scripts/script.ts'
+${importsOf(scripts, folder)}import { luaScript } from '../scripts/script.ts'
 
 ${entries.join('\n')}`
 }

@@ -18,6 +18,7 @@
 -- Returns `[fresh: number, cursor: string, entries: Array<[id: string, text: string]>, result: GroupResult | '']`: how many of the
 -- entries no process had claimed before, where to look next ('0-0' if there are no more), the entries, and the result of the group if
 -- this call has ended it.
+--- @type GroupResult from @bullpen/contract
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, channel, limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 -- The consumer group of each outbox, and its only consumer. A claim is told apart by its age, not by its process.

@@ -13,6 +13,7 @@
 --
 -- Returns `[owed: number, result: GroupResult | ''] | null`: how much follows from changes of the group and has not been delivered yet,
 -- and the result if this call has ended the group. Null if there is no such group.
+--- @type GroupResult from @bullpen/contract
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, channel = ARGV[1], ARGV[2]
 --- @include group

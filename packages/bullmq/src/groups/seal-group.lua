@@ -11,6 +11,7 @@
 --
 -- Returns `[fields: string[], result: GroupResult | '']`: the fields of the group, none if there is no such group, and the result if
 -- this call has ended it.
+--- @type GroupResult from @bullpen/contract
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, channel = ARGV[1], ARGV[2]
 --- @include group

@@ -13,6 +13,7 @@
 --
 -- Returns `[state: GroupPhase, timeoutAt: string, entries: number, result: GroupResult | ''] | null`: when the total timeout passes (ms
 -- since 1970), how many entries the outbox has, and the result if this call has ended the group. Null if there is no such group.
+--- @type GroupPhase, GroupResult from @bullpen/contract
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, channel, forcedEndMs = ARGV[1], ARGV[2], ARGV[3]
 --- @include group

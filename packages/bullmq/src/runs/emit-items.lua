@@ -25,6 +25,7 @@
 --
 -- Returns `RunReply<'stopped' | 'fenced' | [emitted: number, batch: number, free: number, digest: string, cursor: string]>`: `stopped` means
 -- that the source is not needed any more, and `fenced` that another attempt has replaced this one.
+--- @type RunReply from ./run-change.ts
 local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, incarnation, segment, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

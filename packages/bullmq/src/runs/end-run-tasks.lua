@@ -17,6 +17,7 @@
 -- ARGV...  for each task, its stage, its position, the letter of its end and its value, which is '' if it has none
 --
 -- Returns `RunReply<false | null> | null`: null if there is no such run.
+--- @type RunReply from ./run-change.ts
 local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, incarnation = ARGV[1], ARGV[2], ARGV[3]

@@ -6,6 +6,7 @@
 -- ARGV...  the ids of the tasks
 --
 -- Returns `[outbox: OutboxSpanReply, missing: string[]]`
+--- @type OutboxSpanReply from ../outbox/outbox-span.ts
 local outbox = KEYS[1]
 local base = ARGV[1]
 --- @include outbox-span

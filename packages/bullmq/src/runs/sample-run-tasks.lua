@@ -11,6 +11,7 @@
 -- Returns `[incarnation: string, outbox: OutboxSpanReply, awaited: string[], sample: string[], cursor: string] | null`: the names of those
 -- of the given tasks that the run still awaits, the names of the next tasks that it awaits, and where the sample after that begins ('0'
 -- after the last one). Null if there is no such run.
+--- @type OutboxSpanReply from ../outbox/outbox-span.ts
 local meta, tasks, outbox = KEYS[1], KEYS[2], KEYS[3]
 local cursor, count = ARGV[1], ARGV[2]
 --- @include outbox-span

@@ -18,6 +18,7 @@
 -- ARGV...  the further fields of the run's hash, each with its value
 --
 -- Returns `RunReply<false | null>`
+--- @type RunReply from ./run-change.ts
 local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, settings, totalMs, spareMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

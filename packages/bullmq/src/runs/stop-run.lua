@@ -15,6 +15,7 @@
 -- ARGV[3]  by           who cancels the run
 --
 -- Returns `RunReply<false | null> | null`: null if there is no such run.
+--- @type RunReply from ./run-change.ts
 local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, by = ARGV[1], ARGV[2], ARGV[3]

@@ -20,6 +20,7 @@
 -- Returns `RunReply<[isCancelOver: 0 | 1, queues: string, reduceQueue: string] | null> | null`: for a run that has ended and whose outbox is
 -- empty, whether it was stopped and then ended after its tasks, so that what its cancel has stored is no longer needed, and its queues.
 -- Null if there is no such run.
+--- @type RunReply from ./run-change.ts
 local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, forcedEndMs, leftForMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
