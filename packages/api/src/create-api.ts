@@ -117,6 +117,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       onLost: telemetry.tasksLost,
+      onWorkerLost: telemetry.workerLost,
       memoryWatermark: settings.memoryWatermark,
       queueMemoryShare: settings.queueMemoryShare,
       idempotencyMemoryShare: settings.idempotencyMemoryShare,

@@ -72,6 +72,8 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   locksLate(queue: string, locks: number): void
   /** Counts an end of the thread that renews the locks. */
   lockThreadEnded(): void
+  /** Counts a worker that stopped sending heartbeats without leaving the fleet. */
+  workerLost(): void
   /** Counts tasks of a queue that were acknowledged and that Redis has lost. */
   tasksLost(lost: { readonly queue: string; readonly tasks: number }): void
   /** Counts a task that was refused because of the state of the queue or of Redis. */
@@ -137,6 +139,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const unfinishedRuns = gauge(registry, 'bullpen_unfinished_runs')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
+  const lostWorkers = counter(registry, 'bullpen_lost_workers_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
   const reads: (() => Promise<void> | void)[] = []
@@ -218,6 +221,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     lockThreadEnded() {
       lockThreads.inc()
+    },
+    workerLost() {
+      lostWorkers.inc()
     },
     tasksLost({ queue, tasks: lost }) {
       lostTasks.inc({ queue }, lost)

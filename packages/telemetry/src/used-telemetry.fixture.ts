@@ -104,6 +104,7 @@ export function usedTelemetry(): Telemetry {
   telemetry.locksLate('mail', 3)
   telemetry.lockThreadEnded()
   telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
+  telemetry.workerLost()
   telemetry.tasksLost({ queue: 'mail', tasks: 17 })
   const items = [{ stage: 2, outcome: 'dropped', count: 3 }]
   telemetry.runChanged({ pipeline: 'digest', items, ended: { result: 'completed', durationMs: 400 } })

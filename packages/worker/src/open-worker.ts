@@ -255,6 +255,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onRunChanged: telemetry.runChanged,
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onLost: telemetry.tasksLost,
+      onWorkerLost: telemetry.workerLost,
     })
     opening.owns(broker.close)
     telemetry.onScrape(() => {

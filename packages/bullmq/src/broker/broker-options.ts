@@ -137,6 +137,11 @@ export interface BrokerOptions {
    */
   readonly onLost?: (lost: { readonly queue: string; readonly tasks: number }) => void
   /**
+   * Called for each worker that this process, as the leader, finds to be lost. The broker also logs a warning. The callback must not throw
+   * or block.
+   */
+  readonly onWorkerLost?: () => void
+  /**
    * Called for each housekeeping duty that fails while this process is the leader, unless the failure is that Redis was
    * unreachable. The broker also logs a warning. The callback must not throw or block.
    */

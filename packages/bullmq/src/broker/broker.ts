@@ -341,7 +341,10 @@ function standForLeader(
       runs: visitDue(registries.runs, now, visitRun),
       workers: reportLostWorkers({
         ...shared,
-        onLost: (lost) => log.warn(lost, 'worker lost: it sends no heartbeats; its tasks run again on other workers'),
+        onLost(lost) {
+          log.warn(lost, 'worker lost: it sends no heartbeats; its tasks run again on other workers')
+          options.onWorkerLost?.()
+        },
       }),
     },
     onExpired: andForward(onExpired),

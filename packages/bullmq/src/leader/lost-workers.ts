@@ -1,6 +1,9 @@
 // Reports each worker that has fallen silent without leaving the fleet, for example because it was killed. Its tasks are recovered by
 // the queues' own checks (./lost-tasks.ts).
-import { FORGOTTEN_AFTER_MS, SILENT_AFTER_MS } from '@bullpen/engine/internal'
+//
+// After an outage of Redis, every worker has been silent for as long as the outage lasted. A leader therefore reports workers only once
+// its own visits have been steady for as long as a worker may be silent, so that live workers have sent heartbeats again.
+import { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { decodeStatus } from '../fleet/status-codec.ts'
 import { type FleetKeys, fleetKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
@@ -8,6 +11,10 @@ import type { VisitDue } from './visit-registry.ts'
 
 /** The maximum number of tasks that a report names. */
 const MAX_IDS = 10
+/** One heartbeat more than the fleet allows, because a connection that became silent delays a live worker's heartbeats by up to 6.5 s. */
+const LOST_AFTER_MS = SILENT_AFTER_MS + HEARTBEAT_INTERVAL_MS
+/** A longer time between two visits may have been an outage, in ms. The leader's rounds are 1.5 s apart. */
+const MAX_GAP_MS = SILENT_AFTER_MS / 2
 
 export interface LostWorker {
   readonly worker: string
@@ -33,10 +40,15 @@ export interface LostWorkersOptions {
  */
 export function reportLostWorkers({ redis, namespace, now, onLost }: LostWorkersOptions): VisitDue {
   const keys = fleetKeys(namespace)
+  let visitedAt = Number.NEGATIVE_INFINITY
+  let steadySince = 0
   return async (isOver) => {
     const at = now()
-    const [from, until] = [at - FORGOTTEN_AFTER_MS, at - SILENT_AFTER_MS]
+    const [from, until] = [at - FORGOTTEN_AFTER_MS, at - LOST_AFTER_MS]
     const silent = await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES')
+    if (at - visitedAt > MAX_GAP_MS) steadySince = at
+    visitedAt = at
+    if (at - steadySince < LOST_AFTER_MS) return
     for (let i = 0; i < silent.length && !isOver(); i += 2) {
       const lost = await noteLost(redis, keys, { id: silent[i] ?? '', seenAt: silent[i + 1] ?? '', at })
       if (lost !== undefined) onLost(lost)

@@ -13,6 +13,7 @@ export interface MetricRow {
     | 'items'
     | 'schedules'
     | 'slots'
+    | 'workers'
     | 'isolates'
     | 'requests'
     | 'streams'
@@ -505,6 +506,13 @@ export const METRICS = {
     unit: 'duties',
     labels: ['queue', 'duty'],
     help: 'Housekeeping duties that failed while this process was the leader. A failed duty is tried again at the next visit to the queue. Duties that failed because Redis was not reachable are not counted.',
+  },
+  bullpen_lost_workers_total: {
+    type: 'counter',
+    unit: 'workers',
+    labels: [],
+    fromZero: true,
+    help: 'Workers that stopped sending heartbeats without leaving the fleet, for example because they were killed, while this process was the leader. The sum over all processes is the number of lost workers.',
   },
   bullpen_clock_skew_seconds: {
     type: 'gauge',

@@ -160,6 +160,14 @@ export const drainSection: Section = {
       queries: [query(`max by (queue) (rate(bullpen_queue_tasks_recovered_total{${OF_QUEUE}}[${RATE}]))`, '{{queue}}')],
     },
     {
+      title: 'Lost workers',
+      description: 'Workers per second that stopped sending heartbeats without leaving the fleet.',
+      bad: "Any: a process was killed, its machine is gone, or it cannot reach Redis. The leader's log names the worker and its tasks.",
+      runbook: 'worker-not-ready.md',
+      unit: 'ops',
+      queries: [query(`sum(rate(bullpen_lost_workers_total[${RATE}]))`, 'lost')],
+    },
+    {
       title: 'Stuck handlers',
       description: 'Handlers that are running although their attempts have ended.',
       bad: 'Any for more than a few seconds: they use memory and connections until they return.',
