@@ -12,6 +12,8 @@ interface Place {
   readonly thread: number
 }
 
+/** As for an inline handler. */
+const NOT_AN_ERROR = 'the handler threw "a text", which is not an Error'
 const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 
 describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
@@ -250,7 +252,7 @@ describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
       }
       const outcome = await run.outcome
       expect(outcome).toMatchObject({ kind: 'panicked', reason: 'escaped_error' })
-      expect(outcome).toMatchObject({ error: how === 'text' ? { message: 'a text' } : { name: 'TypeError' } })
+      expect(outcome).toMatchObject({ error: how === 'text' ? { message: NOT_AN_ERROR } : { name: 'TypeError' } })
       const after = await outputOf<Place>(setup.run(tasks.where))
       expect([after.pid, after.thread]).not.toEqual([before.pid, before.thread])
       expect(setup.replaced).toMatchObject([{ isolation, cause: 'escaped_error' }])

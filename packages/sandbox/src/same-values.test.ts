@@ -140,6 +140,8 @@ it.each([
   ['cycle', 'output.in.0.self.own: Converting circular structure to JSON'],
   ['throwing getter', 'output.in.0.a: read'],
   ['throwing toJSON', 'output.in.0: toJSON'],
+  ['deep', 'output: nested more than 500 levels deep'],
+  ['deeper than any stack', 'output: nested more than 500 levels deep'],
 ] as const)('an output that JSON cannot represent is refused with its path: %s', async (kind, message) => {
   const value: Description = { kind: 'object', fields: [['in', { kind: 'array', items: [{ kind }] }]] }
   const record = (await stored('process', { way: 'return', description: value })).find((text) =>

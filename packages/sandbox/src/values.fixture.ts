@@ -36,6 +36,12 @@ const sparse = () => {
   return items
 }
 
+const nested = (levels: number) => () => {
+  let value: object = {}
+  for (let level = 1; level < levels; level++) value = { value }
+  return value
+}
+
 const throwing = (message: string) => (): never => {
   throw new RangeError(message)
 }
@@ -64,6 +70,10 @@ const ODD = {
   money: () => new Money(),
   hidden: () => new Hidden(),
   cycle: cyclic,
+  'as deep as possible': nested(490),
+  deep: nested(600),
+  'deeper than a small stack': nested(10_000),
+  'deeper than any stack': nested(100_000),
   sparse,
   bare: () => Object.assign(Object.create(null), { a: 1 }),
   inherited: () => Object.assign(Object.create({ not: 'own' }), { own: 1 }),

@@ -1,5 +1,6 @@
 // Converts a log line's fields to the form in which they leave a handler: JSON, with the errors kept separately.
 import type { Log } from '@bullpen/contract'
+import { MAX_DEPTH } from '../task/payload/json-text.ts'
 import { errorOf, messageOf } from '../verdict/thrown.ts'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
@@ -77,6 +78,7 @@ function fieldText(field: unknown): string | undefined {
     // The objects that contain this one are those up to its holder.
     holders.length = holders.lastIndexOf(this) + 1
     if (holders.includes(value)) return '[circular]'
+    if (holders.length === MAX_DEPTH) return '[nested too deeply]'
     holders.push(value)
     return value instanceof Error ? toPortable(value) : value
   })

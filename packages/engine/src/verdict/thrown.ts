@@ -3,6 +3,9 @@
 /** How many nested causes are read. A cause may refer to itself. */
 const MAX_CAUSES = 5
 
+/** How many characters of a thrown value are shown. */
+const MAX_SHOWN = 200
+
 const UNREADABLE = 'an unreadable error: its own getters throw'
 
 /**
@@ -44,8 +47,12 @@ export function messageOf(thrown: unknown): string {
 
 function describe(value: unknown): string {
   if (typeof value === 'bigint' || typeof value === 'symbol') return String(value)
+  if (typeof value === 'function') return 'a function'
+  let parts = 0
   try {
-    return String(JSON.stringify(value)).slice(0, 200)
+    // A part takes at least one character. How many levels JSON.stringify can write depends on the size of the stack.
+    const text = JSON.stringify(value, (_, part) => (++parts > MAX_SHOWN ? null : part)) ?? typeof value
+    return text.slice(0, MAX_SHOWN)
   } catch {
     return typeof value
   }

@@ -6,6 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
 import {
+  errorOf,
   fromPortable,
   type IsolatedTask,
   type OpenResources,
@@ -118,8 +119,8 @@ export function serve(channel: Channel): void {
 
   watchUncaught(attempts, {
     attributed: (attempt, error) =>
-      finish(attempt, { kind: 'panicked', reason: 'escaped_error', error: fromPortable(toPortable(error)) }),
-    late: (attempt, error) => channel.send({ kind: 'late', of: attempt?.of, error: toPortable(error) }),
+      finish(attempt, { kind: 'panicked', reason: 'escaped_error', error: errorOf(error) }),
+    late: (attempt, error) => channel.send({ kind: 'late', of: attempt?.of, error: toPortable(errorOf(error)) }),
   })
   channel.listen(onMessage)
 }
