@@ -5,7 +5,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Config, formatCode, IndentType, OutputVerification, QuoteStyle } from '@johnnymorganz/stylua'
 import { expectKnownNames } from './lua/global-names.mjs'
-import { readLua } from './lua/lua-file.mjs'
+import { readInclude, readLua } from './lua/lua-file.mjs'
 import { typedModule } from './lua/typed-module.mjs'
 import { readOptions } from './system/options.mjs'
 import { explainAndExit, UserError } from './system/user-error.mjs'
@@ -15,6 +15,18 @@ const SOURCES = join(root, 'packages/bullmq/src')
 const STORE = join(SOURCES, 'store')
 const INCLUDES = join(STORE, 'lua/includes')
 const MODULE = join(STORE, 'scripts.ts')
+
+/** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
+const IN_STRINGS = [
+  'decode-json',
+  'fence',
+  'is-after',
+  'matching-dead',
+  'matching-rule',
+  'rank-in-set',
+  'stored-reply',
+  'time',
+]
 
 /** Returns the file's text as StyLua formats it. */
 function formatted(path) {
@@ -51,7 +63,8 @@ export function expectedFiles() {
   const repeated = scripts.find(({ name }, i) => scripts.findIndex((other) => other.name === name) !== i)
   if (repeated !== undefined) throw new UserError(`two scripts are called ${repeated.name}`)
   for (const { name, whole } of scripts) expectKnownNames(name, whole)
-  expected.set(MODULE, asBiomeFormats(typedModule(scripts, STORE)))
+  const inStrings = Object.fromEntries(IN_STRINGS.map((name) => [name, readInclude(name, INCLUDES)]))
+  expected.set(MODULE, asBiomeFormats(typedModule(scripts, STORE, inStrings)))
   return { expected, scripts }
 }
 

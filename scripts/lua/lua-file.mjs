@@ -70,6 +70,13 @@ export function readLua(path, includes) {
   }
 }
 
+/** Returns an include with what it includes, as a script would contain it. */
+export function readInclude(name, includes) {
+  const path = join(includes, `${name}.lua`)
+  const text = readFileSync(path, 'utf8').replace(HEADER, '')
+  return withoutComments(`\n${withIncludes(path, text, includes, new Set([path]))}`)
+}
+
 function headerOf(path, text) {
   const [header] = HEADER.exec(text) ?? []
   if (header === undefined) throw new UserError(`${path}: expected a comment at the top that says what the file does`)

@@ -26,8 +26,12 @@ function importsOf(scripts, folder) {
 /**
  * @param {readonly import('./lua-file.mjs').LuaScript[]} scripts
  * @param {string} folder the module's
+ * @param {Readonly<Record<string, string>>} includes the texts of those that strings in TypeScript use, by their names
  */
-export function typedModule(scripts, folder) {
+export function typedModule(scripts, folder, includes = {}) {
+  const shared = Object.entries(includes).map(
+    ([name, lua]) => `export const ${name.replaceAll('-', '_').toUpperCase()} = ${literal(lua)}\n`,
+  )
   const entries = scripts.map(
     ({ name, summary, keys, args, reply, whole }) => `/**
 ${wrapped(summary)}
@@ -43,5 +47,5 @@ export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${
   return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 ${importsOf(scripts, folder)}import { luaScript } from '../scripts/script.ts'
 
-${entries.join('\n')}`
+${[...shared, ...entries].join('\n')}`
 }

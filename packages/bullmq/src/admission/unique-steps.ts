@@ -13,7 +13,7 @@ import type { NewTask } from '@bullpen/engine'
 import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'
 import { DELAYED_SCORE_STEP, PLACES, TAKE_OUT } from '../internals/status/places.ts'
 import { KEY_OWNER } from '../scripts/includes/key-owner.ts'
-import { MATCHING_RULE } from '../scripts/includes/matching-rule.ts'
+import { MATCHING_RULE } from '../store/scripts.ts'
 import { RECORD_OTHER } from './idempotency-steps.ts'
 
 const CONFLICT_CODES = { keep: 'k', replace: 'r', extend: 'x', error: 'e' } as const satisfies Record<

@@ -15,8 +15,8 @@ import {
 } from '../queries/dead-tasks.ts'
 import { deleteTask } from '../scripts/dead/delete-task.ts'
 import { retryTask } from '../scripts/dead/retry-task.ts'
-import { storeDeadRequest } from '../scripts/dead/store-dead-request.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { storeDeadRequestScript } from '../store/scripts.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 export interface DeadTasksOptions {
@@ -101,8 +101,9 @@ export function createDeadTasks(
       const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
       const request = JSON.stringify({ id, ...change }).slice(0, -1)
       const names = { ...keys, progress: keys.deadProgress(id) }
-      const text = await call(() => runScript(redis, storeDeadRequest, names, { id, request, limit: MAX_REQUESTS }))
-      if (text === undefined) {
+      const args = { id, request, limit: MAX_REQUESTS }
+      const text = await call(() => runScript(redis, storeDeadRequestScript, names, args))
+      if (text === null) {
         throw new BullpenError(
           'too_many_dead_task_requests',
           `queue '${queue}' already has ${MAX_REQUESTS} unfinished requests to retry or delete dead tasks, which is the maximum; retry when one of them is done, or send one request with a broader filter instead of several`,

@@ -5,9 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Term } from '../cancel/bulk-canceller.ts'
 import type { QueueKeys } from '../keys.ts'
-import { parseDeadRequest, rangeOf, searchedSet } from '../queries/dead-tasks.ts'
+import { KEEP_PROGRESS_MS, parseDeadRequest, rangeOf, searchedSet } from '../queries/dead-tasks.ts'
 import { changeDeadPage } from '../scripts/dead/change-dead-page.ts'
-import { KEEP_PROGRESS_MS } from '../scripts/dead/stored-progress.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 

@@ -4,7 +4,7 @@
 // duty, on its own queue or on another. For example, lost tasks are found within a round even while a backlog is being
 // expired.
 //
-// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: any process may
+// Every script is fenced (store/lua/includes/fence.lua), except where doing something twice is harmless: any process may
 // repeat a cancellation or forward an entry of an outbox, and the script that repairs an entry compares the entry again
 // first. If the leader is lost, these duties may therefore be delayed. If there are briefly two leaders, no harm is
 // done.

@@ -1,6 +1,6 @@
 // Searches a queue's dead tasks, page by page, counts them by fingerprint or by filter, and reads and stops the requests that change
 // them.
-import { BullpenError, type TaskId } from '@bullpen/contract'
+import { BullpenError } from '@bullpen/contract'
 import { ATTEMPT_END_STATES, DEAD_TASK_ACTIONS } from '@bullpen/contract/internal'
 import {
   type DeadFilter,
@@ -14,13 +14,14 @@ import {
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { countFingerprints } from '../scripts/dead/count-fingerprints.ts'
-import { countMatchingDead } from '../scripts/dead/count-matching-dead.ts'
-import { listDeadRequests } from '../scripts/dead/list-dead-requests.ts'
-import { searchDead } from '../scripts/dead/search-dead.ts'
-import { stopDeadRequest } from '../scripts/dead/stop-dead-request.ts'
-import type { StoredProgress } from '../scripts/dead/stored-progress.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import {
+  countFingerprintsScript,
+  countMatchingDeadScript,
+  listDeadRequestsScript,
+  searchDeadScript,
+  stopDeadRequestScript,
+} from '../store/scripts.ts'
 import type { IdPage } from './listing.ts'
 
 /** How many tasks one page examines at most. 2,000 tasks take Redis about 4 ms. */
@@ -43,14 +44,15 @@ export async function findDead(redis: Commander, keys: QueueKeys, query: DeadQue
   const { queue, fingerprint, limit, cursor } = query
   const from = cursor === undefined ? { id: '', score: '' } : decodeCursor(query, cursor)
   const position = { score: from.score, last: from.id, limit, scan: SCAN }
-  const { ids, last } = await runScript(
+  const [ids, id, score] = await runScript(
     redis,
-    searchDead,
+    searchDeadScript,
     { set: searchedSet(keys, query) },
     { ...rangeOf(keys, query), ...position },
   )
-  const next = last && Buffer.from(JSON.stringify({ queue, fingerprint, ...last })).toString('base64url')
-  return { ids: ids as readonly TaskId[], next }
+  const next =
+    id === '' ? undefined : Buffer.from(JSON.stringify({ queue, fingerprint, id, score })).toString('base64url')
+  return { ids, next }
 }
 
 /** Returns the set that contains all tasks that the filter may match. */
@@ -78,14 +80,28 @@ function decodeCursor({ queue, fingerprint }: DeadQuery, cursor: string): z.infe
   )
 }
 
+const infoSchema = z.object({ state: z.string(), code: z.string(), message: z.string() })
+
 /** Returns the largest counts of dead tasks by fingerprint, the largest one first. Takes one round trip. */
-export function countByFingerprint(
+export async function countByFingerprint(
   redis: Commander,
   keys: QueueKeys,
   limit: number,
 ): Promise<readonly FingerprintCount[]> {
   const { fingerprints } = keys
-  return runScript(redis, countFingerprints, { fingerprints }, { prefix: keys.fingerprint(''), limit })
+  const args = { prefix: keys.fingerprint(''), limit }
+  const found = await runScript(redis, countFingerprintsScript, { fingerprints }, args)
+  return found.map(([fingerprint, info, count, oldestAt, newestAt, newestId]) => {
+    const described = infoSchema.safeParse(parseJson(info)).data ?? { state: '', code: '', message: '' }
+    return {
+      fingerprint,
+      ...described,
+      count,
+      oldestAt: Number(oldestAt),
+      newestAt: Number(newestAt),
+      newestId,
+    }
+  })
 }
 
 /** How many pages a count reads at most. */
@@ -107,10 +123,10 @@ export async function countMatching(
   for (let pages = 0; pages < MAX_COUNTED_PAGES; pages++) {
     const position = { score: from.score, last: from.id, scan: SCAN }
     const args = { ...rangeOf(keys, filter), ...position }
-    const page = await call(() => runScript(redis, countMatchingDead, { set }, args))
-    matching += page.matching
-    if (page.last === undefined) return { matching, exact: true }
-    from = page.last
+    const [found, id, score] = await call(() => runScript(redis, countMatchingDeadScript, { set }, args))
+    matching += found
+    if (id === '') return { matching, exact: true }
+    from = { id, score }
   }
   return { matching, exact: false }
 }
@@ -136,6 +152,9 @@ const requestSchema = z.object({
   at: z.number(),
 })
 
+/** How long the progress of a request that is done is kept, in ms. Commands to the fleet are kept for the same time. */
+export const KEEP_PROGRESS_MS = 604_800_000
+
 /** Parses a stored request. Returns undefined if this version can't read it. */
 export function parseDeadRequest(text: string | undefined): DeadRequest | undefined {
   return requestSchema.safeParse(parseJson(text)).data
@@ -149,13 +168,7 @@ export async function readDeadProgress(
 ): Promise<DeadProgress | undefined> {
   const fields = ['request', 'changed', 'doneAt', 'stoppedBy'] as const
   const [request, changed, doneAt, stoppedBy] = await redis.hmget(keys.deadProgress(id), ...fields)
-  if (!request) return undefined
-  return progressOf({
-    request,
-    changed: changed ?? '0',
-    doneAt: doneAt ?? undefined,
-    stoppedBy: stoppedBy ?? undefined,
-  })
+  return request ? progressOf([request, changed ?? '0', doneAt ?? '', stoppedBy ?? '']) : undefined
 }
 
 /** Stops a request, and returns its progress, in one round trip. */
@@ -164,8 +177,9 @@ export async function stopRequest(
   keys: QueueKeys,
   { id, by }: { readonly id: string; readonly by: string },
 ): Promise<DeadProgress | undefined> {
-  const stored = await runScript(redis, stopDeadRequest, { ...keys, progress: keys.deadProgress(id) }, { id, by })
-  return stored && progressOf(stored)
+  const names = { ...keys, progress: keys.deadProgress(id) }
+  const stored = await runScript(redis, stopDeadRequestScript, names, { id, by, keepMs: KEEP_PROGRESS_MS })
+  return stored === null ? undefined : progressOf(stored)
 }
 
 /** Reads the newest requests of a queue and their progress, newest first, in one round trip. */
@@ -175,16 +189,17 @@ export async function readDeadRequests(
   limit: number,
 ): Promise<readonly DeadProgress[]> {
   const { deadRequestIds } = keys
-  const found = await runScript(redis, listDeadRequests, { deadRequestIds }, { prefix: keys.deadProgress(''), limit })
+  const args = { prefix: keys.deadProgress(''), limit }
+  const found = await runScript(redis, listDeadRequestsScript, { deadRequestIds }, args)
   return found.flatMap((stored) => progressOf(stored) ?? [])
 }
 
-function progressOf({ request: text, changed, doneAt, stoppedBy }: StoredProgress): DeadProgress | undefined {
+/** The progress of a request as scripts return it, with '' for a missing time or name. */
+type StoredProgress = [request: string, changed: string, doneAt: string, stoppedBy: string]
+
+function progressOf([text, changed, doneAt, stoppedBy]: StoredProgress): DeadProgress | undefined {
   const request = parseDeadRequest(text)
   if (request === undefined) return undefined
-  const ended = {
-    doneAt: doneAt === undefined ? undefined : Number(doneAt),
-    ...(stoppedBy !== undefined && { stoppedBy }),
-  }
-  return { request, changed: Number(changed), ...ended }
+  const end = { doneAt: doneAt === '' ? undefined : Number(doneAt), ...(stoppedBy !== '' && { stoppedBy }) }
+  return { request, changed: Number(changed), ...end }
 }

@@ -21,7 +21,7 @@ export const ownScripts: readonly Declared[] = (
   )
 )
   .flat()
-  .concat(Object.values(luaFiles))
+  .concat(Object.values<unknown>(luaFiles).filter(isScript))
 
 /** The text of each script by its name. */
 export const scripts: ReadonlyMap<string, string> = new Map(

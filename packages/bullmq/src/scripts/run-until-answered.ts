@@ -1,10 +1,12 @@
-// Runs a script that stores its reply (includes/stored-reply.ts), and sends it again until Redis has replied. The caller therefore
+// Runs a script that stores its reply (../store/lua/includes/stored-reply.lua), and sends it again until Redis has replied. The caller therefore
 // learns what the script did even if the connection was lost after Redis had run it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRefusedForNow } from '../redis/outages/error-replies.ts'
 import { retryDelay } from '../redis/redis-client.ts'
-import { REPLY_KEPT_MS } from './includes/stored-reply.ts'
 import { type Commander, runScript, type Script } from './script.ts'
+
+/** How long a reply to the leader is kept, in ms. The leader stops resending a script after this time. */
+export const REPLY_KEPT_MS = 600_000
 
 /**
  * Runs a script, sending the same `request` argument each time. Takes one round trip unless a reply is lost. Rejects if Redis

@@ -1,8 +1,172 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
-import type { GroupPhase, GroupResult } from '@bullpen/contract'
+import type { GroupPhase, GroupResult, TaskId } from '@bullpen/contract'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
 import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
+
+export const DECODE_JSON = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+`
+
+export const FENCE = `
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+`
+
+export const IS_AFTER = `
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+`
+
+export const MATCHING_DEAD = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matches_dead(base, filter, id)
+  local job = base .. id
+  if next(filter) == nil then
+    return redis.call('EXISTS', job) == 1
+  end
+  local name, stored = unpack(redis.call('HMGET', job, 'name', 'fingerprint'))
+  if not name or filter.task and filter.task ~= name then
+    return false
+  end
+  if filter.state or filter.code then
+    local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
+    if filter.state and filter.state ~= state or filter.code and filter.code ~= code then
+      return false
+    end
+  end
+  if filter.tag and not has_tag(redis.call('HGET', job, 'tags'), filter.tag) then
+    return false
+  end
+  if not filter.text then
+    return true
+  end
+  local reason = redis.call('HGET', job, 'failedReason') or ''
+  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
+  return string.find(string.lower(message), filter.text, 1, true) ~= nil
+end
+`
+
+export const MATCHING_RULE = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+`
+
+export const RANK_IN_SET = `
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+`
+
+export const STORED_REPLY = `
+local function stored_reply(key, request)
+  local stored = redis.call('GET', key)
+  if not stored then
+    return nil
+  end
+  local of, reply = unpack(cmsgpack.unpack(stored))
+  if of == request then
+    return reply
+  end
+end
+local function store_reply(key, request, reply, keepMs)
+  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+`
+
+export const TIME = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+`
 
 /**
  * Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. A task
@@ -135,6 +299,347 @@ export const readTimeScript = luaScript<'anchor', never, [seconds: string, micro
   lua: `#!lua flags=no-writes
 local anchor = KEYS[1]
 return redis.call('TIME')
+`,
+})
+
+/**
+ * Counts a queue's dead tasks by fingerprint. Takes one command for each fingerprint and three more for each one that is returned,
+ * whatever the number of tasks.
+ */
+export const countFingerprintsScript = luaScript<
+  'fingerprints',
+  'prefix' | 'limit',
+  Array<[fingerprint: string, info: string, count: number, oldestAt: string, newestAt: string, newestId: TaskId]>
+>({
+  name: 'count-fingerprints',
+  keys: ['fingerprints'],
+  args: ['prefix', 'limit'],
+  lua: `#!lua flags=no-writes
+local fingerprints = KEYS[1]
+local prefix, limit = ARGV[1], ARGV[2]
+local kinds = {}
+for _, fingerprint in ipairs(redis.call('HKEYS', fingerprints)) do
+  local count = redis.call('ZCARD', prefix .. fingerprint)
+  if count > 0 then
+    kinds[#kinds + 1] = { fingerprint, count }
+  end
+end
+table.sort(kinds, function(a, b)
+  return a[2] > b[2] or a[2] == b[2] and a[1] < b[1]
+end)
+local found = {}
+for i = 1, math.min(#kinds, tonumber(limit)) do
+  local fingerprint, count = unpack(kinds[i])
+  local set = prefix .. fingerprint
+  local oldest, newest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES'), redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
+  local info = redis.call('HGET', fingerprints, fingerprint)
+  found[i] = { fingerprint, info, count, oldest[2], newest[2], newest[1] }
+end
+return found
+`,
+})
+
+/**
+ * Counts the dead tasks that match a filter, among a limited number of tasks. If the filter is empty, the script counts all tasks at once,
+ * in O(log n).
+ */
+export const countMatchingDeadScript = luaScript<
+  'set',
+  'base' | 'filterText' | 'earliest' | 'latest' | 'score' | 'last' | 'scan',
+  [matching: number, id: string, score: string]
+>({
+  name: 'count-matching-dead',
+  keys: ['set'],
+  args: ['base', 'filterText', 'earliest', 'latest', 'score', 'last', 'scan'],
+  lua: `#!lua flags=no-writes
+local set = KEYS[1]
+local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local score, last, scan = ARGV[5], ARGV[6], ARGV[7]
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matches_dead(base, filter, id)
+  local job = base .. id
+  if next(filter) == nil then
+    return redis.call('EXISTS', job) == 1
+  end
+  local name, stored = unpack(redis.call('HMGET', job, 'name', 'fingerprint'))
+  if not name or filter.task and filter.task ~= name then
+    return false
+  end
+  if filter.state or filter.code then
+    local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
+    if filter.state and filter.state ~= state or filter.code and filter.code ~= code then
+      return false
+    end
+  end
+  if filter.tag and not has_tag(redis.call('HGET', job, 'tags'), filter.tag) then
+    return false
+  end
+  if not filter.text then
+    return true
+  end
+  local reason = redis.call('HGET', job, 'failedReason') or ''
+  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
+  return string.find(string.lower(message), filter.text, 1, true) ~= nil
+end
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+local filter = decode_json(filterText)
+if next(filter) == nil then
+  return { redis.call('ZCOUNT', set, earliest, latest), '', '' }
+end
+local first = last == '' and redis.call('ZCOUNT', set, '-inf', '(' .. earliest) or rank_in(set, score, last)
+local beyond = redis.call('ZCOUNT', set, '-inf', latest)
+local page = redis.call('ZRANGE', set, first, math.min(first + scan, beyond) - 1, 'WITHSCORES')
+local matching = 0
+for i = 1, #page, 2 do
+  if matches_dead(base, filter, page[i]) then
+    matching = matching + 1
+  end
+end
+if first + scan >= beyond then
+  return { matching, '', '' }
+end
+return { matching, page[#page - 1], page[#page] }
+`,
+})
+
+/**
+ * Lists a queue's requests to retry or delete dead tasks by filter, without those whose progress is no longer kept.
+ */
+export const listDeadRequestsScript = luaScript<
+  'deadRequestIds',
+  'prefix' | 'limit',
+  Array<[request: string, changed: string, doneAt: string, stoppedBy: string]>
+>({
+  name: 'list-dead-requests',
+  keys: ['deadRequestIds'],
+  args: ['prefix', 'limit'],
+  lua: `#!lua flags=no-writes
+local deadRequestIds = KEYS[1]
+local prefix, limit = ARGV[1], ARGV[2]
+local found = {}
+for _, id in ipairs(redis.call('LRANGE', deadRequestIds, 0, limit - 1)) do
+  local fields = redis.call('HMGET', prefix .. id, 'request', 'changed', 'doneAt', 'stoppedBy')
+  if fields[1] then
+    found[#found + 1] = { fields[1], fields[2] or '0', fields[3] or '', fields[4] or '' }
+  end
+end
+return found
+`,
+})
+
+/**
+ * Finds the dead tasks that match a filter, newest first, among a limited number of tasks. A position is a place in the set's order, so
+ * tasks that die or are retried between two pages do not move it. Examining a task takes Redis about 2 µs.
+ */
+export const searchDeadScript = luaScript<
+  'set',
+  'base' | 'filterText' | 'earliest' | 'latest' | 'score' | 'last' | 'limit' | 'scan',
+  [ids: TaskId[], id: string, score: string]
+>({
+  name: 'search-dead',
+  keys: ['set'],
+  args: ['base', 'filterText', 'earliest', 'latest', 'score', 'last', 'limit', 'scan'],
+  lua: `#!lua flags=no-writes
+local set = KEYS[1]
+local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local score, last, limit, scan = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matches_dead(base, filter, id)
+  local job = base .. id
+  if next(filter) == nil then
+    return redis.call('EXISTS', job) == 1
+  end
+  local name, stored = unpack(redis.call('HMGET', job, 'name', 'fingerprint'))
+  if not name or filter.task and filter.task ~= name then
+    return false
+  end
+  if filter.state or filter.code then
+    local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
+    if filter.state and filter.state ~= state or filter.code and filter.code ~= code then
+      return false
+    end
+  end
+  if filter.tag and not has_tag(redis.call('HGET', job, 'tags'), filter.tag) then
+    return false
+  end
+  if not filter.text then
+    return true
+  end
+  local reason = redis.call('HGET', job, 'failedReason') or ''
+  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
+  return string.find(string.lower(message), filter.text, 1, true) ~= nil
+end
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+local READ_AT_ONCE = 100
+local filter, most, scanned = decode_json(filterText), tonumber(limit), tonumber(scan)
+local oldest = redis.call('ZCOUNT', set, '-inf', '(' .. earliest)
+local rank = redis.call('ZCOUNT', set, '-inf', latest)
+if last ~= '' then
+  local after = rank_in(set, score, last)
+  if redis.call('ZSCORE', set, last) == score then
+    after = after - 1
+  end
+  rank = math.min(rank, after)
+end
+local found, examined, at_score, at_id = {}, 0, score, last
+while rank > oldest and #found < most and examined < scanned do
+  local page = redis.call('ZRANGE', set, math.max(oldest, rank - READ_AT_ONCE), rank - 1, 'WITHSCORES')
+  for i = #page - 1, 1, -2 do
+    if #found == most or examined == scanned then
+      break
+    end
+    at_id, at_score = page[i], page[i + 1]
+    examined, rank = examined + 1, rank - 1
+    if matches_dead(base, filter, at_id) then
+      found[#found + 1] = at_id
+    end
+  end
+end
+return { found, rank > oldest and at_id or '', at_score }
+`,
+})
+
+/**
+ * Stops a request to retry or delete dead tasks by filter. The leader changes each page of tasks in one script, which first looks for the
+ * request, so no task is changed after this script has run. A second call changes nothing.
+ */
+export const stopDeadRequestScript = luaScript<
+  'deadRequests' | 'progress',
+  'id' | 'by' | 'keepMs',
+  [request: string, changed: string, doneAt: string, stoppedBy: string] | null
+>({
+  name: 'stop-dead-request',
+  keys: ['deadRequests', 'progress'],
+  args: ['id', 'by', 'keepMs'],
+  lua: `#!lua flags=allow-oom
+local deadRequests, progress = KEYS[1], KEYS[2]
+local id, by, keepMs = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local request, changed, doneAt, stoppedBy =
+  unpack(redis.call('HMGET', progress, 'request', 'changed', 'doneAt', 'stoppedBy'))
+if not request then
+  return false
+end
+if not doneAt then
+  redis.call('HDEL', deadRequests, id)
+  doneAt, stoppedBy = whole(millis()), by
+  redis.call('HSET', progress, 'doneAt', doneAt, 'stoppedBy', by)
+  redis.call('PEXPIRE', progress, keepMs)
+end
+return { request, changed or '0', doneAt, stoppedBy or '' }
+`,
+})
+
+/**
+ * Stores a request to retry or delete dead tasks by filter. A second call with the same id stores nothing and returns the same request,
+ * even after the request is done.
+ */
+export const storeDeadRequestScript = luaScript<
+  'deadRequests' | 'progress' | 'deadRequestIds',
+  'id' | 'request' | 'limit',
+  string | null
+>({
+  name: 'store-dead-request',
+  keys: ['deadRequests', 'progress', 'deadRequestIds'],
+  args: ['id', 'request', 'limit'],
+  lua: `#!lua flags=allow-oom
+local deadRequests, progress, deadRequestIds = KEYS[1], KEYS[2], KEYS[3]
+local id, request, limit = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local LISTED = 1000
+local stored = redis.call('HGET', progress, 'request')
+if stored then
+  return stored
+end
+if redis.call('HLEN', deadRequests) >= tonumber(limit) then
+  return false
+end
+stored = request .. ',"at":' .. whole(millis()) .. '}'
+redis.call('HSET', progress, 'request', stored)
+redis.call('HSET', deadRequests, id, stored)
+redis.call('LPUSH', deadRequestIds, id)
+redis.call('LTRIM', deadRequestIds, 0, LISTED - 1)
+return stored
 `,
 })
 

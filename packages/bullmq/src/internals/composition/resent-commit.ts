@@ -4,8 +4,8 @@
 //
 // If the task has been removed in the meantime, that data is also gone, and the commit counts as refused. If the task was deleted by the
 // script that ended it, Redis remembers its end for a short time.
-import { DECODE_JSON } from '../../scripts/includes/decode-json.ts'
 import { recallEnd } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
+import { DECODE_JSON } from '../../store/scripts.ts'
 
 /**
  * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,

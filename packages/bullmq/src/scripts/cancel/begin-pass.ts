@@ -1,6 +1,6 @@
 // Begins one of the bulk canceller's passes through a queue.
-import { FENCE } from '../includes/fence.ts'
-import { TIME } from '../includes/time.ts'
+
+import { FENCE, TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /** Each script of a pass compares up to 200 tasks with each of the rules. */

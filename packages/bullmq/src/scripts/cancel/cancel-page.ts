@@ -1,10 +1,9 @@
 // Examines one page of a queue's unfinished tasks, and ends the waiting tasks that match a cancel rule.
 import type { TaskId } from '@bullpen/contract'
 import { listOf, noteLeft, prioritiesOf } from '../../internals/turns/lanes.ts'
+import { FENCE, MATCHING_RULE, STORED_REPLY } from '../../store/scripts.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
-import { FENCE } from '../includes/fence.ts'
-import { MATCHING_RULE } from '../includes/matching-rule.ts'
-import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
+import { REPLY_KEPT_MS } from '../run-until-answered.ts'
 import { defineScript } from '../script.ts'
 
 export interface CancelPage {

@@ -1,7 +1,7 @@
 // Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
 import type { CancelAnswer } from '@bullpen/contract/internal'
+import { STORED_REPLY } from '../../store/scripts.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
-import { STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
 /** How long the reply to a cancellation is kept for a repeated request, in ms. */

@@ -1,7 +1,6 @@
 // Deletes the cancel rules for which a whole pass did not find a matching task.
-import { FENCE } from '../includes/fence.ts'
-import { MATCHING_RULE } from '../includes/matching-rule.ts'
-import { TIME } from '../includes/time.ts'
+
+import { FENCE, MATCHING_RULE, TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,6 +1,6 @@
 // Reads the stored reply to a request to cancel one task.
 import type { CancelAnswer } from '@bullpen/contract/internal'
-import { STORED_REPLY } from '../includes/stored-reply.ts'
+import { STORED_REPLY } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 import type { CancelReply } from './cancel-task.ts'
 

@@ -1,5 +1,6 @@
 // Reads the cancel rules for a consumer, and records that the consumer has read them.
-import { TIME } from '../includes/time.ts'
+
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

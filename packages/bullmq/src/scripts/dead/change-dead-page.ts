@@ -1,11 +1,8 @@
 // Retries or deletes one page of the dead tasks that a request selects.
 
-import { MATCHING_DEAD } from '../includes/ended-tasks/matching-dead.ts'
+import { FENCE, MATCHING_DEAD, RANK_IN_SET, TIME } from '../../store/scripts.ts'
 import { REMOVE_ENDED } from '../includes/ended-tasks/remove-ended.ts'
 import { RETRY_DEAD } from '../includes/ended-tasks/retry-dead.ts'
-import { FENCE } from '../includes/fence.ts'
-import { RANK_IN_SET } from '../includes/rank-in-set.ts'
-import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /** How many tasks one script changes at most. Retrying 100 tasks takes Redis a few milliseconds. */

@@ -1,7 +1,7 @@
 // Retries one dead task, or notes that a task was enqueued in another queue instead.
 import type { DeadTaskAnswer } from '@bullpen/engine/internal'
+import { TIME } from '../../store/scripts.ts'
 import { RETRY_DEAD } from '../includes/ended-tasks/retry-dead.ts'
-import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**

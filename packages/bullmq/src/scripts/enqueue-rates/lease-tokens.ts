@@ -1,5 +1,6 @@
 // Gives an API process some of an API key's tokens.
-import { TIME } from '../includes/time.ts'
+
+import { TIME } from '../../store/scripts.ts'
 import { TOKEN_BUCKET } from '../includes/token-bucket.ts'
 import { defineScript } from '../script.ts'
 

@@ -1,6 +1,6 @@
 // Defines Lua functions that append an attempt record to the stacks that BullMQ stores with a job.
 import { MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
-import { DECODE_JSON } from './decode-json.ts'
+import { DECODE_JSON } from '../../store/scripts.ts'
 
 /**
  * - `read_stacks(job)`: returns the stacks of a job, and when its newest record ended (ms since 1970, 0 if there is none). `job` is

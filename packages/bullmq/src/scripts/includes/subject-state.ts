@@ -1,7 +1,7 @@
 // Defines the Lua that checks whether keys and entries have an owner, with the subjects that it checks.
 import { listOf, nameIn, prioritiesOf } from '../../internals/turns/lanes.ts'
 import type { Condition, KeyType } from '../../orphans/rows/key-row.ts'
-import { TIME } from './time.ts'
+import { TIME } from '../../store/scripts.ts'
 
 /** A key, or an entry of a key, that may be an orphan. All keys of one call share a hash slot. */
 export interface Subject {

@@ -1,8 +1,7 @@
 // Counts the active tasks of each concurrency key, and what they hold of each limiter, again, in case another tool or a lost
 // task has made the counts wrong.
 import { COUNT_ACTIVE } from '../../internals/turns/key-concurrency.ts'
-import { FENCE } from '../includes/fence.ts'
-import { TIME } from '../includes/time.ts'
+import { FENCE, TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

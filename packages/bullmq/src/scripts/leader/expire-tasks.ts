@@ -1,9 +1,9 @@
 // Ends waiting tasks whose queue timeout has passed.
 import type { TaskId } from '@bullpen/contract'
 import { listOf, nameIn } from '../../internals/turns/lanes.ts'
+import { FENCE, STORED_REPLY } from '../../store/scripts.ts'
 import { END_WITHOUT_RUN } from '../includes/ended-tasks/end-without-run.ts'
-import { FENCE } from '../includes/fence.ts'
-import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
+import { REPLY_KEPT_MS } from '../run-until-answered.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,7 +1,7 @@
 // Removes ended tasks that are no longer kept.
 import { STATUS_INDEX } from '../../internals/status/status-index.ts'
+import { FENCE } from '../../store/scripts.ts'
 import { REMOVE_ENDED } from '../includes/ended-tasks/remove-ended.ts'
-import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,7 +1,7 @@
 // Deletes the entries of unique keys that no task has any more.
-import { FENCE } from '../includes/fence.ts'
+
+import { FENCE, TIME } from '../../store/scripts.ts'
 import { KEY_OWNER } from '../includes/key-owner.ts'
-import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 interface KeyPage {

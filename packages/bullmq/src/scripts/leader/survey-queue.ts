@@ -2,8 +2,7 @@
 import { inLanes } from '../../internals/turns/lanes.ts'
 import { FORGET_TURNS } from '../../internals/turns/turn-steps.ts'
 import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
-import { FENCE } from '../includes/fence.ts'
-import { TIME } from '../includes/time.ts'
+import { FENCE, TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /** What a queue may need from its leader (leader/housekeeping.ts). An idle queue does not need anything. */

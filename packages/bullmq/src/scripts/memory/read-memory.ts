@@ -1,5 +1,6 @@
 // Reads how much memory Redis uses, and counts the producers that share what is left.
-import { TIME } from '../includes/time.ts'
+
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 export interface MemoryReply {

@@ -1,6 +1,6 @@
 // Counts what a light drain of a queue's fleet waits for.
 import { inLanes } from '../../internals/turns/lanes.ts'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -7,7 +7,7 @@ import { decodeStartRate } from '../../internals/turns/key-limits.ts'
 import { CHECK_RATE } from '../../internals/turns/key-rate.ts'
 import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { READ_FEATURES, READ_OBSTACLES } from '../../internals/turns/queue-features.ts'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 type DescribedKey = Omit<KeyState, 'key'>

@@ -1,6 +1,6 @@
 // Reads one page of the tasks that wait in the lanes of a queue.
 import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
-import { RANK_IN_SET } from '../includes/rank-in-set.ts'
+import { RANK_IN_SET } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /** After which task a page begins. The lanes are read in the order in which they received their first task. */

@@ -1,7 +1,7 @@
 // Finds the concurrency keys with the longest lanes among some of a queue's lanes.
 import { listOf, prioritiesOf } from '../../internals/turns/lanes.ts'
 import { splitName } from '../../internals/turns/limiters/needs.ts'
-import { IS_AFTER } from '../includes/rank-in-set.ts'
+import { IS_AFTER } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 export interface RankedKey {

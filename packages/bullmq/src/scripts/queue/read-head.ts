@@ -5,7 +5,7 @@ import { READY_AT } from '../../internals/ready-at.ts'
 import { BLOCKED_TASKS } from '../../internals/turns/blocked-tasks.ts'
 import { OLDEST_TASKS } from '../../internals/turns/oldest-task.ts'
 import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,5 +1,6 @@
 // Reads one page of a sorted set, beginning after a task that may have left the set in the meantime.
-import { RANK_IN_SET } from '../includes/rank-in-set.ts'
+
+import { RANK_IN_SET } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 export interface ScoredId {

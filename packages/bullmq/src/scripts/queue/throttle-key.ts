@@ -2,7 +2,7 @@
 import { THROTTLE_KEY } from '../../internals/turns/key-throttle.ts'
 import { nameIn } from '../../internals/turns/lanes.ts'
 import { splitName } from '../../internals/turns/limiters/needs.ts'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

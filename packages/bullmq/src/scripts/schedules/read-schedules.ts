@@ -1,5 +1,6 @@
 // Reads a queue's schedules: all of them, or those that are due.
-import { TIME } from '../includes/time.ts'
+
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /** A schedule as it is stored: the token of its last write, and its record as JSON. */

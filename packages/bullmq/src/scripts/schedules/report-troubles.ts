@@ -1,5 +1,6 @@
 // Stores which troubles of a schedule the leader has reported.
-import { FENCE } from '../includes/fence.ts'
+
+import { FENCE } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

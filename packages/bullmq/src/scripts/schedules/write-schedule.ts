@@ -1,6 +1,6 @@
 // Creates, changes or deletes a schedule, unless it has been written since it was read.
 import type { WriteResult } from '@bullpen/engine/internal'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

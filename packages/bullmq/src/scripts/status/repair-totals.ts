@@ -1,6 +1,6 @@
 // Corrects a queue's totals, so that every accepted task is accounted for again. This is the last step of an index repair.
 import { inLanes } from '../../internals/turns/lanes.ts'
-import { TIME } from '../includes/time.ts'
+import { TIME } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -9,8 +9,8 @@ import { bullmqScripts } from '../../../internals/composition/composed-scripts.t
 import { retryInQuarantine } from '../../../internals/quarantine-steps.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
 import { withLanes } from '../../../internals/turns/turn-steps.ts'
+import { DECODE_JSON } from '../../../store/scripts.ts'
 import { addEvent, EVENTS_FIELD, eventStart } from '../add-events.ts'
-import { DECODE_JSON } from '../decode-json.ts'
 
 const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')?.content ?? ''
 
