@@ -1,5 +1,5 @@
-// Runs a script that stores its reply (../store/lua/includes/stored-reply.lua), and sends it again until Redis has replied. The caller therefore
-// learns what the script did even if the connection was lost after Redis had run it.
+// Runs a script that stores its reply (../store/lua/includes/stored-reply.lua), and sends it again until Redis has replied. The caller
+// therefore learns what the script did even if the connection was lost after Redis had run it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRefusedForNow } from '../redis/outages/error-replies.ts'
 import { retryDelay } from '../redis/redis-client.ts'
