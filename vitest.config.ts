@@ -10,11 +10,11 @@ declare module 'vitest' {
   }
 }
 
-/** In ms. Ends a test that hangs; it is no limit on speed. */
-const FULL_TIMEOUT = 15 * 60_000
+/** In ms. Ends a test that hangs; it is no limit on speed, because beside other load a test takes many times as long. */
+const TIMEOUT: Readonly<Record<Scale, number>> = { small: 5 * 60_000, full: 15 * 60_000 }
 
-/** Longer than any socket or thread takes. */
-const CLOSED_WITHIN_MS = 30_000
+/** In ms. Longer than any socket or thread takes, beside other load too. */
+const CLOSED_WITHIN_MS = 120_000
 
 const scaleOf = (mode: string): Scale => (mode === 'full' ? 'full' : 'small')
 
@@ -33,10 +33,10 @@ export default defineConfig(({ mode }) => ({
     passWithNoTests: false,
     allowOnly: false,
     provide: { scale: scaleOf(mode), closedWithinMs: CLOSED_WITHIN_MS },
-    testTimeout: mode === 'full' ? FULL_TIMEOUT : 60_000,
-    hookTimeout: mode === 'full' ? FULL_TIMEOUT : 120_000,
+    testTimeout: TIMEOUT[scaleOf(mode)],
+    hookTimeout: TIMEOUT[scaleOf(mode)],
     // A condition is met sooner or later on a busy machine. The default of 1 s would be a limit on speed.
-    expect: { poll: { timeout: 30_000, interval: 10 } },
+    expect: { poll: { timeout: 60_000, interval: 10 } },
     // The files of a worker share its process and the modules in it, because to start a process takes longer than most files. A
     // file that does not restore what it changes for the others fails, but hooks must not be registered by an imported module.
     isolate: false,

@@ -143,7 +143,7 @@ beforeAll(async () => {
   mkdirSync(join(project, 'readmes'))
   for (const [file, text] of Object.entries(README_PROGRAMS)) writeFileSync(join(project, 'readmes', file), text)
   await must('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs], { cwd: project })
-}, 240_000)
+})
 
 afterAll(() => {
   for (const child of processes) child.kill('SIGKILL')
@@ -203,7 +203,7 @@ it('a strict project compiles against the published types', async () => {
   const { code, stdout } = await run(process.execPath, [tsc, '-p', project], { cwd: project })
   expect(stdout).toBe('')
   expect(code).toBe(0)
-}, 60_000)
+})
 
 it('the tests of the tutorial and of the test kit’s README pass', async () => {
   const files = ['welcome.test.ts', ...examples.map(([file]) => file)]
@@ -211,7 +211,7 @@ it('the tests of the tutorial and of the test kit’s README pass', async () => 
   expect(stdout).toMatch(/^# fail 0$/m)
   expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
   expect(code).toBe(0)
-}, 60_000)
+})
 
 it('the programs of the READMEs work together', async () => {
   const ready = (text) => JSON.parse(text).msg?.endsWith('ready')
@@ -224,14 +224,14 @@ it('the programs of the READMEs work together', async () => {
   const env = { ...process.env, BULLPEN_KEY: KEY }
   expect(await must(process.execPath, ['readmes/client.ts'], { cwd: project, env })).toBe('42\n')
   expect(await Promise.all([api.end(), worker.end()])).toEqual([0, 0])
-}, 60_000)
+})
 
 it('a producer runs on Node 20: client and contract need nothing newer', async () => {
   const { code, stdout, stderr } = await run(await node20(), ['producer.mjs'], { cwd: project })
   expect(stderr).toBe('')
   expect(stdout).toBe('unreachable\n')
   expect(code).toBe(0)
-}, 120_000)
+})
 
 it('the command line is installed as a program', async () => {
   const { code, stdout } = await run(join(project, 'node_modules/.bin/bullpen'), ['--version'], { cwd: project })
@@ -250,7 +250,7 @@ it('a task is accepted over HTTP and run, and both programs exit with 0 on SIGTE
   const ended = await fetch(`${url}${accepted.headers.get('location')}?wait=20`, { headers })
   expect(await ended.json()).toMatchObject({ status: 'completed', output: { greeting: 'Hello, Ann' } })
   expect({ worker: await worker.end(), api: await api.end() }).toEqual({ worker: 0, api: 0 })
-}, 60_000)
+})
 
 it('two workers run on one machine', async () => {
   const workers = [start('worker.ts'), start('worker.ts')]

@@ -9,7 +9,7 @@ import { watchFiles } from './file-watcher.mjs'
 
 let dir
 const open = []
-const until = (check) => vi.waitFor(() => expect(check()).toBeTruthy(), { timeout: 30_000, interval: 10 })
+const until = (check) => vi.waitFor(() => expect(check()).toBeTruthy(), { timeout: 120_000, interval: 10 })
 const saveInPlace = (file, text) => {
   mkdirSync(dirname(join(dir, file)), { recursive: true })
   writeFileSync(join(dir, file), text)

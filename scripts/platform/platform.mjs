@@ -18,7 +18,7 @@ import { removePlatform, runningPlatform, writePlatform } from './platform-recor
 import { supervise } from './supervise.mjs'
 
 const HOST = '127.0.0.1'
-const READY_TIMEOUT = 30_000 // ms
+const READY_TIMEOUT = 120_000 // in ms, because beside other load, a program takes ten times as long to start
 const TAIL = 30 // how many lines of output are shown if a process does not become ready
 
 export const root = resolve(import.meta.dirname, '../..')

@@ -28,7 +28,7 @@ function start(body, options = {}) {
     ...options,
   })
 }
-const until = (check) => vi.waitFor(() => expect(check()).toBeTruthy(), { timeout: 30_000, interval: 10 })
+const until = (check) => vi.waitFor(() => expect(check()).toBeTruthy(), { timeout: 120_000, interval: 10 })
 const DRAINS =
   "process.on('SIGTERM', () => { console.log('drained'); process.exit() }); setInterval(() => {}, 1e3); console.log('up')"
 

@@ -12,7 +12,7 @@ import { resolvePrometheus } from './programs.mjs'
 const RULES = resolve(import.meta.dirname, '../../k8s/alerts/bullpen.rules.yaml')
 /** The interval of a group of rules, which would otherwise take precedence over that of the configuration. */
 const OWN_INTERVAL = /^( +interval: ).*$/gm
-const START_TIMEOUT = 20_000 // in ms, because reading the data of earlier runs takes time
+const START_TIMEOUT = 60_000 // in ms, because reading the data of earlier runs takes time
 const LAST_OUTPUT = 2_000 // characters
 
 /**

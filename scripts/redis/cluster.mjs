@@ -14,7 +14,7 @@ const HOST = '127.0.0.1'
 const SLOTS = 16_384
 const POLL_MS = 20
 /** How long the cluster may take to become ready, in ms. A master takes at least 2 s to become writable after it starts. */
-const READY_TIMEOUT = 30_000
+const READY_TIMEOUT = 60_000
 
 /**
  * @param {string} name part of the directory's name

@@ -31,11 +31,11 @@ it('a replica takes over the slots of a killed master', async () => {
   expect(await replica.ask('INFO', 'replication')).toContain('role:slave')
   await nodes[0].crash()
   await vi.waitFor(async () => expect(await replica.ask('INFO', 'replication')).toContain('role:master'), {
-    timeout: 30_000,
+    timeout: 120_000,
   })
   await nodes[0].start()
   await vi.waitFor(async () => expect(await nodes[0].ask('INFO', 'replication')).toContain('role:slave'), {
-    timeout: 30_000,
+    timeout: 120_000,
   })
   await end()
 })
@@ -49,6 +49,6 @@ it('nothing is left behind when SIGKILL ends the owner', async () => {
   const urls = JSON.parse(await new Promise((resolve) => createInterface(owner.stdout).once('line', resolve)))
   const dir = await dirOf(urls[0])
   owner.kill('SIGKILL')
-  for (const url of urls) await vi.waitFor(() => isGone(url), { timeout: 30_000 })
-  await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 30_000 })
+  for (const url of urls) await vi.waitFor(() => isGone(url), { timeout: 120_000 })
+  await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 120_000 })
 })

@@ -33,7 +33,7 @@ export const findServerBinary = (env = process.env) =>
  */
 export const WRITES_BEFORE_IT_REPLIES = Object.freeze(['--appendfsync', 'no'])
 
-const START_TIMEOUT = 20_000 // in ms, because loading a large append-only file takes time
+const START_TIMEOUT = 60_000 // in ms, because loading a large append-only file takes time
 const STOP_TIMEOUT = 20_000 // in ms, from SIGTERM to SIGKILL
 
 const isAlive = (pid) => {

@@ -33,6 +33,6 @@ it.each(['SIGTERM', 'SIGKILL'])('nothing is left behind when %s ends the owner',
   const dir = await dirOf(url)
   expect(dirname(dir)).not.toBe('/')
   owner.kill(signal)
-  await vi.waitFor(() => isGone(url), { timeout: 30_000 })
-  await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 30_000 })
+  await vi.waitFor(() => isGone(url), { timeout: 120_000 })
+  await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 120_000 })
 })

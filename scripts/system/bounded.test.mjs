@@ -33,7 +33,7 @@ it('when the signal aborts, a program ends with the processes that it has starte
   const stop = new AbortController()
   const file = startedFile()
   const running = runBounded('sh', ['-c', SHELL_WITH_CHILD, file], { timeoutMs: 600_000, signal: stop.signal })
-  await expect.poll(() => existsSync(file), { timeout: 30_000 }).toBe(true)
+  await expect.poll(() => existsSync(file), { timeout: 120_000 }).toBe(true)
   stop.abort()
   expect((await running).timedOut).toBe(false)
 })

@@ -5,10 +5,10 @@ const EVERY_MS = 10
 type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>
 
 /**
- * Calls `look` repeatedly and resolves with the first truthy value that it returns. Rejects after `withinMs` with the last value
- * or error as the cause.
+ * Calls `look` repeatedly and resolves with the first truthy value that it returns. Rejects after `withinMs`, which defaults to
+ * 60,000, with the last value or error as the cause.
  */
-export async function eventually<T>(look: () => T | Promise<T>, withinMs = 30_000): Promise<Truthy<T>> {
+export async function eventually<T>(look: () => T | Promise<T>, withinMs = 60_000): Promise<Truthy<T>> {
   const deadline = performance.now() + withinMs
   let last: unknown
   do {

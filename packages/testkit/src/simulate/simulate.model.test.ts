@@ -101,4 +101,4 @@ it('a simulation finds exactly the effects that a crash repeats, at exactly the 
     }),
     { numRuns: amount({ small: 15, full: 200 }) },
   )
-}, 60_000)
+})

@@ -104,7 +104,7 @@ async function openService(open: OpenBackend) {
     await backend.close()
   })
   const settled = async (id: TaskId) =>
-    (await broker.waitUntilFinished(id, AbortSignal.timeout(30_000))) ?? expect.fail(`task ${id} not found`)
+    (await broker.waitUntilFinished(id, AbortSignal.timeout(120_000))) ?? expect.fail(`task ${id} not found`)
   const enqueue = async (definition: TaskDefinition, call: CallOptions & FollowUps = {}): Promise<TaskId> => {
     const now = Date.now()
     const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))

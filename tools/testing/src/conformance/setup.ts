@@ -328,7 +328,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     },
     drain: (limits: { readonly drainMs?: number; readonly graceMs?: number } = {}) =>
       Promise.all(pools.map((pool) => pool.drain({ ...DRAIN, ...limits }))),
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
     reaches: (id: TaskId, status: TaskStatus) =>
       eventually(async () => {
         const record = await find(id)

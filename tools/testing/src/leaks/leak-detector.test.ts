@@ -168,4 +168,4 @@ it('each test file that leaves something open or changed fails, by the setup fil
   expect(output).toMatch(/1 × changed environment variable BULLPEN_TEST_LEAK/)
   expect(output).toMatch(/2 passed/)
   await eventually(() => child.exitCode !== null)
-}, 60_000)
+})

@@ -62,7 +62,7 @@ describe('simulate finds', () => {
     counterFault,
     paymentFault,
     checkThenActFault,
-  ])('nothing in the handler that avoids $name, if it is interrupted twice', { timeout: 30_000 }, async (planted) => {
+  ])('nothing in the handler that avoids $name, if it is interrupted twice', async (planted) => {
     const found = await planted.idempotent({ pairs: true })
     expect(found.faults, found.summary).toEqual([])
     expect(found.runs).toBeGreaterThan(100)

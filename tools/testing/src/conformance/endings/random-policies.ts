@@ -187,7 +187,7 @@ async function runPlans(open: OpenBackend, cases: readonly (readonly [Policy, re
       const { failures, retryAfterMs } = one
       const origin = { id, enqueuedAt, correlationId: undefined }
       await backend.broker.enqueue(newTask(definitions[i] ?? first, { failures, retryAfterMs }, callOf(one), origin))
-      const record = await backend.broker.waitUntilFinished(id, AbortSignal.timeout(30_000))
+      const record = await backend.broker.waitUntilFinished(id, AbortSignal.timeout(120_000))
       return { id, plan: one, policy: { ...each, ...one.override }, enqueuedAt, record }
     }),
   )

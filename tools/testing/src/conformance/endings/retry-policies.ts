@@ -77,7 +77,7 @@ async function openRetries(
       const record = await backend.broker.find(id)
       return record ?? expect.fail(`task ${id} not found`)
     },
-    settled: (id: TaskId) => backend.broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
+    settled: (id: TaskId) => backend.broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
   }
 }
 

@@ -14,7 +14,7 @@ export function groupRecords(open: OpenBackend): void {
     const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
     const missing = { code: 'group_not_found' }
     expect(await all.find(id)).toBeUndefined()
-    expect(await all.waitUntilEnded(id, AbortSignal.timeout(30_000))).toBeUndefined()
+    expect(await all.waitUntilEnded(id, AbortSignal.timeout(120_000))).toBeUndefined()
     await expect(all.seal(id)).rejects.toMatchObject(missing)
     await expect(all.cancel(id, 'ann')).rejects.toMatchObject(missing)
     await expect(all.members(id, 0, 10)).rejects.toMatchObject(missing)

@@ -48,7 +48,7 @@ export async function openGroups(open: OpenBackend, options: Parameters<typeof o
     },
     longs: (...numbers: readonly number[]) => numbers.map((n) => setup.create(long, { n })),
     async ended(id: GroupId): Promise<Group> {
-      const group = await groups.waitUntilEnded(id, AbortSignal.timeout(30_000))
+      const group = await groups.waitUntilEnded(id, AbortSignal.timeout(120_000))
       if (group?.state !== 'ended') throw new Error(`group ${id} has not ended: ${JSON.stringify(group)}`)
       return group
     },

@@ -91,7 +91,7 @@ export async function openRuns(open: OpenBackend, options: Parameters<typeof ope
       }
     },
     async ended(id: RunId): Promise<Run> {
-      const run = await runs.waitUntilEnded(id, AbortSignal.timeout(30_000))
+      const run = await runs.waitUntilEnded(id, AbortSignal.timeout(120_000))
       if (run?.state !== 'ended') throw new Error(`run ${id} has not ended: ${JSON.stringify(run)}`)
       return run
     },
