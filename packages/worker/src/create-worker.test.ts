@@ -2,8 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { openBroker } from '@bullpen/bullmq'
-import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -11,6 +10,7 @@ import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './create-worker.ts'
 import type { ResourceOpeners } from './index.ts'
+import { openPatientBroker } from './patient-connections.fixture.ts'
 import { runUntilSignalled } from './run-until-signalled.ts'
 
 const task = defineTask({ name: 'life.task', queue: 'life', input: z.object({}), output: z.object({}) })
@@ -52,7 +52,6 @@ async function sendToRedis(command: string): Promise<void> {
   socket.destroy()
 }
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const wrongState = { code: 'wrong_state' }
 
 describe('a worker', () => {
@@ -131,7 +130,7 @@ describe('a worker', () => {
       await once(signal, 'abort')
       throw signal.reason
     })
-    const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+    const broker = openPatientBroker({ redisUrl, namespace, queues: catalogue.queues })
     const { start, ended } = createWorker({
       catalogue,
       handlers: { 'life.endless': handler },

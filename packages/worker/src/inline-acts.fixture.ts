@@ -32,6 +32,8 @@ interface Act {
   readonly does: (context: { readonly signal: AbortSignal }) => unknown
   /** Undefined if the task is completed. */
   readonly endsAs?: EndReason
+  /** The timeout of the task, if the act does not end otherwise. */
+  readonly timeout?: '200ms'
 }
 
 const ENDS: Readonly<Record<string, Act>> = {
@@ -133,19 +135,13 @@ export const ACTS: Readonly<Record<string, Act>> = {
   ...all(PANICS, 'unexpected_error'),
   ...all(INVALID, 'invalid_output'),
   // biome-ignore lint/suspicious/noThenProperty: it is what the act is about
-  'returns a thenable that never settles': { does: () => ({ then() {} }), endsAs: 'run_timeout' },
+  'returns a thenable that never settles': { does: () => ({ then() {} }), endsAs: 'run_timeout', timeout: '200ms' },
   ...all(COMPLETES),
 }
 
-const limits = { queue: 'acts', timeout: '2s', grace: '50ms', retry: { maxAttempts: 1 } } as const
+const limits = { queue: 'acts', timeout: '1m', grace: '50ms', retry: { maxAttempts: 1 } } as const
 export const actTask = defineTask({ name: 'acts.do', ...limits, input: z.string(), output: z.unknown() })
-export const checkTask = defineTask({
-  name: 'acts.check',
-  ...limits,
-  timeout: '1m',
-  input: z.null(),
-  output: z.string(),
-})
+export const checkTask = defineTask({ name: 'acts.check', ...limits, input: z.null(), output: z.string() })
 export const actTasks = defineCatalogue(actTask, checkTask)
 
 if (process.argv[1] === import.meta.filename) {

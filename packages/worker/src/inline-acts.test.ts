@@ -1,19 +1,17 @@
 // Tests that nothing which an inline handler throws, returns or does to its process ends its worker or spoils the next task.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { openBroker } from '@bullpen/bullmq'
-import type { Log, TaskDefinition } from '@bullpen/contract'
+import type { CallOptions, TaskDefinition } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { ACTS, actTask, actTasks, checkTask } from './inline-acts.fixture.ts'
+import { openPatientBroker } from './patient-connections.fixture.ts'
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
-
-it('a worker survives every act of an inline handler, and runs the next task', { timeout: 120_000 }, async () => {
+it('a worker survives every act of an inline handler, and runs the next task', async () => {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({ redisUrl, namespace, queues: actTasks.queues, sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: actTasks.queues })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()
@@ -21,14 +19,14 @@ it('a worker survives every act of an inline handler, and runs the next task', {
   await eventually(() => broker.ping().then(() => true))
   const worker = spawnProgram(new URL('inline-acts.fixture.ts', import.meta.url).pathname, [redisUrl, namespace])
   await eventually(() => worker.output().includes('worker ready'))
-  const run = async (task: TaskDefinition, input: unknown) => {
+  const run = async (task: TaskDefinition, input: unknown, call: CallOptions = {}) => {
     const id = createTaskId('acts', Date.now(), randomBytes(10))
-    await broker.enqueue(newTask(task, input, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
-    return await broker.waitUntilFinished(id, AbortSignal.timeout(20_000))
+    await broker.enqueue(newTask(task, input, call, { id, enqueuedAt: Date.now(), correlationId: undefined }))
+    return await broker.waitUntilFinished(id, AbortSignal.timeout(120_000))
   }
   const ends: Record<string, unknown> = {}
-  for (const name of Object.keys(ACTS)) {
-    const ended = await run(actTask, name)
+  for (const [name, { timeout }] of Object.entries(ACTS)) {
+    const ended = await run(actTask, name, timeout && { timeout })
     const next = await run(checkTask, null)
     ends[name] = { endsAs: ended?.attempts.at(-1)?.reason ?? ended?.status, next: next?.output }
   }

@@ -1,14 +1,14 @@
 // One worker process for memory hogs and modest tasks, in its own namespace.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { openBroker } from '@bullpen/bullmq'
-import type { Log, TaskId, TaskRecord } from '@bullpen/contract'
+import type { TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { amount, processTree, programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { inject } from 'vitest'
 import { memoryHogTasks } from './memory-hog.fixture.ts'
+import { openPatientBroker } from './patient-connections.fixture.ts'
 
 export interface Wanted {
   readonly task: string
@@ -16,10 +16,8 @@ export interface Wanted {
   readonly ms?: number
 }
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
-
 /** How long all tasks of one `run` may take, in ms. */
-export const PATIENCE = amount({ small: 60_000, full: 12 * 60_000 })
+export const PATIENCE = amount({ small: 3 * 60_000, full: 12 * 60_000 })
 
 export type MemoryHogWorker = Awaited<ReturnType<typeof startMemoryHogWorker>>
 
@@ -32,7 +30,7 @@ const patiently = <T>(look: () => Promise<T>) => eventually(look, PATIENCE)
 /** Starts the worker process and resolves when it is ready. */
 export async function startMemoryHogWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({ redisUrl, namespace, queues: memoryHogTasks.queues, sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: memoryHogTasks.queues })
   const program = new URL('./memory-hog-worker.fixture.ts', import.meta.url).pathname
   const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: programEnv() })
   const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))

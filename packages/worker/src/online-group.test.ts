@@ -1,8 +1,6 @@
 // Tests worker processes that run one group, take no other tasks, and exit when the group has ended.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { openBroker } from '@bullpen/bullmq'
-import { openFleet } from '@bullpen/bullmq/internal'
-import { defineHandler, type GroupId, type Log, type TaskId } from '@bullpen/contract'
+import { defineHandler, type GroupId, type TaskId } from '@bullpen/contract'
 import { type CommandSpec, createGroupId, createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newGroup, newTask } from '@bullpen/engine/internal'
@@ -11,17 +9,16 @@ import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { createWorker } from './create-worker.ts'
 import { batchCatalogue, cover, page } from './online-group-worker.fixture.ts'
+import { openPatientBroker, openPatientFleet } from './patient-connections.fixture.ts'
 import { runUntilSignalled } from './run-until-signalled.ts'
-
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A namespace with 5 tasks that belong to no group. */
 async function openWorld() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   // The worker leads, also if it is the only process with a pool.
-  const common = { redisUrl, namespace, queues: batchCatalogue.queues, sizeLimit: 10_000, log: silent, leads: false }
-  const broker = openBroker(common)
-  const fleet = openFleet({ redisUrl, namespace, queues: batchCatalogue.queues, log: silent })
+  const common = { redisUrl, namespace, queues: batchCatalogue.queues, leads: false }
+  const broker = openPatientBroker(common)
+  const fleet = openPatientFleet({ redisUrl, namespace, queues: batchCatalogue.queues })
   onTestFinished(async () => {
     await fleet.close()
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
@@ -113,7 +110,7 @@ describe('a worker for one group', () => {
     const { create, groupOf, worker, broker, expectOthersWaiting } = await openWorld()
     const { id, ids } = await groupOf([create(page)], false)
     const online = worker({ pages: 2, covers: 2 }).online({ group: id })
-    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(30_000))
+    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(120_000))
     await broker.groups.add(id, { key: 'more', digest: '', tasks: [create(cover)], seal: true })
     expect((await online).group).toMatchObject({ state: 'ended', queues: ['pages', 'covers'] })
     await expectOthersWaiting()
@@ -123,7 +120,7 @@ describe('a worker for one group', () => {
     const { create, groupOf, worker, broker } = await openWorld()
     const { id, ids } = await groupOf([create(page)], false)
     const code = runUntilSignalled(worker({ pages: 2 }), { group: id })
-    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(30_000))
+    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(120_000))
     await broker.groups.add(id, { key: 'more', digest: '', tasks: [create(cover)], seal: true })
     expect(await code).toBe(1)
   })
@@ -132,7 +129,7 @@ describe('a worker for one group', () => {
     const { create, groupOf, worker, broker, fleet, expectOthersWaiting } = await openWorld()
     const { id, ids } = await groupOf([create(page)], false)
     const online = worker({ pages: 2 }).online({ group: id })
-    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(30_000))
+    await broker.waitUntilFinished(ids[0] as TaskId, AbortSignal.timeout(120_000))
     const send = (spec: CommandSpec) => fleet.send({ id: randomUUID(), spec, by: 'ann' })
     await send({ action: 'drain', queue: 'pages', mode: 'soft' })
     await eventually(async () => (await fleet.workers()).workers[0]?.pools[0]?.state === 'INCOMPLETE_DONE')

@@ -1,16 +1,15 @@
 // Tests a worker that runs a given set of tasks: the worker ends when they have ended, and reports those that have not.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { openBroker } from '@bullpen/bullmq'
-import { defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask, type TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './create-worker.ts'
+import { openPatientBroker } from './patient-connections.fixture.ts'
 import { runUntilSignalled } from './run-until-signalled.ts'
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const page = defineTask({
   name: 'batch.page',
   queue: 'batch',
@@ -23,7 +22,7 @@ const catalogue = defineCatalogue(page)
 
 async function batch(handle: (n: number, signal: AbortSignal) => Promise<void>, parent?: AbortSignal) {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl, namespace, queues: catalogue.queues })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()

@@ -57,6 +57,8 @@ export interface FleetOptions {
   readonly onShutdownOf?: (queue: string) => OnShutdown
   /** Watches the connection for the process's metrics. By default, nothing is measured. */
   readonly watch?: ConnectionWatch | undefined
+  /** How long a command waits for its reply, in ms. Defaults to 800. Tests of something else set it, so that a busy machine fails none. */
+  readonly commandTimeoutMs?: number
   readonly log: Log
 }
 
@@ -68,7 +70,7 @@ export interface FleetOptions {
  */
 export function openFleet(options: FleetOptions): Fleet {
   const { redisUrl, namespace, queues, catalogueQueues = queues, onShutdownOf = () => 'keep', log } = options
-  const redis = producerConnection(redisUrl, log, options.watch)
+  const redis = producerConnection(redisUrl, log, options.watch, options.commandTimeoutMs)
   const withRedisErrors = redisErrors(redisUrl)
   const schema = createSchemaGuard(redis, namespace, catalogueQueues)
   const keys = fleetKeys(namespace)

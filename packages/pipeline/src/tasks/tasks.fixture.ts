@@ -130,7 +130,7 @@ export async function runOnBroker(
   await pool.start()
   try {
     await broker.runs.start(planRun(pipeline, { id, by: 'test', input, random, now, correlationId: undefined }))
-    const run = await broker.runs.waitUntilEnded(id, AbortSignal.timeout(30_000))
+    const run = await broker.runs.waitUntilEnded(id, AbortSignal.timeout(120_000))
     return { result: run?.ended?.result, output: await broker.runs.output(id), errorCount: run?.errors ?? 0 }
   } finally {
     await pool.drain({ drainMs: 0, graceMs: 0 })

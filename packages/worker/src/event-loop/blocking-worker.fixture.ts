@@ -53,9 +53,9 @@ if (process.argv[1] === import.meta.filename) {
       returned.resolve(`${id}-after`)
       return { fencingToken }
     }),
-    'block.native': defineHandler(native, import.meta.url, async ({ input, fencingToken }) => {
+    'block.native': defineHandler(native, import.meta.url, async ({ id, input, fencingToken }) => {
       await sleep(20)
-      execFileSync('sleep', [String(input.ms / 1_000)])
+      execFileSync('sh', ['-c', `until [ -e "$0" ]; do sleep 0.05; done; sleep ${input.ms / 1_000}`, releaseFile(id)])
       return { fencingToken }
     }),
     'block.yielding': defineHandler(yielding, import.meta.url, async ({ input, fencingToken }) => {
