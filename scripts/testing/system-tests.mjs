@@ -26,7 +26,7 @@ export const SYSTEM_TESTS = [
   'scripts/prometheus/server.test.mjs',
   'scripts/redis/cluster.test.mjs',
   'tools/bench/src/{enqueue/enqueue,turns/turns}-bench.test.ts',
-  'tools/drill/src/drills.test.ts',
+  'tools/drill/src/{drills,environment/killed-api}.test.ts',
 ]
 
 /**
