@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { holdsWithin } from '../holds-within.ts'
 import { type DrillRedis, newNamespace } from './drill-setup.ts'
+import { holdWrites } from './replicated-redis.ts'
 
 interface Node {
   readonly port: number
@@ -81,14 +82,16 @@ export async function openFreezableCluster(queues: readonly string[]): Promise<F
     async freezeNode(queue) {
       const tag = `{${namespace}.${queue}}`
       const node = await cluster.nodeOf(tag)
+      const others = cluster.nodes.filter((each) => each !== node)
+      await holdWrites(node, others)
       node.kill('SIGSTOP')
       frozen = node
-      const others = cluster.nodes.filter((each) => each !== node)
       const isTakenOver = async (): Promise<boolean> => (await ownerSeenBy(others, tag)) !== portOf(node)
       if (!(await holdsWithin(TAKEN_OVER_WITHIN_MS, isTakenOver))) throw new Error('no replica has taken over')
     },
     async thaw() {
       frozen?.kill('SIGCONT')
+      await frozen?.ask('CLIENT', 'UNPAUSE')
       while (!(await Promise.all(cluster.nodes.map(isServing))).every(Boolean)) await sleep(POLL_MS)
     },
     end: cluster.end,

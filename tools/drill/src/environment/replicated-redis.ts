@@ -64,6 +64,32 @@ export async function replicate(url: string, primaryUrl: string): Promise<void> 
   if (!(await holdsWithin(SYNCED_WITHIN_MS, isSynced))) throw new Error('the replica has not copied its primary')
 }
 
+/** A server to which single commands can be sent. */
+export interface Askable {
+  readonly port: number
+  ask(...command: readonly [string, ...string[]]): Promise<unknown>
+}
+
+const PAUSE_MS = 30_000
+
+/**
+ * Holds back all writes to this server, and resolves when its replica among the others has copied the ones before. If the server is stopped
+ * now, it has acknowledged nothing that is lost when the replica takes over: what replication loses is what the drill `failover` is about.
+ */
+export async function holdWrites(primary: Askable, others: readonly Askable[]): Promise<void> {
+  await primary.ask('CLIENT', 'PAUSE', `${PAUSE_MS}`, 'WRITE')
+  const numberIn = (info: unknown, field: string): number =>
+    Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(String(info))?.[1])
+  const isCopied = async (): Promise<boolean> => {
+    const written = numberIn(await primary.ask('INFO', 'replication'), 'master_repl_offset')
+    const infos = await Promise.all(others.map((other) => other.ask('INFO', 'replication')))
+    return infos.some(
+      (info) => numberIn(info, 'master_port') === primary.port && numberIn(info, 'slave_repl_offset') >= written,
+    )
+  }
+  if (!(await holdsWithin(SYNCED_WITHIN_MS, isCopied))) throw new Error('no replica has copied what was written')
+}
+
 export async function openReplicatedRedis(queues: readonly string[], lagMs: number): Promise<ReplicatedRedis> {
   await using opened = new AsyncDisposableStack()
   const [primary, replica] = await Promise.all([startServer('primary'), startServer('replica')])

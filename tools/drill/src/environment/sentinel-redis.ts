@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type FaultProxy, faultProxy } from '@bullpen/testkit'
 import { holdsWithin } from '../holds-within.ts'
 import type { DrillRedis } from './drill-setup.ts'
-import { ask, type RedisProcess, replicate, startServer } from './replicated-redis.ts'
+import { type Askable, ask, holdWrites, type RedisProcess, replicate, startServer } from './replicated-redis.ts'
 
 interface Scripts {
   freePort(): Promise<number>
@@ -43,6 +43,7 @@ export async function openSentinelRedis(queues: readonly string[]): Promise<Sent
     queues,
     front,
     async freezePrimary() {
+      await holdWrites(askable(primary), [askable(replica)])
       primary.kill('SIGSTOP')
       const isPromoted = async (): Promise<boolean> => {
         await sleep(ASK_EVERY_MS)
@@ -71,6 +72,8 @@ export async function openSentinelRedis(queues: readonly string[]): Promise<Sent
     end: () => all.disposeAsync(),
   }
 }
+
+const askable = ({ url, port }: RedisProcess): Askable => ({ port, ask: (...command) => ask(url, ...command) })
 
 /** Resolves with the address of the Sentinel when it watches the primary. */
 async function startSentinel(opened: AsyncDisposableStack, primary: RedisProcess): Promise<string> {
