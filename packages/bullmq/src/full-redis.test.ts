@@ -8,10 +8,9 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { attach } from './attach.ts'
 import { prefixOf, queueKeys } from './keys.ts'
-import { writeEvents } from './scripts/events/write-events.ts'
-import { registerTask } from './scripts/jobs/register-task.ts'
 import { runScript } from './scripts/script.ts'
 import { long, setup, short } from './setup.fixture.ts'
+import { registerTaskScript, writeEventsScript } from './store/scripts.ts'
 
 const catalogue = defineCatalogue(short, long)
 
@@ -127,10 +126,12 @@ it('a running task stores a compensation and its events', async () => {
   const [job, lock] = [keys.job(id), keys.lock(id)]
   const token = (await redis.get(lock)) ?? ''
   const registration = { token, fencingToken: '1', letter: '', identity: 'undo -', template: '{}' }
-  expect(await runScript(redis, registerTask, { job, lock, totals: keys.totals }, registration)).toBe('stored')
+  const limits = { nextLetter: 'n', maxLines: 1, maxBytes: 100, mark: '+' }
+  const names = { job, lock, totals: keys.totals }
+  expect(await runScript(redis, registerTaskScript, names, { ...registration, ...limits })).toBe('stored')
   const eventBatch = keys.eventBatch('a')
   const tasks = JSON.stringify([[id, token, '']])
-  await runScript(redis, writeEvents, { eventBatch }, { base: keys.base, number: '1', tasks })
+  await runScript(redis, writeEventsScript, { eventBatch }, { base: keys.base, number: '1', tasks, maxLogs: 1 })
   expect(await redis.get(eventBatch)).toBe('1')
 })
 

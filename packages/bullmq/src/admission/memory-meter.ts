@@ -4,8 +4,8 @@
 // process as one of the producers that share the memory. A plain enqueue does not wait for a reading.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { infoField, infoNumber } from '../redis/server/server-info.ts'
-import { readMemory } from '../scripts/memory/read-memory.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { readMemoryScript } from '../store/scripts.ts'
 import { createMemoryAccount } from './memory-account.ts'
 import { LEAST_BETWEEN_MS, type MemoryDecision } from './memory-credit.ts'
 
@@ -73,10 +73,11 @@ export function createMemoryMeter(options: MeterOptions): MemoryMeter {
     sentAt = performance.now()
     isActive = false
     const received = account.beginReading()
-    const reply = await runScript(redis, readMemory, { producers: key }, { producer, silence: SILENCE_MS })
-    const memory = parseMemory(reply.info)
+    const args = { producer, silence: SILENCE_MS }
+    const [info, producers, isNew] = await runScript(redis, readMemoryScript, { producers: key }, args)
+    const memory = parseMemory(info)
     latest = memory ?? 'unknown'
-    received(memory && { ...memory, producers: reply.producers * meters }, reply.isNew)
+    received(memory && { ...memory, producers: producers * meters }, isNew === 1)
   }
   const read = (): Promise<void> => {
     reading ??= send().finally(() => {

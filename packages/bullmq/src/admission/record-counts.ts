@@ -6,8 +6,8 @@
 import type { Idempotency } from '@bullpen/engine'
 import { queueKeys } from '../keys.ts'
 import { mayHaveRun } from '../redis/not-sent.ts'
-import { countIdempotencyRecords } from '../scripts/memory/count-idempotency-records.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { countIdempotencyRecordsScript } from '../store/scripts.ts'
 import { recordExpiry } from './idempotency-steps.ts'
 
 /**
@@ -63,7 +63,13 @@ export function createRecordCounts({ redis, namespace, queues, now }: RecordCoun
       const { idempotencyCounts } = queueKeys(namespace, queue)
       read.set(
         queue,
-        await runScript(redis, countIdempotencyRecords, { counts: idempotencyCounts }, {}, added.flat().map(String)),
+        await runScript(
+          redis,
+          countIdempotencyRecordsScript,
+          { counts: idempotencyCounts },
+          {},
+          added.flat().map(String),
+        ),
       )
       readTotal = sum([...read.values()])
       uncounted -= sum(added.map(([, records]) => records))

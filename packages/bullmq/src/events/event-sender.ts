@@ -1,9 +1,10 @@
 // Sends batches of events to Redis.
 import { randomBytes } from 'node:crypto'
+import { MAX_LOG_EVENTS } from '@bullpen/contract/internal'
 import type { RedisClient } from 'bullmq'
 import type { QueueKeys } from '../keys.ts'
-import { writeEvents } from '../scripts/events/write-events.ts'
 import { type Commander, runScriptInOrder, runScriptOnClient } from '../scripts/script.ts'
+import { writeEventsScript } from '../store/scripts.ts'
 import type { EventBufferOptions } from './event-buffer.ts'
 
 /** Returns a function that sends batches over Bullpen's own connection. A batch takes one round trip. */
@@ -12,7 +13,7 @@ export function eventSender(
   keys: Pick<QueueKeys, 'base' | 'eventBatch'>,
 ): EventBufferOptions['send'] {
   // A commit may follow at once, after which the attempt no longer has its lock.
-  return numbered(keys, (...call) => runScriptInOrder(redis, writeEvents, ...call))
+  return numbered(keys, (...call) => runScriptInOrder(redis, writeEventsScript, ...call))
 }
 
 /** Works like {@link eventSender}, over the connection of a team's own Worker. `client` is undefined if the backend is not Redis. */
@@ -22,7 +23,7 @@ export function eventSenderOnClient(
 ): EventBufferOptions['send'] {
   const send = numbered(keys, async (...call) => {
     const connected = await client()
-    if (connected !== undefined) await runScriptOnClient(connected, writeEvents, ...call)
+    if (connected !== undefined) await runScriptOnClient(connected, writeEventsScript, ...call)
   })
   // Redis learns the script from the first call. That call would be too late for an attempt that ends at the same time.
   send([]).catch(() => {})
@@ -31,7 +32,7 @@ export function eventSenderOnClient(
 
 type Send = (
   keys: { readonly eventBatch: string },
-  args: { readonly base: string; readonly number: number; readonly tasks: string },
+  args: { readonly base: string; readonly number: number; readonly tasks: string; readonly maxLogs: number },
 ) => Promise<void>
 
 /** Numbers the batches, so that Redis recognises one that is sent again. */
@@ -44,6 +45,6 @@ function numbered(
   return (batch) => {
     number++
     const tasks = JSON.stringify(batch.map(({ id, token, events }) => [id, token, events]))
-    return send({ eventBatch: batchKey }, { base, number, tasks })
+    return send({ eventBatch: batchKey }, { base, number, tasks, maxLogs: MAX_LOG_EVENTS })
   }
 }

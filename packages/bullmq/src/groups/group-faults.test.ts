@@ -15,11 +15,11 @@ import { visitRegistry } from '../leader/visit-registry.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, type Outbox, queueOutbox } from '../outbox/forwarder.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
-import { claimEntries } from '../scripts/outbox/claim-entries.ts'
-import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
 import { silent } from '../setup.fixture.ts'
 import {
+  claimEntriesScript,
   claimGroupEntriesScript,
+  deleteEntriesScript,
   deleteGroupEntriesScript,
   endMembersScript,
   storeRuleScript,
@@ -37,12 +37,12 @@ const ENQUEUE = {
   'deletes delivered members': deleteGroupEntriesScript.lua,
 }
 const CANCEL = {
-  'claims the end of a member': claimEntries.lua,
+  'claims the end of a member': claimEntriesScript.lua,
   'reports the end': endMembersScript.lua,
   'claims the cancellation': claimGroupEntriesScript.lua,
   'stores the rule': storeRuleScript.lua,
   'deletes the cancellation': deleteGroupEntriesScript.lua,
-  'deletes the end': deleteEntries.lua,
+  'deletes the end': deleteEntriesScript.lua,
 }
 
 const { 'stores the rule': _, ...DELIVER } = CANCEL

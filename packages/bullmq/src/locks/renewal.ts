@@ -1,6 +1,6 @@
 // Renews one consumer's locks at a fixed interval while the main thread's event loop is not blocked.
-import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { renewLocksScript } from '../store/scripts.ts'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { SharedLockTable, type SharedTable, type TableEntry } from './shared-lock-table.ts'
@@ -17,7 +17,7 @@ export async function renewLocks<L extends Lock>(
   locks: readonly L[],
 ): Promise<readonly L[]> {
   const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await runScript(redis, renewLockScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
+  const lost = await runScript(redis, renewLocksScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
   return lost.flatMap((number) => locks[number - 1] ?? [])
 }
 

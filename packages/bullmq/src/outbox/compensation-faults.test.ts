@@ -5,15 +5,15 @@ import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { COMPOSED } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
-import { registerTask } from '../scripts/jobs/register-task.ts'
 import { long, setup, short } from '../setup.fixture.ts'
+import { registerTaskScript } from '../store/scripts.ts'
 
 const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
 
 /** The step at which the worker dies. Without a script, it dies after the effect. */
 const STEPS = [
-  { step: 'before the registration is stored', script: registerTask.lua, when: 'before' },
-  { step: 'after the registration is stored', script: registerTask.lua, when: 'after' },
+  { step: 'before the registration is stored', script: registerTaskScript.lua, when: 'before' },
+  { step: 'after the registration is stored', script: registerTaskScript.lua, when: 'after' },
   { step: 'after the effect', script: undefined, when: 'after' },
   { step: 'before the end is stored', script: finished, when: 'before' },
   { step: 'after the end is stored', script: finished, when: 'after' },

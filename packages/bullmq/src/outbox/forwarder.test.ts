@@ -5,15 +5,18 @@ import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { COMPOSED, FORWARDING } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
-import { claimEntries } from '../scripts/outbox/claim-entries.ts'
-import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
 import { setup, short } from '../setup.fixture.ts'
+import { claimEntriesScript, deleteEntriesScript } from '../store/scripts.ts'
 import type { Deliveries } from './deliveries.ts'
 import { createForwarder, type Outbox, PAGE_SIZE } from './forwarder.ts'
 import { catalogue, openQueues, target } from './outbox.fixture.ts'
 
 const add = FORWARDING.get('addStandardJob')?.lua ?? ''
-const STEPS = { 'claims entries': claimEntries.lua, 'adds a task': add, 'deletes entries': deleteEntries.lua }
+const STEPS = {
+  'claims entries': claimEntriesScript.lua,
+  'adds a task': add,
+  'deletes entries': deleteEntriesScript.lua,
+}
 
 const CASES = Object.entries(STEPS).flatMap(([step, lua]) =>
   (['before', 'after'] as const).map((when) => ({ step, lua, when })),

@@ -1,9 +1,9 @@
 // Forwards the entries of outboxes: claims them, delivers each to its target, and deletes those that were delivered.
 //
 // The protocol, for each page of entries:
-//   1. One script claims the entries, so that one process at a time delivers them (../scripts/outbox/claim-entries.ts).
+//   1. One script claims the entries, so that one process at a time delivers them (claim-entries.lua).
 //   2. Each entry is delivered by one script on its target's shard, which also stores that it was (./forwarded-steps.ts).
-//   3. One script deletes the delivered entries (../scripts/outbox/delete-entries.ts).
+//   3. One script deletes the delivered entries (delete-entries.lua).
 //
 // A process that dies after step 1 or 2 leaves claimed entries, and one that dies before step 1 leaves fresh ones. The leader looks
 // for both in each of its rounds, and claims an entry again if its claim is five seconds old. Step 2 may then run twice, and finds
@@ -17,13 +17,14 @@
 // The process that has ended a task calls `wake` at once. Many ends share one page: while a loop is running for an outbox, further
 // calls only make it look once more. If more outboxes are busy than there are loops, they take turns, one page at a time.
 import { settlesWithin } from '@bullpen/engine/node'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
-import { type ClaimedPage, claimEntries } from '../scripts/outbox/claim-entries.ts'
-import { deleteEntries } from '../scripts/outbox/delete-entries.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { claimEntriesScript, deleteEntriesScript } from '../store/scripts.ts'
 import { type Claimed, type Deliveries, deliverEach } from './deliveries.ts'
 import { parseEntry } from './outbox-entry.ts'
+import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-steps.ts'
 
 /** The maximum number of fresh entries in a page, and of entries that were left. */
 export const PAGE_SIZE = 100
@@ -38,6 +39,23 @@ const MAX_SLOW = 1_000
 
 const BEGINNING = '0-0'
 
+/** Up to which size of its outbox a queue is open. */
+const OPEN = {
+  mark: CLOSED_BY_OUTBOX,
+  maxEntries: MAX_OUTBOX_ENTRIES,
+  maxBytes: MAX_OUTBOX_BYTES,
+  scoreStep: DELAYED_SCORE_STEP,
+}
+
+interface ClaimedPage {
+  /** How many of the entries no process had claimed before. */
+  readonly fresh: number
+  /** Where to look next for entries that another process has left, or '0-0' if there are no more. */
+  readonly cursor: string
+  /** The entries' ids in the stream and their texts. */
+  readonly entries: readonly (readonly [id: string, text: string])[]
+}
+
 /** An outbox, as its forwarder sees it. */
 export interface Outbox {
   /** Distinguishes the outbox from others. */
@@ -50,9 +68,12 @@ export interface Outbox {
 export function queueOutbox(redis: Commander, keys: QueueKeys): Outbox {
   return {
     name: keys.outbox,
-    claim: ({ leftForMs = '', cursor }) =>
-      runScript(redis, claimEntries, keys, { limit: PAGE_SIZE, idleMs: leftForMs, cursor }),
-    remove: (ids) => runScript(redis, deleteEntries, keys, {}, ids),
+    async claim({ leftForMs = '', cursor: from }) {
+      const args = { limit: PAGE_SIZE, idleMs: leftForMs, cursor: from }
+      const [fresh, cursor, entries] = await runScript(redis, claimEntriesScript, keys, args)
+      return { fresh, cursor, entries }
+    },
+    remove: (ids) => runScript(redis, deleteEntriesScript, keys, OPEN, ids),
   }
 }
 

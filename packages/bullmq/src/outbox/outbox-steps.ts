@@ -13,7 +13,7 @@
 // A handler can also add follow-ups of a success. They exist only in its process until the script that completes the task takes them as
 // an argument (`index.follow_ups`), so an attempt that does not complete the task has added nothing. Those of a failure or of any end
 // that a handler registers are lines of the task from then on, with the registration's identity before the template
-// (../scripts/jobs/register-task.ts). A group's member has a field `group`, and each of its ends adds an entry that reports the end to the
+// (../internals/worker/register-task.lua). A group's member has a field `group`, and each of its ends adds an entry that reports the end to the
 // group.
 //
 // A task of a pipeline run has the same field, with the id of its run, its stage and its position. The entry of a completed task
@@ -30,7 +30,7 @@
 //
 // If the outbox reaches its bound, the queue is closed for fetching: the field `paused` of `meta`, which BullMQ reads at every
 // fetch, is set to `outbox`. Ends are never refused. The script that deletes delivered entries opens the queue again
-// (../scripts/outbox/delete-entries.ts).
+// (delete-entries.lua).
 import { FOLLOW_UP_LETTERS, NEXT_LETTER } from '@bullpen/contract/internal'
 import { COMPENSATION_SLOTS, HANDLER_SLOT } from '@bullpen/engine/internal'
 import { END_LETTERS } from '../groups/end-letters.ts'

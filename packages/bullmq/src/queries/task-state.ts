@@ -23,8 +23,8 @@ import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { fingerprintIn } from '../internals/status/stored-kind.ts'
 import { keyOfLane } from '../internals/turns/lanes.ts'
+import { STEP_FIELD } from '../internals/worker/job-scripts.ts'
 import type { QueueKeys } from '../keys.ts'
-import { STEP_FIELD } from '../scripts/jobs/read-steps.ts'
 import type { Reads } from './read-together.ts'
 
 /** How many commands {@link addStateReads} adds. */

@@ -2,7 +2,6 @@
 import type { RunId } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { queueKeys, runKeys, runsKey } from '../keys.ts'
-import { GROUP } from '../scripts/outbox/claim-entries.ts'
 
 export interface HurriedRuns {
   readonly redis: Redis
@@ -23,9 +22,9 @@ export async function hurryLeader({ redis, namespace, queues, ids }: HurriedRuns
   const outboxes = [...ids.map((id) => runKeys(namespace, id)), ...queues.map((queue) => queueKeys(namespace, queue))]
   for (const { outbox } of outboxes) {
     // The consumer group does not exist before the first claim.
-    const pending = await redis.xpending(outbox, GROUP, 'IDLE', leftMs, '-', '+', 1_000).catch(() => [])
+    const pending = await redis.xpending(outbox, 'forwarders', 'IDLE', leftMs, '-', '+', 1_000).catch(() => [])
     for (const [entry] of pending as [string][]) {
-      await redis.xclaim(outbox, GROUP, 'forwarder', 0, entry, 'IDLE', LONG_AGO_MS, 'JUSTID').catch(() => {})
+      await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', LONG_AGO_MS, 'JUSTID').catch(() => {})
     }
   }
 }

@@ -1,5 +1,6 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult, TaskId } from '@bullpen/contract'
+import type { Registration } from '@bullpen/engine/internal'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
 import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
@@ -233,6 +234,71 @@ if #lost > 0 then
   redis.call('PEXPIRE', lostTasks, keptMs)
 end
 return { accepted, lost }
+`,
+})
+
+/**
+ * Counts the records of a queue's idempotency keys: adds records to the counts, and deletes the counts of expired records. The hash
+ * expires together with the last record, so that it does not outlive the queue's producers.
+ */
+export const countIdempotencyRecordsScript = luaScript<'counts', never, number>({
+  name: 'count-idempotency-records',
+  keys: ['counts'],
+  args: [],
+  lua: `#!lua flags=allow-oom
+local counts = KEYS[1]
+local now = tonumber(redis.call('TIME')[1])
+for i = 1, #ARGV, 2 do
+  redis.call('HINCRBY', counts, ARGV[i], ARGV[i + 1])
+end
+local fields, records, last = redis.call('HGETALL', counts), 0, 0
+for i = 1, #fields, 2 do
+  local expires_at = tonumber(fields[i])
+  if expires_at <= now then
+    redis.call('HDEL', counts, fields[i])
+  else
+    records = records + fields[i + 1]
+    last = math.max(last, expires_at)
+  end
+end
+if last > 0 then
+  redis.call('EXPIREAT', counts, last)
+end
+return records
+`,
+})
+
+/**
+ * Reads how much memory Redis uses, records that this producer is alive, and counts the producers that share what is left. In a cluster,
+ * the reply describes the node that holds the key.
+ */
+export const readMemoryScript = luaScript<
+  'producers',
+  'producer' | 'silence',
+  [info: string, producers: number, isNew: 0 | 1]
+>({
+  name: 'read-memory',
+  keys: ['producers'],
+  args: ['producer', 'silence'],
+  lua: `#!lua flags=allow-oom
+local producers = KEYS[1]
+local producer, silence = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local now = millis()
+redis.call('ZREMRANGEBYSCORE', producers, '-inf', whole(now - silence))
+local is_new = redis.call('ZADD', producers, whole(now), producer)
+redis.call('PEXPIRE', producers, silence)
+local info = redis.pcall('INFO', 'memory')
+return { type(info) == 'string' and info or '', redis.call('ZCARD', producers), is_new }
 `,
 })
 
@@ -656,6 +722,43 @@ local apiKeyName, sequence, rate = ARGV[1], ARGV[2], ARGV[3]
 local newest = string.match(redis.call('HGET', enqueueRates, apiKeyName) or '0', '^%d+')
 if tonumber(newest) < tonumber(sequence) then
   redis.call('HSET', enqueueRates, apiKeyName, sequence .. ' ' .. rate)
+end
+`,
+})
+
+/**
+ * Adds what running attempts have reported to the stream of their queue's events. If an attempt has lost its lock, its events are dropped.
+ * A call that is sent again changes nothing. Runs even if Redis is full: the stream has a bound, and its oldest events make room.
+ */
+export const writeEventsScript = luaScript<'eventBatch', 'base' | 'number' | 'tasks' | 'maxLogs', void>({
+  name: 'write-events',
+  keys: ['eventBatch'],
+  args: ['base', 'number', 'tasks', 'maxLogs'],
+  lua: `#!lua flags=allow-oom
+local eventBatch = KEYS[1]
+local base, number, tasks, maxLogs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local REMEMBERED_MS = 60000
+if redis.call('GET', eventBatch) == number then
+  return
+end
+redis.call('SET', eventBatch, number, 'PX', REMEMBERED_MS)
+local function is_kept(line, job)
+  return string.sub(line, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= tonumber(maxLogs)
+end
+for _, task in ipairs(cjson.decode(tasks)) do
+  local id, token, events = unpack(task)
+  if redis.call('GET', base .. id .. ':lock') == token then
+    local count
+    for line in string.gmatch(events, '[^\\n]+') do
+      if not count then
+        count = line
+      elseif is_kept(line, base .. id) then
+        redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', line)
+      end
+    end
+  end
 end
 `,
 })
@@ -1888,6 +1991,128 @@ return { redis.call('HGET', meta, 'state'), timeout, redis.call('XLEN', outbox),
 })
 
 /**
+ * Stores the result of a finished step of a running task, unless the step has one. Runs even if Redis is full, because the step's side
+ * effect has already happened. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the next
+ * attempt.
+ */
+export const keepStepScript = luaScript<'job' | 'lock', 'token' | 'fencingToken' | 'field' | 'result', string | null>({
+  name: 'keep-step',
+  keys: ['job', 'lock'],
+  args: ['token', 'fencingToken', 'field', 'result'],
+  lua: `#!lua flags=allow-oom
+local job, lock = KEYS[1], KEYS[2]
+local token, fencingToken, field, result = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+  return false
+end
+redis.call('HSETNX', job, field, result)
+return redis.call('HGET', job, field)
+`,
+})
+
+/**
+ * Reads the input of a task that its pipeline run keeps.
+ */
+export const readKeptInputScript = luaScript<'meta' | 'inputs', 'incarnation' | 'task', string | null>({
+  name: 'read-kept-input',
+  keys: ['meta', 'inputs'],
+  args: ['incarnation', 'task'],
+  lua: `#!lua flags=no-writes
+local meta, inputs = KEYS[1], KEYS[2]
+local incarnation, task = ARGV[1], ARGV[2]
+return redis.call('HGET', meta, 'incarnation') == incarnation and redis.call('HGET', inputs, task)
+`,
+})
+
+/**
+ * Reads the results of a task's finished steps.
+ */
+export const readStepsScript = luaScript<'job', 'prefix', string[]>({
+  name: 'read-steps',
+  keys: ['job'],
+  args: ['prefix'],
+  lua: `#!lua flags=no-writes
+local job = KEYS[1]
+local prefix = ARGV[1]
+local found = {}
+for _, field in ipairs(redis.call('HKEYS', job)) do
+  if string.sub(field, 1, #prefix) == prefix then
+    found[#found + 1] = string.sub(field, #prefix + 1)
+    found[#found + 1] = redis.call('HGET', job, field)
+  end
+end
+return found
+`,
+})
+
+/**
+ * Stores a task that a handler has registered for the end of its own task: a compensation, or a follow-up of a failure or of any end.
+ * A registration replaces an earlier one with the same letter and identity, in its place, so the script may be sent again. Runs even if
+ * Redis is full, because running tasks must be able to end.
+ */
+export const registerTaskScript = luaScript<
+  'job' | 'lock' | 'totals',
+  'token' | 'fencingToken' | 'letter' | 'identity' | 'template' | 'nextLetter' | 'maxLines' | 'maxBytes' | 'mark',
+  Registration
+>({
+  name: 'register-task',
+  keys: ['job', 'lock', 'totals'],
+  args: ['token', 'fencingToken', 'letter', 'identity', 'template', 'nextLetter', 'maxLines', 'maxBytes', 'mark'],
+  lua: `#!lua flags=allow-oom
+local job, lock, totals = KEYS[1], KEYS[2], KEYS[3]
+local token, fencingToken, letter, identity, template = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local nextLetter, maxLines, maxBytes, mark = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+  return 'lock_lost'
+end
+local field = letter == '' and 'compensations' or 'followUps'
+local stored, at_end = unpack(redis.call('HMGET', job, field, 'atEnd'))
+stored, at_end = stored or '', at_end or ''
+local head = letter .. identity .. ' '
+local own, lines, is_known, counted, bytes = head .. template, {}, false, 0, 0
+local function add(line)
+  lines[#lines + 1] = line
+  if string.sub(line, 1, 2) ~= nextLetter .. '{' then
+    counted, bytes = counted + 1, bytes + #line
+  end
+end
+for line in string.gmatch(stored, '[^\\n]+') do
+  local is_same = string.sub(line, 1, #head) == head
+  add(is_same and own or line)
+  is_known = is_known or is_same
+end
+if not is_known then
+  add(own)
+end
+if counted > tonumber(maxLines) or bytes > tonumber(maxBytes) then
+  return 'full'
+end
+local text = table.concat(lines, '\\n')
+redis.call('HSET', job, field, text, 'atEnd', mark .. string.sub(at_end, 2))
+redis.call('HINCRBY', totals, 'bytes', #text - #stored)
+return 'stored'
+`,
+})
+
+/**
+ * Stores that an attempt of a quarantined task is about to run alone in its worker's process.
+ */
+export const startAloneScript = luaScript<'job' | 'lock', 'token' | 'fencingToken', 0 | 1>({
+  name: 'start-alone',
+  keys: ['job', 'lock'],
+  args: ['token', 'fencingToken'],
+  lua: `#!lua flags=allow-oom
+local job, lock = KEYS[1], KEYS[2]
+local token, fencingToken = ARGV[1], ARGV[2]
+if redis.call('GET', lock) ~= token then
+  return 0
+end
+redis.call('HSET', job, 'alone', fencingToken)
+return 1
+`,
+})
+
+/**
  * Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks.
  */
 export const registerQueuesScript = luaScript<'schema' | 'registry', 'schemaVersion' | 'replaces', 0 | 1>({
@@ -1983,6 +2208,130 @@ return { number, tonumber(leaseMs), number }
 })
 
 /**
+ * Does the same as BullMQ's own extendLocks: renews the locks of running tasks, and removes the tasks from the set of those that may have
+ * lost their process. The caller limits how many locks one script renews.
+ */
+export const renewLocksScript = luaScript<'stalled', 'base' | 'lockMs', number[]>({
+  name: 'renew-locks',
+  keys: ['stalled'],
+  args: ['base', 'lockMs'],
+  lua: `#!lua flags=allow-oom
+local stalled = KEYS[1]
+local base, lockMs = ARGV[1], ARGV[2]
+local lost = {}
+for i = 3, #ARGV, 2 do
+  local id, token = ARGV[i], ARGV[i + 1]
+  local lock = base .. id .. ':lock'
+  if redis.call('GET', lock) == token then
+    redis.call('SET', lock, token, 'PX', lockMs)
+    redis.call('SREM', stalled, id)
+  else
+    lost[#lost + 1] = (i - 1) / 2
+  end
+end
+return lost
+`,
+})
+
+/**
+ * Claims entries of an outbox, so that one process at a time delivers each of them. A claim is told apart by its age, not by its process,
+ * so an outbox has one consumer group with one consumer. O(entries).
+ */
+export const claimEntriesScript = luaScript<
+  'outbox',
+  'limit' | 'idleMs' | 'cursor',
+  [fresh: number, cursor: string, entries: Array<[id: string, text: string]>]
+>({
+  name: 'claim-entries',
+  keys: ['outbox'],
+  args: ['limit', 'idleMs', 'cursor'],
+  lua: `#!lua flags=allow-oom
+local outbox = KEYS[1]
+local limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3]
+if redis.call('EXISTS', outbox) == 0 then
+  return { 0, '0-0', {} }
+end
+local entries = {}
+local function add(found)
+  for _, entry in ipairs(found) do
+    if entry[2] then
+      entries[#entries + 1] = { entry[1], entry[2][2] }
+    end
+  end
+end
+local function read()
+  return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', limit, 'STREAMS', outbox, '>')
+end
+local fresh = read()
+if fresh and fresh.err then
+  redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+  fresh = read()
+end
+if fresh and fresh.err then
+  return fresh
+end
+if fresh then
+  add(fresh[1][2])
+end
+local number, next_cursor = #entries, '0-0'
+if idleMs ~= '' then
+  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', idleMs, cursor, 'COUNT', limit)
+  next_cursor = left[1]
+  add(left[2])
+end
+return { number, next_cursor, entries }
+`,
+})
+
+/**
+ * Deletes delivered entries of an outbox, and opens the queue that a full outbox has closed. An entry that is deleted already is skipped,
+ * so a script that is sent again does no harm. The empty outbox itself is deleted. The queue is opened when the outbox is at most half
+ * full, so that it is not closed again at the next end.
+ */
+export const deleteEntriesScript = luaScript<
+  'outbox' | 'totals' | 'meta' | 'marker' | 'wait' | 'prioritized' | 'lanes' | 'delayed',
+  'mark' | 'maxEntries' | 'maxBytes' | 'scoreStep',
+  void
+>({
+  name: 'delete-entries',
+  keys: ['outbox', 'totals', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed'],
+  args: ['mark', 'maxEntries', 'maxBytes', 'scoreStep'],
+  lua: `#!lua flags=allow-oom
+local outbox, totals, meta, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local wait, prioritized, lanes, delayed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local mark, maxEntries, maxBytes, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local bytes = 0
+for i = 5, #ARGV do
+  local entry = redis.call('XRANGE', outbox, ARGV[i], ARGV[i])[1]
+  if entry then
+    bytes = bytes + #entry[2][2]
+    redis.call('XACK', outbox, 'forwarders', ARGV[i])
+    redis.call('XDEL', outbox, ARGV[i])
+  end
+end
+local left, left_bytes = redis.call('XLEN', outbox), 0
+if left == 0 then
+  redis.call('DEL', outbox)
+  redis.call('HDEL', totals, 'outboxBytes')
+else
+  left_bytes = redis.call('HINCRBY', totals, 'outboxBytes', -bytes)
+end
+if left > maxEntries / 2 or left_bytes > maxBytes / 2 or redis.call('HGET', meta, 'paused') ~= mark then
+  return
+end
+redis.call('HDEL', meta, 'paused')
+if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
+  redis.call('ZADD', marker, 0, '0')
+else
+  local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+  if due[2] then
+    redis.call('ZADD', marker, tonumber(due[2]) / tonumber(scoreStep), '1')
+  end
+end
+`,
+})
+
+/**
  * Reads what a queue stores about why one of its tasks does not run.
  */
 export const readWaitScript = luaScript<
@@ -2034,6 +2383,32 @@ return {
   redis.call('GET', limiter),
   redis.call('PTTL', limiter),
 }
+`,
+})
+
+/**
+ * Finds out whether the cluster node that has a key accepts writes, as probe-primary does. O(1).
+ */
+export const probeNodeScript = luaScript<'anchor', never, void>({
+  name: 'probe-node',
+  keys: ['anchor'],
+  args: [],
+  lua: `#!lua flags=allow-oom
+local anchor = KEYS[1]
+return 1
+`,
+})
+
+/**
+ * Finds out whether a server is a primary that accepts writes. Redis refuses this script on a read-only replica, and whenever it refuses
+ * writes, although the script writes nothing, because it does not say so. Redis runs it at `maxmemory`. O(1).
+ */
+export const probePrimaryScript = luaScript<never, never, void>({
+  name: 'probe-primary',
+  keys: [],
+  args: [],
+  lua: `#!lua flags=allow-oom
+return 1
 `,
 })
 

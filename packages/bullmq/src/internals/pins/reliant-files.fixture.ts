@@ -80,8 +80,8 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   drain: ['internals/turns/spill-lanes.ts'],
   obliterate: ['internals/turns/spill-lanes.ts', ...LIMITS],
   updateData: [COMPOSED],
-  extendLock: ['scripts/jobs/renew-locks.ts'],
-  extendLocks: ['scripts/jobs/renew-locks.ts'],
+  extendLock: ['locks/renew-locks.lua'],
+  extendLocks: ['locks/renew-locks.lua'],
   pause: ['scripts/fleet/apply-settings.ts'],
 }
 

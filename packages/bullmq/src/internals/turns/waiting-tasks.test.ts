@@ -8,9 +8,8 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { fleetRig } from '../../fleet/fleet.fixture.ts'
 import { queueKeys } from '../../keys.ts'
+import { queueOutbox } from '../../outbox/forwarder.ts'
 import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
-import { deleteEntries } from '../../scripts/outbox/delete-entries.ts'
-import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
 
@@ -77,7 +76,7 @@ it('wake a worker when the outbox no longer closes their queue', async () => {
   await redis.hset(keys.meta, 'paused', CLOSED_BY_OUTBOX)
   await enqueue(long, { turn: TURN })
   await forgetMarker()
-  await runScript(redis, deleteEntries, keys, {}, [])
+  await queueOutbox(redis, keys).remove([])
   expect(await marker()).toBe('0')
 })
 

@@ -1,16 +1,26 @@
 // Writes to a job or its queue what BullMQ's own transitions do not write, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
+import { FOLLOW_UP_LETTERS, MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, NEXT_LETTER } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
-import { decodeStep, encodeStep, type StoredSteps } from '@bullpen/engine/internal'
+import { decodeStep, encodeStep, type RegisteredKind, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
-import { keepStep } from '../../scripts/jobs/keep-step.ts'
-import { readSteps, STEP_FIELD } from '../../scripts/jobs/read-steps.ts'
-import { REGISTERED_LETTERS, registerTask } from '../../scripts/jobs/register-task.ts'
 import { throttle } from '../../scripts/queue/throttle.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { unthrottle } from '../../scripts/queue/unthrottle.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
+import { keepStepScript, readStepsScript, registerTaskScript } from '../../store/scripts.ts'
+import { FOLLOWED_MARK } from '../status/task-charge.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
+
+/** The prefix of a finished step's field in the job's hash. The field holds the step's result as JSON. */
+export const STEP_FIELD = 'once:'
+
+/** The first letter of a registration's line. Lines of compensations have a field of their own, and no letter. */
+const REGISTERED_LETTERS = {
+  compensation: '',
+  failure: FOLLOW_UP_LETTERS.failure,
+  end: FOLLOW_UP_LETTERS.end,
+} as const satisfies Record<RegisteredKind, string>
 
 /** How long after the end of a throttle its placeholder rate is removed, in ms. */
 const UNTHROTTLE_AFTER_MS = 100
@@ -25,20 +35,26 @@ export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined
   const key = `${job.queueQualifiedName}:${job.id}`
   return {
     async read() {
-      const stored = await runScriptOnClient(await redisOf(job), readSteps, { job: key }, { prefix: STEP_FIELD })
-      return new Map(Array.from(stored, ([step, text]) => [step, decodeStep(text, codec)]))
+      const stored = await runScriptOnClient(await redisOf(job), readStepsScript, { job: key }, { prefix: STEP_FIELD })
+      return new Map(
+        Array.from({ length: stored.length / 2 }, (_, i) => [
+          stored[2 * i] ?? '',
+          decodeStep(stored[2 * i + 1] ?? '', codec),
+        ]),
+      )
     },
     async keep(step, result) {
       const text = encodeStep(result, codec)
       const args = { token, fencingToken: job.attemptsStarted, field: STEP_FIELD + step, result: text }
-      const kept = await runScriptOnClient(await redisOf(job), keepStep, { job: key, lock: `${key}:lock` }, args)
-      return kept === undefined ? undefined : decodeStep(kept, codec)
+      const kept = await runScriptOnClient(await redisOf(job), keepStepScript, { job: key, lock: `${key}:lock` }, args)
+      return kept === null ? undefined : decodeStep(kept, codec)
     },
     async register(kind, identity, template) {
       const keys = { job: key, lock: `${key}:lock`, totals: `${job.queueQualifiedName}:totals` }
-      const letter = REGISTERED_LETTERS[kind]
-      const args = { token, fencingToken: job.attemptsStarted, letter, identity, template }
-      return runScriptOnClient(await redisOf(job), registerTask, keys, args)
+      const given = { token, fencingToken: job.attemptsStarted, letter: REGISTERED_LETTERS[kind], identity, template }
+      const limits = { maxLines: MAX_FOLLOW_UPS, maxBytes: MAX_FOLLOW_UP_BYTES }
+      const args = { ...given, ...limits, nextLetter: NEXT_LETTER, mark: FOLLOWED_MARK }
+      return runScriptOnClient(await redisOf(job), registerTaskScript, keys, args)
     },
   }
 }

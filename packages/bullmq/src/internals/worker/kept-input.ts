@@ -2,8 +2,8 @@
 import { keeperOf, runOfToken, runTaskName, withKeptInput } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
 import { namespaceOf, runKeys } from '../../keys.ts'
-import { readKeptInput } from '../../scripts/jobs/read-kept-input.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
+import { readKeptInputScript } from '../../store/scripts.ts'
 import { clientOf } from './job-scripts.ts'
 
 export function hasKeptInput({ data }: Job): boolean {
@@ -22,8 +22,9 @@ export async function addKeptInput(job: Job): Promise<boolean> {
   const task = runTaskName(place.stage, place.position)
   try {
     const client = await clientOf(job)
-    const value = client && (await runScriptOnClient(client, readKeptInput, { meta, inputs }, { incarnation, task }))
-    job.data = withKeptInput(job.data, value)
+    const args = { incarnation, task }
+    const value = client && (await runScriptOnClient(client, readKeptInputScript, { meta, inputs }, args))
+    job.data = withKeptInput(job.data, value ?? undefined)
     return true
   } catch {
     return false

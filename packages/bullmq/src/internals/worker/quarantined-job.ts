@@ -2,8 +2,8 @@
 import type { TaskQuarantine } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
 import type { QueueKeys } from '../../keys.ts'
-import { startAlone } from '../../scripts/jobs/start-alone.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
+import { startAloneScript } from '../../store/scripts.ts'
 
 /**
  * Returns whether the job may be quarantined. BullMQ counts each lost process and never resets the count, so a job whose count is 0
@@ -28,6 +28,10 @@ export async function readQuarantine(
   const names = { job: keys.job(id), lock: keys.lock(id) }
   return {
     deaths,
-    startAlone: () => runScript(redis, startAlone, names, { token, fencingToken: attemptsStarted }).catch(() => false),
+    startAlone: () =>
+      runScript(redis, startAloneScript, names, { token, fencingToken: attemptsStarted }).then(
+        (isStored) => isStored === 1,
+        () => false,
+      ),
   }
 }

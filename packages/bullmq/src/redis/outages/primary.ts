@@ -5,9 +5,8 @@
 // If the client keeps commands while it is not connected, a refused command is sent again on the next connection. Otherwise, it is
 // rejected.
 import { Command, Redis, type RedisOptions } from 'ioredis'
-import { probeNode } from '../../scripts/primary/probe-node.ts'
-import { probePrimary } from '../../scripts/primary/probe-primary.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
+import { probeNodeScript, probePrimaryScript } from '../../store/scripts.ts'
 
 /**
  * A client emits this with the trouble (trouble.ts) when its server refuses commands for now, and once for each connection to a replica.
@@ -51,7 +50,7 @@ export function followPrimary(client: Redis): Redis {
     // A client that keeps commands sends the same probe again on every connection, until a server accepts it.
     if (replicas === 0 || isProbing) return
     isProbing = true
-    runScript(client, probePrimary, {}, {})
+    runScript(client, probePrimaryScript, {}, {})
       .then(accepted, (error: unknown) => {
         // Any other reply, or none in time, does not say that the server is a replica.
         if (client.status === 'ready' && !isReadOnlyError(error)) accepted()
@@ -74,9 +73,9 @@ export function followPrimary(client: Redis): Redis {
  * round trip, with one command for each server.
  */
 export async function probeWrites(client: Commander, keys: readonly string[]): Promise<void> {
-  if (client instanceof Redis) return runScript(client, probePrimary, {}, {})
+  if (client instanceof Redis) return runScript(client, probePrimaryScript, {}, {})
   const byNode = new Map(keys.map((key) => [client.slots[new Command('exists', [key]).getSlot()]?.[0], key]))
-  const probes = Array.from(byNode.values(), (anchor) => runScript(client, probeNode, { anchor }, {}))
+  const probes = Array.from(byNode.values(), (anchor) => runScript(client, probeNodeScript, { anchor }, {}))
   await Promise.any(probes).catch((error: AggregateError) => {
     throw error.errors[0]
   })

@@ -1,7 +1,7 @@
 // Notices that a server refuses commands for now, from the errors with which it replies to any command, and that it accepts them again.
 import type { Redis } from 'ioredis'
-import { probePrimary } from '../../scripts/primary/probe-primary.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
+import { probePrimaryScript } from '../../store/scripts.ts'
 import { isRefusedForNow } from './error-replies.ts'
 import { REFUSED, WRITABLE } from './primary.ts'
 import { REFUSALS, troubleOf } from './trouble.ts'
@@ -21,7 +21,7 @@ function follow(server: Redis, client: Commander): void {
   let isRefused = false
 
   const probe = (): void => {
-    runScript(server, probePrimary, {}, {}).then(accepted, (error: unknown) => {
+    runScript(server, probePrimaryScript, {}, {}).then(accepted, (error: unknown) => {
       // Any other reply than a refusal says that the server accepts writes. No reply says nothing.
       if (error instanceof Error && error.name === 'ReplyError' && !isRefusedForNow(error)) accepted()
       else if (server.status === 'end') accepted()

@@ -3,9 +3,9 @@ import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { FORWARDING } from '../../internals/composition/composed-scripts.ts'
 import { type ScriptProxy, scriptProxy } from '../../internals/index-model/script-proxy.fixture.ts'
-import { claimEntries } from '../../scripts/outbox/claim-entries.ts'
-import { deleteEntries } from '../../scripts/outbox/delete-entries.ts'
 import {
+  claimEntriesScript,
+  deleteEntriesScript,
   deleteRunEntriesScript,
   emitItemsScript,
   endRunTasksScript,
@@ -22,9 +22,9 @@ const START = { 'starts the run': startRunScript.lua, 'adds the source': add, 'r
 const WORK = {
   'emits items': emitItemsScript.lua,
   'adds a task': add,
-  'claims the end of a task': claimEntries.lua,
+  'claims the end of a task': claimEntriesScript.lua,
   'reports the end of a task': endRunTasksScript.lua,
-  'deletes the end of a task': deleteEntries.lua,
+  'deletes the end of a task': deleteEntriesScript.lua,
   'deletes a delivered task': deleteRunEntriesScript.lua,
   'visits the run': visitRunScript.lua,
 }

@@ -11,7 +11,6 @@ import { queueKeys, runChannels, runKeys, runsKey } from '../../keys.ts'
 import { visitRegistry } from '../../leader/visit-registry.ts'
 import { createForwarder, queueOutbox } from '../../outbox/forwarder.ts'
 import { createTargetQueues } from '../../outbox/target-queues.ts'
-import { GROUP } from '../../scripts/outbox/claim-entries.ts'
 import { runDeliveries } from '../run-deliveries.ts'
 import { createRunStore } from '../run-store.ts'
 import { runVisit } from '../run-visits.ts'
@@ -69,9 +68,9 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
   /** Makes every claim so old that another process may take it over. */
   async function ageClaims(): Promise<void> {
     for (const outbox of outboxes) {
-      const pending = await redis.xpending(outbox, GROUP, '-', '+', 1_000).catch(() => [])
+      const pending = await redis.xpending(outbox, 'forwarders', '-', '+', 1_000).catch(() => [])
       for (const [entry] of pending as [string][]) {
-        await redis.xclaim(outbox, GROUP, 'forwarder', 0, entry, 'IDLE', 60_000, 'JUSTID')
+        await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', 60_000, 'JUSTID')
       }
     }
   }

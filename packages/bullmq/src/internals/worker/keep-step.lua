@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- Stores the result of a finished step of a running task, unless the step has one. Runs even if Redis is full, because the step's side
+-- effect has already happened. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the next
+-- attempt.
+--
+-- KEYS[1]  job           the task
+-- KEYS[2]  lock          its lock
+-- ARGV[1]  token         the lock's token
+-- ARGV[2]  fencingToken  that of the attempt
+-- ARGV[3]  field         the step's field in the job's hash
+-- ARGV[4]  result        as JSON
+--
+-- Returns `string | null`: the step's stored result, or null if nothing was written because the task now has another owner.
+local job, lock = KEYS[1], KEYS[2]
+local token, fencingToken, field, result = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+  return false
+end
+redis.call('HSETNX', job, field, result)
+return redis.call('HGET', job, field)
