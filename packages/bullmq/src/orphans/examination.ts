@@ -5,12 +5,12 @@
 import type { Redis } from 'ioredis'
 import { queueKeys } from '../keys.ts'
 import { isCluster, keyOfNode } from '../redis/redis-client.ts'
-import type { Subject } from '../scripts/includes/subject-state.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { readEntries } from './entry-page.ts'
 import { type OwnershipOptions, statesOf } from './ownership.ts'
 import { nodeReplaced, type SearchPosition } from './search-position.ts'
 import { entrySuspect, patternOf, STRUCTURES, type Suspect, suspectOf } from './stored-key.ts'
+import type { Subject } from './subject.ts'
 
 export interface ExaminationOptions extends OwnershipOptions {
   readonly namespace: string

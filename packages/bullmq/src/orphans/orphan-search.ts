@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Orphan, OrphanReason, OrphanRef } from '@bullpen/contract'
 import type { Orphans } from '@bullpen/engine/internal'
 import { leaderKeys } from '../keys.ts'
-import type { Subject, SubjectState } from '../scripts/includes/subject-state.ts'
 import { readEntry } from './entry-page.ts'
 import {
   type Circumstances,
@@ -21,6 +20,7 @@ import { findListed } from './list-walk.ts'
 import { statesOf } from './ownership.ts'
 import { decodePosition, encodePosition, type SearchPosition } from './search-position.ts'
 import { entrySuspect, STRUCTURES, type Suspect, suspectOf } from './stored-key.ts'
+import type { Subject, SubjectState } from './subject.ts'
 
 export interface OrphanSearchOptions extends ExaminationOptions {
   /** How long one call examines keys before it checks what it has found, in ms. Defaults to 3,000. Tests set this. */

@@ -1,9 +1,8 @@
 // Asks Redis which of many keys and entries have no owner, or deletes those, a few at a time.
-import { encodeSubject, type Subject, type SubjectState } from '../scripts/includes/subject-state.ts'
-import { checkOrphans } from '../scripts/orphans/check-orphans.ts'
-import { deleteOrphans } from '../scripts/orphans/delete-orphans.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { checkOrphansScript, deleteOrphansScript } from '../store/scripts.ts'
+import { encodeSubject, type Subject, type SubjectState } from './subject.ts'
 
 export interface OwnershipOptions {
   readonly redis: Commander
@@ -27,7 +26,7 @@ export async function statesOf(
   { deletes = false }: { readonly deletes?: boolean } = {},
 ): Promise<ReadonlyMap<Subject, SubjectState>> {
   const states = new Map<Subject, SubjectState>()
-  const script = deletes ? deleteOrphans : checkOrphans
+  const script = deletes ? deleteOrphansScript : checkOrphansScript
   for (const [, group] of Map.groupBy(subjects, (subject) => `${tagOf(subject.key)} ${searchesList(subject)}`)) {
     for (const page of pagesOf(group)) {
       const [first] = page

@@ -1,10 +1,10 @@
 // Tells what a key of a namespace is: which row of the table describes the key, and to which queue or group it belongs.
 import type { Orphan } from '@bullpen/contract'
 import { groupKeys, queueKeys, runKeys } from '../keys.ts'
-import type { Subject } from '../scripts/includes/subject-state.ts'
 import { type DescribedKey, GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import type { Entry } from './rows/key-row.ts'
 import { namespaceKeys } from './rows/namespace-rows.ts'
+import type { Subject } from './subject.ts'
 
 /** A key or an entry that may be an orphan, and what is reported about it. */
 export interface Suspect {

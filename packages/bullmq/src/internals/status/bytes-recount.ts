@@ -6,7 +6,7 @@
 // for which it has room.
 //
 // A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
-// the previous page, and the state of the tasks that they concern (../../scripts/status/read-unfinished.ts). At the last page, the
+// the previous page, and the state of the tasks that they concern (read-unfinished.lua). At the last page, the
 // count is exact, and so is the difference between the stored sums and the tasks. Bullpen's own scripts change both by the same
 // amount, so the difference does not change until it is corrected.
 //
@@ -14,11 +14,12 @@
 // `changePriority`, `updateData`, and changes of a job scheduler. If one of them runs during a count, the count may be wrong. A
 // difference is therefore corrected only if a second count finds it as well, and only as far as both counts agree. If a client that
 // is not attached keeps increasing a difference, each recount corrects what had accumulated before its first count.
+import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { correctSums } from '../../scripts/status/correct-sums.ts'
-import { type CountPosition, readUnfinished, type StoredSums } from '../../scripts/status/read-unfinished.ts'
+import { correctSumsScript, readUnfinishedScript } from '../../store/scripts.ts'
+import { FOLLOWED_MARK } from './task-charge.ts'
 import { commonDifference, createUnfinishedTasks, differenceOf, isRight, type Sums } from './unfinished-tasks.ts'
 
 /** The maximum number of tasks that one script reads. 1,000 tasks take Redis about 2 ms. */
@@ -28,7 +29,8 @@ const MAX_TRIES = 3
 /** The number of pages in a row without progress after which a count is started again. Such pages only read events. */
 const MAX_PAGES_BEHIND = 100
 
-const BEGINNING: CountPosition = { place: 1, lane: '-inf', passed: 0, lastEvent: '' }
+/** The position that a count has reached, as read-unfinished.lua describes it. */
+const BEGINNING = { place: 1, lane: '-inf', passed: 0, lastEvent: '' }
 
 /**
  * Compares the stored sums with the tasks, pausing after each page, and corrects the sums that are wrong. Stops after the current
@@ -75,7 +77,8 @@ export function createRecount(redis: Commander, keys: QueueKeys, limit: number):
 interface Found {
   /** By how much the stored sums exceed the counted ones. */
   readonly difference: Sums
-  readonly drift: StoredSums['drift']
+  /** The number of repairs so far. */
+  readonly drift: number
 }
 
 /** Returns a function that reads the next page. It returns the result at the last page, and `lost` if the count must be repeated. */
@@ -85,14 +88,16 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
   let farthest = BEGINNING
   let behind = 0
   return async () => {
-    const page = await runScript(redis, readUnfinished, keys, { base: keys.base, ...at, limit })
-    if (page === undefined) return 'lost'
-    for (let i = 0; i + 2 < page.tasks.length; i += 3) {
-      tasks.set(String(page.tasks[i]), Number(page.tasks[i + 1]), String(page.tasks[i + 2]))
+    const args = { base: keys.base, ...at, limit, overhead: TASK_OVERHEAD_BYTES, mark: FOLLOWED_MARK }
+    const page = await runScript(redis, readUnfinishedScript, keys, args)
+    if (page === null) return 'lost'
+    const [place, lane, passed, lastEvent, read, bytes, drift, ofApiKeys] = page
+    for (let i = 0; i + 2 < read.length; i += 3) tasks.set(String(read[i]), Number(read[i + 1]), String(read[i + 2]))
+    if (ofApiKeys !== undefined) {
+      const stored = { bytes: Number(bytes), ofApiKeys: countsOf(ofApiKeys) }
+      return { difference: differenceOf(stored, tasks.sums()), drift: Number(drift) }
     }
-    const { stored } = page
-    if (stored !== undefined) return { difference: differenceOf(stored, tasks.sums()), drift: stored.drift }
-    at = page.at
+    at = { place, lane, passed, lastEvent }
     const hasAdvanced = at.place > farthest.place || (at.place === farthest.place && at.passed > farthest.passed)
     if (hasAdvanced) farthest = at
     behind = hasAdvanced ? 0 : behind + 1
@@ -100,7 +105,14 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
   }
 }
 
+/** Decodes the fields of a hash of numbers, which alternate with their values. */
+function countsOf(fields: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (let i = 0; i + 1 < fields.length; i += 2) counts.set(fields[i] ?? '', Number(fields[i + 1]))
+  return counts
+}
+
 function correct(redis: Commander, keys: QueueKeys, { bytes, ofApiKeys }: Sums, drift: number): Promise<number> {
   const counts = [...ofApiKeys].flatMap(([name, difference]) => [name, -difference])
-  return runScript(redis, correctSums, keys, { drift, bytes: -bytes }, counts)
+  return runScript(redis, correctSumsScript, keys, { drift, bytes: -bytes }, counts)
 }

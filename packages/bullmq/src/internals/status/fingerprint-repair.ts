@@ -3,9 +3,9 @@
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { findUnindexedDead } from '../../scripts/status/find-unindexed-dead.ts'
 import { indexDead } from '../../scripts/status/index-dead.ts'
 import { pruneFingerprint } from '../../scripts/status/prune-fingerprint.ts'
+import { findUnindexedDeadScript } from '../../store/scripts.ts'
 import { encodeKind, kindOfStored } from './stored-kind.ts'
 
 /** The approximate number of tasks that one script examines. 100 tasks take Redis about 0.2 ms. */
@@ -26,13 +26,9 @@ export async function repairFingerprints(redis: Commander, keys: QueueKeys, isOv
     )
   }
   await eachPage(isOver, async (from) => {
-    const { cursor, tasks } = await runScript(
-      redis,
-      findUnindexedDead,
-      { dead },
-      { base, cursor: from, count: PAGE_SIZE },
-    )
-    const entries = tasks.flatMap(({ id, ...stored }) => [id, encodeKind(kindOfStored(stored))])
+    const args = { base, cursor: from, count: PAGE_SIZE }
+    const [cursor, tasks] = await runScript(redis, findUnindexedDeadScript, { dead }, args)
+    const entries = tasks.flatMap(([id, reason, stacktrace]) => [id, encodeKind(kindOfStored({ reason, stacktrace }))])
     if (entries.length > 0) await runScript(redis, indexDead, { dead }, { base }, entries)
     return cursor
   })

@@ -15,9 +15,7 @@ import { decodeStack, parseJson } from '../../codec.ts'
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { findDrift } from '../../scripts/status/find-drift.ts'
-import { repairEntries } from '../../scripts/status/repair-entries.ts'
-import { repairTotals } from '../../scripts/status/repair-totals.ts'
+import { findDriftScript, repairEntriesScript, repairTotalsScript } from '../../store/scripts.ts'
 import { recountBytes } from './bytes-recount.ts'
 import { repairFingerprints } from './fingerprint-repair.ts'
 import { PARTS, type Part } from './status-index.ts'
@@ -52,14 +50,15 @@ const PAGE_SIZE = 100
 /** Repairs one page. The last page of a pass also corrects the totals. Takes one round trip, or two if any entry is wrong. */
 export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPosition): Promise<RepairedPage> {
   const comparison = COMPARISONS[at.comparison]
-  if (comparison === undefined) return { repaired: await runScript(redis, repairTotals, keys, {}), next: undefined }
+  if (comparison === undefined)
+    return { repaired: await runScript(redis, repairTotalsScript, keys, {}), next: undefined }
   const { set, place } = comparison
-  const { base, totals } = keys
-  const page = { base, set, cursor: at.cursor, count: PAGE_SIZE }
-  const { cursor, found } = await runScript(redis, findDrift, { place: keys[place] }, page)
+  const names = { place: keys[place], divided: keys[set], totals: keys.totals }
+  const args = { base: keys.base, parts: PARTS[set].join(' ') }
+  const page = { ...args, cursor: at.cursor, count: PAGE_SIZE }
+  const [cursor, ...found] = await runScript(redis, findDriftScript, names, page)
   const entries = entriesOf(set, found)
-  const repaired =
-    entries.length === 0 ? 0 : await runScript(redis, repairEntries, { divided: keys[set], totals }, { base }, entries)
+  const repaired = entries.length === 0 ? 0 : await runScript(redis, repairEntriesScript, names, args, entries)
   const isLast = cursor === '0'
   return { repaired, next: isLast ? { comparison: at.comparison + 1, cursor } : { ...at, cursor } }
 }
@@ -90,7 +89,7 @@ export async function repairIndex(
   }
 }
 
-/** Builds the arguments of `repairEntries` from the result of `findDrift`. */
+/** Builds the arguments of repair-entries.lua from the reply of find-drift.lua. */
 function entriesOf(set: DividedSet, found: readonly string[]): string[] {
   const entries: string[] = []
   for (let i = 0; i < found.length; i += 4) {

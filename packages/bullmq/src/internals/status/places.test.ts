@@ -8,8 +8,7 @@ import { cancelPage } from '../../scripts/cancel/cancel-page.ts'
 import { surveyQueueScript } from '../../scripts/leader/survey-queue.ts'
 import { remainingTasks } from '../../scripts/queue/count-remaining.ts'
 import { defineScript, runScript } from '../../scripts/script.ts'
-import { readUnfinished } from '../../scripts/status/read-unfinished.ts'
-import { repairTotals } from '../../scripts/status/repair-totals.ts'
+import { readUnfinishedScript, repairTotalsScript } from '../../store/scripts.ts'
 import { PLACE_NAMES, PLACES, type PlaceName, TAKE_OUT } from './places.ts'
 import { PARTS } from './status-index.ts'
 
@@ -29,11 +28,11 @@ it('the places that are parts of a set are the parts of the status index', () =>
 
 describe('a script that reads several places', () => {
   it.each([
-    ['repair-totals', repairTotals.keys, PLACE_NAMES],
+    ['repair-totals', repairTotalsScript.keys, PLACE_NAMES],
     ['survey-queue', surveyQueueScript.keys, PLACE_NAMES],
     ['cancel-page', cancelPage.keys, [...waiting, 'active'] as const],
     ['remaining-tasks', remainingTasks.keys, [...waiting, 'active'] as const],
-    ['read-unfinished', readUnfinished.keys, PLACE_NAMES.filter((name) => !isFinal(PLACES[name].status))],
+    ['read-unfinished', readUnfinishedScript.keys, PLACE_NAMES.filter((name) => !isFinal(PLACES[name].status))],
   ])('%s reads all of them', (_, keys, names) => {
     expect(keys).toEqual(expect.arrayContaining([...new Set(names.map(structureOf))]))
   })

@@ -25,11 +25,6 @@ export const PARTS = {
 
 export type Part = (typeof PARTS)[keyof typeof PARTS][number]
 
-/** Lua table fields: the keys of the parts by the key of the divided set. `base` is the prefix of the queue's keys. */
-export const LUA_PARTS = Object.entries(PARTS)
-  .map(([set, parts]) => `[base .. '${set}'] = { ${parts.map((part) => `base .. '${part}'`).join(', ')} }`)
-  .join(', ')
-
 /**
  * The Lua functions that run in place of the watched commands. Each function takes the command's arguments.
  *

@@ -1,8 +1,10 @@
 // Sums up the unfinished tasks that a count has read, and compares the sums with the stored ones.
-import type { StoredSums } from '../../scripts/status/read-unfinished.ts'
 
 /** The bytes of all unfinished tasks, and the number of tasks of each API key among them. */
-export type Sums = Pick<StoredSums, 'bytes' | 'ofApiKeys'>
+export interface Sums {
+  readonly bytes: number
+  readonly ofApiKeys: ReadonlyMap<string, number>
+}
 
 /** The last known state of each unfinished task. Takes about 150 bytes of memory for each task. */
 export interface UnfinishedTasks {
