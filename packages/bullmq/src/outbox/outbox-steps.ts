@@ -13,8 +13,8 @@
 // A handler can also add follow-ups of a success. They exist only in its process until the script that completes the task takes them as
 // an argument (`index.follow_ups`), so an attempt that does not complete the task has added nothing. Those of a failure or of any end
 // that a handler registers are lines of the task from then on, with the registration's identity before the template
-// (../internals/worker/register-task.lua). A group's member has a field `group`, and each of its ends adds an entry that reports the end to the
-// group.
+// (../internals/worker/register-task.lua). A group's member has a field `group`, and each of its ends adds an entry that reports the end to
+// the group.
 //
 // A task of a pipeline run has the same field, with the id of its run, its stage and its position. The entry of a completed task
 // also contains its stored result. The script that completes the task therefore deletes it, so that a run stores as much as its stages
