@@ -21,11 +21,13 @@ const IN_STRINGS = [
   'decode-json',
   'fence',
   'is-after',
+  'key-owner',
   'matching-dead',
   'matching-rule',
   'rank-in-set',
   'stored-reply',
   'time',
+  'token-bucket',
 ]
 
 /** Returns the file's text as StyLua formats it. */
@@ -93,6 +95,8 @@ Formats the Lua files, checks them, and writes packages/bullmq/src/store/scripts
     throw new UserError(`these files are not as npm run lua writes them:\n${paths}`)
   }
   for (const [path, text] of changed) writeFileSync(path, text)
+  // The module holds the scripts as they are formatted.
+  if (changed.some(([path]) => path.endsWith('.lua'))) writeFileSync(MODULE, expectedFiles().expected.get(MODULE))
 }
 
 function contentOf(path) {

@@ -41,7 +41,7 @@ export function producersKey(namespace: string): string {
   return `{${namespace}}:producers`
 }
 
-/** Returns the key of a string: an API key's bucket of tokens (scripts/includes/token-bucket.ts). It expires when the bucket is full. */
+/** Returns the key of a string: an API key's bucket of tokens (store/lua/includes/token-bucket.lua). It expires when the bucket is full. */
 export function enqueueRateKey(namespace: string, apiKeyName: string): string {
   return `{${namespace}}:enqueue-rate:${apiKeyName}`
 }
@@ -234,7 +234,7 @@ export function queueKeys(namespace: string, queue: string) {
     leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
-    /** Hash: the last task that received each unique key, and until when the task has the key (scripts/includes/key-owner.ts). */
+    /** Hash: the last task that received each unique key, and until when the task has the key (store/lua/includes/key-owner.lua). */
     uniqueKeys: `${base}:unique-keys`,
     /**
      * Sorted set: the tasks that were deleted soon after their enqueue, by the time of the enqueue
@@ -267,7 +267,7 @@ export function queueKeys(namespace: string, queue: string) {
     apiKeyTasks: `${base}:api-key-tasks`,
     /**
      * Hash: by each API key's name, the key's token bucket, if the key has a rate in this queue
-     * (scripts/includes/token-bucket.ts).
+     * (store/lua/includes/token-bucket.lua).
      */
     apiKeyRates: `${base}:api-key-rates`,
     /** Hash: how much of a definition's retry budget is used (retry-budget/retry-budget-steps.ts). Expires when none is used. */

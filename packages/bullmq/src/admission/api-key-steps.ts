@@ -9,7 +9,7 @@ import {
 } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { COUNTED_MARK } from '../internals/status/task-charge.ts'
-import { TOKEN_BUCKET } from '../scripts/includes/token-bucket.ts'
+import { TOKEN_BUCKET } from '../store/scripts.ts'
 
 /** Stands for a limit that is never reached. */
 const COUNT_ONLY = '-'

@@ -1,7 +1,7 @@
 // Defines the steps of an enqueue with a unique key: they find the task that has the key, resolve the conflict, and give the key
 // to the new task.
 //
-// Each key is stored as an entry that names a task (../scripts/includes/key-owner.ts). Only when another task wants the key does
+// Each key is stored as an entry that names a task (../store/lua/includes/key-owner.lua). Only when another task wants the key does
 // the step check whether the named task still has it. Tasks that start or end therefore do not have to update any keys.
 //
 // In two cases, a waiting task no longer has its key although it has not been ended yet: if a cancel by filter covers the task,
@@ -12,8 +12,7 @@ import type { EnqueueAction, Enqueued, OnConflict, TaskId, TaskStatus } from '@b
 import type { NewTask } from '@bullpen/engine'
 import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'
 import { DELAYED_SCORE_STEP, PLACES, TAKE_OUT } from '../internals/status/places.ts'
-import { KEY_OWNER } from '../scripts/includes/key-owner.ts'
-import { MATCHING_RULE } from '../store/scripts.ts'
+import { KEY_OWNER, MATCHING_RULE } from '../store/scripts.ts'
 import { RECORD_OTHER } from './idempotency-steps.ts'
 
 const CONFLICT_CODES = { keep: 'k', replace: 'r', extend: 'x', error: 'e' } as const satisfies Record<

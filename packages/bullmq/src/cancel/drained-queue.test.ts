@@ -11,9 +11,8 @@ import { pool, status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { queueKeys } from '../keys.ts'
+import { surveyQueue } from '../leader/survey.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
-import { surveyQueueScript } from '../scripts/leader/survey-queue.ts'
-import { runScript } from '../scripts/script.ts'
 import { setup, short, silent } from '../setup.fixture.ts'
 import { announceCommandScript } from '../store/scripts.ts'
 import { cancelDrained } from './drained-queue.ts'
@@ -124,8 +123,9 @@ it('a task that a drain has cancelled stays cancelled when the queue is resumed,
 it('a drain stores one rule, whichever leaders store it, and none again while it lasts', async () => {
   const { redis, keys, openSender, rules } = await openQueue({ leads: false })
   const duties = async () => {
-    const none = { fencing: 1, now: Date.now(), mark: '', retention: '', compareEveryMs: 600_000, eventsSince: '' }
-    return (await runScript(redis, surveyQueueScript, keys, { ...none, base: keys.base })).duties
+    const now = Date.now()
+    const options = { fencing: 1, now, retention: '', compareEveryMs: 600_000, eventsSince: undefined }
+    return (await surveyQueue(redis, keys, options)).duties
   }
   const sender = await openSender()
   await sender.send(DRAIN)

@@ -5,14 +5,15 @@
 import type { EnqueueRate } from '@bullpen/contract'
 import { type DefinedEnqueueRate, type EnqueueRates, msUntilTokens, rateExceeded } from '@bullpen/engine/internal'
 import { enqueueRateKey, fleetKeys } from '../keys.ts'
-import { type LeaseReply, leaseTokens } from '../scripts/enqueue-rates/lease-tokens.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { leaseTokensScript } from '../store/scripts.ts'
 import { readEnqueueRates } from './commanded-rates.ts'
 import {
   afterReply,
   afterSpending,
   batchOf,
   decideOnRate,
+  type LeaseReply,
   NO_LEASE,
   type RateLease,
   type WantedTokens,
@@ -73,9 +74,11 @@ export function createEnqueueRates(options: EnqueueRatesOptions): EnqueueRates {
   }
   if (options.readsOnConnect === true) redis.on('ready', () => void read().catch(() => {}))
 
-  const lease = ({ name, rate }: ApiKeyState, wanted: WantedTokens): Promise<LeaseReply> => {
+  const lease = async ({ name, rate }: ApiKeyState, wanted: WantedTokens): Promise<LeaseReply> => {
     const args = { max: rate.max, per: rate.perMs, ...wanted }
-    return call(() => runScript(redis, leaseTokens, { bucket: enqueueRateKey(namespace, name) }, args))
+    const bucket = enqueueRateKey(namespace, name)
+    const [granted, left] = await call(() => runScript(redis, leaseTokensScript, { bucket }, args))
+    return { granted, left: Number(left) }
   }
 
   function stateOf(name: string, rate: EnqueueRate): ApiKeyState {

@@ -13,7 +13,6 @@
 // Redis's reply at that time.
 import type { EnqueueRate } from '@bullpen/contract'
 import { msUntilTokens } from '@bullpen/engine/internal'
-import type { LeaseReply } from '../scripts/enqueue-rates/lease-tokens.ts'
 
 /**
  * How far ahead of their use a process takes tokens, in ms. If a quarter of the rate's period is shorter, that time applies
@@ -34,6 +33,12 @@ export interface RateLease {
   readonly left: number
   /** The time until which the process does not ask Redis again, because there were fewer tokens than it wanted. */
   readonly pausedUntil: number
+}
+
+export interface LeaseReply {
+  readonly granted: number
+  /** How many tokens are left in Redis's bucket. */
+  readonly left: number
 }
 
 /** The lease of a process that has not asked Redis yet. */
@@ -80,7 +85,7 @@ export function afterSpending(lease: RateLease, tasks: number): RateLease {
   return { ...lease, held: lease.held - tasks, spent: lease.spent + tasks }
 }
 
-/** The tokens for which a process asks Redis (../scripts/enqueue-rates/lease-tokens.ts). */
+/** The tokens for which a process asks Redis (lease-tokens.lua). */
 export interface WantedTokens {
   readonly needed: number
   readonly least: number

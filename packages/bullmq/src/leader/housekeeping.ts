@@ -15,12 +15,10 @@ import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bu
 import { repeatCancels } from '../cancel/by-id.ts'
 import { cancelDrained } from '../cancel/drained-queue.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
-import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { type Forwarder, queueOutbox } from '../outbox/forwarder.ts'
 import { countActiveScript } from '../scripts/leader/count-active.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
-import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { changeDeadTasks } from './dead-task-changer.ts'
@@ -28,6 +26,7 @@ import { expireTasks } from './expirer.ts'
 import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.ts'
 import { requeueAsLocksExpire } from './lost-tasks.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
+import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueue } from './survey.ts'
 import { createKeyRemover } from './unique-key-remover.ts'
 import type { VisitDue } from './visit-registry.ts'
 
@@ -211,17 +210,10 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const survey = async (registered: RegisteredQueue, { fencing }: Term): Promise<Survey | undefined> => {
     const { name: queue, retention, eventsAgeMs } = registered
     const at = now()
-    const args = {
-      fencing,
-      now: at,
-      mark: THROTTLE_MARK,
-      retention: encodeRetention(retention),
-      compareEveryMs,
-      eventsSince: eventsAgeMs === undefined ? '' : Math.floor(at - eventsAgeMs),
-      base: queueKeys(namespace, queue).base,
-    }
+    const eventsSince = eventsAgeMs === undefined ? undefined : Math.floor(at - eventsAgeMs)
+    const options = { fencing, now: at, retention: encodeRetention(retention), compareEveryMs, eventsSince }
     try {
-      return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
+      return await surveyQueue(redis, queueKeys(namespace, queue), options)
     } catch (error) {
       onFailed({ queue, duty: 'survey', error })
       return undefined

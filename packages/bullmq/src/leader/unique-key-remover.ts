@@ -4,9 +4,9 @@
 // entries, and continues with the next page only if at least a quarter of the entries were deleted. A visit therefore takes more
 // than one page only if many entries are outdated.
 import type { QueueKeys } from '../keys.ts'
-import { removeUniqueKeysScript } from '../scripts/leader/remove-unique-keys.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { removeUniqueKeysScript } from '../store/scripts.ts'
 
 /** The approximate number of entries that one script examines. */
 const ENTRIES_AT_ONCE = 500
@@ -25,9 +25,10 @@ export function createKeyRemover(redis: Commander, keys: QueueKeys) {
       const sentAt = performance.now()
       const args = { fencing, base: keys.base, cursor, limit: ENTRIES_AT_ONCE }
       const page = await runScript(redis, removeUniqueKeysScript, keys, args)
-      if (page === undefined) return
-      cursor = page.cursor
-      if (cursor === '0' || page.removed < page.seen * WORTHWHILE_SHARE || isOver()) return
+      if (page === null) return
+      const [next, seen, removed] = page
+      cursor = next
+      if (cursor === '0' || removed < seen * WORTHWHILE_SHARE || isOver()) return
       await pauseAfterPage(sentAt)
     }
   }

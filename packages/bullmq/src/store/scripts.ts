@@ -1,6 +1,7 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult, TaskId } from '@bullpen/contract'
 import type { Registration } from '@bullpen/engine/internal'
+import type { Duty } from '../leader/survey.ts'
 import type { SubjectState } from '../orphans/subject.ts'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
 import type { RunReply } from '../runs/run-change.ts'
@@ -34,6 +35,20 @@ local function is_after(id, other)
     end
   end
   return #id > #other
+end
+`
+
+export const KEY_OWNER = `
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then
+    return now < tonumber(span) and id or nil
+  end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+    return nil
+  end
+  return id
 end
 `
 
@@ -167,6 +182,22 @@ local function micros()
 end
 local function millis()
   return math.floor(micros() / 1000)
+end
+`
+
+export const TOKEN_BUCKET = `
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then
+    return max
+  end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens)
+  return math.floor(tokens + 1e-6)
+end
+local function stored_bucket(tokens, now)
+  return string.format('%.9f %.3f', tokens, now)
 end
 `
 
@@ -724,6 +755,57 @@ local newest = string.match(redis.call('HGET', enqueueRates, apiKeyName) or '0',
 if tonumber(newest) < tonumber(sequence) then
   redis.call('HSET', enqueueRates, apiKeyName, sequence .. ' ' .. rate)
 end
+`,
+})
+
+/**
+ * Gives an API process some of an API key's tokens. Grants the tokens that are needed now, or as many as there are. If there are fewer than
+ * the process needs at least, grants none. Of the tokens that are then left, grants those that would be used soon, but at most half, so
+ * that other processes get some, too. Once the bucket would be full again, Redis deletes it.
+ */
+export const leaseTokensScript = luaScript<
+  'bucket',
+  'max' | 'per' | 'needed' | 'least' | 'ahead',
+  [granted: number, left: string]
+>({
+  name: 'lease-tokens',
+  keys: ['bucket'],
+  args: ['max', 'per', 'needed', 'least', 'ahead'],
+  lua: `#!lua flags=allow-oom
+local bucket = KEYS[1]
+local max, per, needed, least, ahead = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then
+    return max
+  end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens)
+  return math.floor(tokens + 1e-6)
+end
+local function stored_bucket(tokens, now)
+  return string.format('%.9f %.3f', tokens, now)
+end
+local now = micros() / 1000
+local tokens = tokens_in(redis.call('GET', bucket), now, tonumber(max), tonumber(per))
+local available, granted = whole_tokens(tokens), 0
+if available >= tonumber(least) then
+  granted = math.min(tonumber(needed), available)
+  granted = granted + math.min(tonumber(ahead), math.floor((available - granted) / 2))
+  redis.call('SET', bucket, stored_bucket(tokens - granted, now), 'PX', per)
+end
+return { granted, string.format('%.9f', tokens - granted) }
 `,
 })
 
@@ -2468,6 +2550,67 @@ return 1
 })
 
 /**
+ * Deletes the entries of unique keys that no task has any more. Examining 500 entries takes Redis about 1 ms. Outdated entries do no harm
+ * except that they take memory.
+ */
+export const removeUniqueKeysScript = luaScript<
+  'leader' | 'uniqueKeys',
+  'fencing' | 'base' | 'cursor' | 'limit',
+  [next: string, seen: number, removed: number] | null
+>({
+  name: 'remove-unique-keys',
+  keys: ['leader', 'uniqueKeys'],
+  args: ['fencing', 'base', 'cursor', 'limit'],
+  lua: `#!lua flags=allow-oom
+local leader, uniqueKeys = KEYS[1], KEYS[2]
+local fencing, base, cursor, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then
+    return now < tonumber(span) and id or nil
+  end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+    return nil
+  end
+  return id
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+if is_deposed(leader, fencing) then
+  return false
+end
+local now = millis()
+local next_cursor, entries = unpack(redis.call('HSCAN', uniqueKeys, cursor, 'COUNT', limit))
+local removed = 0
+for i = 1, #entries, 2 do
+  if not key_owner(base, entries[i + 1], now) then
+    removed = removed + redis.call('HDEL', uniqueKeys, entries[i])
+  end
+end
+return { next_cursor, #entries / 2, removed }
+`,
+})
+
+/**
  * Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it.
  */
 export const resignScript = luaScript<'lease', 'holder' | 'channel', void>({
@@ -2503,6 +2646,250 @@ for _, id in ipairs(redis.call('SMEMBERS', stalled)) do
   end
 end
 return soonest
+`,
+})
+
+/**
+ * Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due. O(1), except
+ * that finding a due task is O(log n).
+ */
+export const surveyQueueScript = luaScript<
+  | 'leader'
+  | 'meta'
+  | 'totals'
+  | 'limiter'
+  | 'marker'
+  | 'wait'
+  | 'active'
+  | 'prioritized'
+  | 'lanes'
+  | 'turns'
+  | 'turnState'
+  | 'laneTimes'
+  | 'keyLimits'
+  | 'capacities'
+  | 'waitingChildren'
+  | 'delayed'
+  | 'scheduled'
+  | 'retrying'
+  | 'completed'
+  | 'failed'
+  | 'dead'
+  | 'cancelled'
+  | 'expired'
+  | 'expiries'
+  | 'scheduleTimes'
+  | 'schedules'
+  | 'scheduleTroubles'
+  | 'cancelling'
+  | 'cancelRules'
+  | 'uniqueKeys'
+  | 'newFingerprints'
+  | 'deadRequests'
+  | 'apiKeyTasks'
+  | 'taskEvents'
+  | 'outbox'
+  | 'settings',
+  | 'fencing'
+  | 'now'
+  | 'base'
+  | 'retention'
+  | 'eventsSince'
+  | 'compareEveryMs'
+  | 'countEveryMs'
+  | 'scheduleHorizonMs'
+  | 'throttleMark'
+  | 'outboxMark',
+  [fencing: number, duties: Duty[]]
+>({
+  name: 'survey-queue',
+  keys: [
+    'leader',
+    'meta',
+    'totals',
+    'limiter',
+    'marker',
+    'wait',
+    'active',
+    'prioritized',
+    'lanes',
+    'turns',
+    'turnState',
+    'laneTimes',
+    'keyLimits',
+    'capacities',
+    'waitingChildren',
+    'delayed',
+    'scheduled',
+    'retrying',
+    'completed',
+    'failed',
+    'dead',
+    'cancelled',
+    'expired',
+    'expiries',
+    'scheduleTimes',
+    'schedules',
+    'scheduleTroubles',
+    'cancelling',
+    'cancelRules',
+    'uniqueKeys',
+    'newFingerprints',
+    'deadRequests',
+    'apiKeyTasks',
+    'taskEvents',
+    'outbox',
+    'settings',
+  ],
+  args: [
+    'fencing',
+    'now',
+    'base',
+    'retention',
+    'eventsSince',
+    'compareEveryMs',
+    'countEveryMs',
+    'scheduleHorizonMs',
+    'throttleMark',
+    'outboxMark',
+  ],
+  lua: `#!lua flags=allow-oom
+local leader, meta, totals, limiter, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local wait, active, prioritized, lanes, turns, turnState = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local laneTimes, keyLimits, capacities, waitingChildren = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local delayed, scheduled, retrying, completed, failed = KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
+local dead, cancelled, expired, expiries, scheduleTimes = KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25]
+local schedules, scheduleTroubles, cancelling, cancelRules = KEYS[26], KEYS[27], KEYS[28], KEYS[29]
+local uniqueKeys, newFingerprints, deadRequests, apiKeyTasks = KEYS[30], KEYS[31], KEYS[32], KEYS[33]
+local taskEvents, outbox, settings = KEYS[34], KEYS[35], KEYS[36]
+local fencing, now, base, retention, eventsSince = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8]
+local throttleMark, outboxMark = ARGV[9], ARGV[10]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function has_until(set, limit)
+  return #redis.call('ZRANGEBYSCORE', set, '-inf', limit, 'LIMIT', 0, 1) > 0
+end
+local function reopen_queue(meta, totals, outbox, limiter, throttle_mark, outbox_mark)
+  local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'concurrency', 'max'))
+  if paused == outbox_mark and redis.call('EXISTS', outbox) == 0 then
+    redis.call('HDEL', meta, 'paused')
+    redis.call('HDEL', totals, 'outboxBytes')
+    paused = false
+  end
+  if max == throttle_mark and redis.call('GET', limiter) ~= throttle_mark then
+    redis.call('HDEL', meta, 'max', 'duration')
+  end
+  return paused, concurrency
+end
+local function forget_turns(base)
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  local keys = {}
+  for i, name in ipairs({ 'turns', 'turn-state', 'blocked-lanes', 'lane-times', 'key-passes', 'waited-needs' }) do
+    keys[i] = base .. name
+  end
+  redis.call('UNLINK', unpack(keys))
+end
+local function drop_events(stream, time)
+  if redis.call('XTRIM', stream, 'MINID', '~', time) == 0 then
+    redis.call('XTRIM', stream, 'MINID', time)
+  end
+end
+if is_deposed(leader, fencing) then
+  return { tonumber(redis.call('GET', leader)), {} }
+end
+local paused, concurrency = reopen_queue(meta, totals, outbox, limiter, throttleMark, outboxMark)
+local running = redis.call('LLEN', active)
+local in_lanes = tonumber(redis.call('HGET', turnState, 'waiting')) or 0
+local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + in_lanes
+if waiting == 0 then
+  forget_turns(base)
+end
+local may_start = redis.call('EXISTS', wait, prioritized, turns) > 0 or has_until(laneTimes, now)
+if may_start and not paused and (not concurrency or running < tonumber(concurrency)) then
+  redis.call('ZADD', marker, 0, '0')
+end
+if eventsSince ~= '' then
+  drop_events(taskEvents, eventsSince)
+end
+local duties = {}
+local function add(duty, is_due)
+  if is_due then
+    duties[#duties + 1] = duty
+  end
+end
+local function exists(...)
+  return redis.call('EXISTS', ...) > 0
+end
+local time = millis()
+add('requeueLost', running > 0)
+add('expire', has_until(expiries, now))
+add('runSchedules', has_until(scheduleTimes, whole(time + scheduleHorizonMs)))
+add('watchSchedules', exists(schedules, scheduleTroubles))
+add('repeatCancels', exists(cancelling))
+local drain, done = unpack(redis.call('HMGET', settings, 'drain', 'cancelledDrain'))
+drain = drain and cjson.decode(drain) or {}
+add('cancelDrained', drain.cancelledBy and drain.command ~= done)
+add('cancelByRules', exists(cancelRules))
+add('removeUniqueKeys', exists(uniqueKeys))
+add('reportFingerprints', exists(newFingerprints))
+add('changeDead', exists(deadRequests))
+add('forwardOutbox', exists(outbox))
+local function size(...)
+  local sum = 0
+  for _, set in ipairs({ ... }) do
+    sum = sum + redis.call('ZCARD', set)
+  end
+  return sum
+end
+local kept = retention ~= '' and cjson.decode(retention) or {}
+local function has_old(set, of)
+  return of
+    and (of.count and size(set) > of.count or of.ageMs and has_until(set, string.format('(%.0f', now - of.ageMs)))
+end
+add(
+  'removeOld',
+  has_old(completed, kept.completed)
+    or has_old(dead, kept.dead)
+    or has_old(cancelled, kept.cancelled)
+    or has_old(expired, kept.expired)
+)
+local fields = redis.call('HMGET', totals, 'accepted', 'removed', 'bytes', 'comparedAt', 'countedAt')
+local accepted, removed, bytes =
+  tonumber(fields[1] or '0') or 0, tonumber(fields[2] or '0') or 0, tonumber(fields[3] or '0')
+local compared_at, counted_at = fields[4], fields[5]
+add('countActive', time - (counted_at or 0) >= tonumber(countEveryMs) and exists(keyLimits, capacities))
+if not compared_at then
+  redis.call('HSET', totals, 'comparedAt', whole(time))
+end
+local ended, later = size(failed), size(delayed)
+local unfinished = running + waiting + later + size(waitingChildren)
+local is_conserved = accepted - removed == unfinished + ended + size(completed)
+local is_divided = ended == size(dead, cancelled, expired) and later == size(scheduled, retrying)
+local is_charged = bytes >= 0 and (bytes == 0) == (unfinished == 0) and (unfinished > 0 or not exists(apiKeyTasks))
+local is_compared = not compared_at or time - compared_at < tonumber(compareEveryMs)
+add('repairIndex', not (is_conserved and is_divided and is_charged and is_compared))
+return { tonumber(fencing), duties }
 `,
 })
 

@@ -1,5 +1,5 @@
 // Decides which dead tasks a filter matches. In Redis, scripts make the same decision
-// (bullmq, scripts/includes/ended-tasks/matching-dead.ts).
+// (bullmq, store/lua/includes/matching-dead.lua).
 import type { DeadFilter } from '../ports/broker/dead-tasks.ts'
 import type { ErrorKind } from './fingerprint.ts'
 

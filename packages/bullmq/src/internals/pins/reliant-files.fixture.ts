@@ -27,7 +27,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     ...LIMITS,
     CLOCK,
     'scripts/queue/throttle.ts',
-    'scripts/leader/survey-queue.ts',
+    'leader/survey-queue.lua',
     'scripts/fleet/apply-settings.ts',
   ],
   moveToFinished: [

@@ -1,7 +1,6 @@
 // A concurrency key that a handler has throttled, on a real Redis.
 import { expect, it } from 'vitest'
-import { surveyQueueScript } from '../../scripts/leader/survey-queue.ts'
-import { runScript } from '../../scripts/script.ts'
+import { surveyQueue } from '../../leader/survey.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 const HOUR = 3_600_000
@@ -60,17 +59,8 @@ it('a throttled key stays throttled if its limits change, if its rate allows a s
   expect(await startAll()).toEqual([])
   expect(await broker.cancel(second as never, { stoppable: false })).toBe('cancelled')
   await complete({ fetches: true })
-  const { base } = keys
-  const survey = {
-    fencing: 1,
-    now: Date.now(),
-    mark: 'none',
-    retention: '',
-    compareEveryMs: HOUR,
-    eventsSince: '',
-    base,
-  }
-  await runScript(redis, surveyQueueScript, keys, survey)
+  const now = Date.now()
+  await surveyQueue(redis, keys, { fencing: 1, now, retention: '', compareEveryMs: HOUR, eventsSince: undefined })
   await addSeveral('a', 1)
   expect(await startAll()).toEqual([])
   expect(await violations()).toEqual([])
