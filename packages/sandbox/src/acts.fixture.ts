@@ -1,4 +1,5 @@
 // Handlers that do to their process and its globals what a handler should not do, and one that shows whether that changed anything.
+import { EventEmitter } from 'node:events'
 import { closeSync } from 'node:fs'
 import { env } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -72,6 +73,47 @@ export const ACTS = {
   'replaces Array.prototype.map': () => {
     Array.prototype.map = fails('map')
   },
+  'replaces the iterator of arrays': () => {
+    Array.prototype[Symbol.iterator] = fails('iterator')
+  },
+  'replaces Promise.prototype.then': () => {
+    // biome-ignore lint/suspicious/noThenProperty: it is what the act is about
+    Promise.prototype.then = fails('then')
+  },
+  'replaces queueMicrotask': () => {
+    globalThis.queueMicrotask = fails('microtask')
+  },
+  'removes setTimeout': () => {
+    Reflect.deleteProperty(globalThis, 'setTimeout')
+  },
+  'replaces Error': () => {
+    globalThis.Error = undefined as never
+  },
+  'replaces process.nextTick': () => {
+    process.nextTick = fails('tick')
+  },
+  'shadows process.emit': () => {
+    process.emit = fails('emit') as never
+  },
+  'replaces EventEmitter.prototype.emit': () => {
+    EventEmitter.prototype.emit = fails('emit')
+  },
+  'prepares stack traces': () => {
+    Error.prepareStackTrace = fails('stack')
+  },
+  'turns off stack traces': () => {
+    Error.stackTraceLimit = 0
+  },
+  'gives all objects a hidden then': () => {
+    Object.defineProperty(Object.prototype, 'then', { value: fails('then'), configurable: true })
+  },
+  'gives all arrays a toJSON': () => {
+    Object.defineProperty(Array.prototype, 'toJSON', { value: fails('toJSON'), configurable: true })
+  },
+  'freezes the global object': () => {
+    Object.preventExtensions(globalThis)
+  },
+  'freezes Object.prototype': () => Object.freeze(Object.prototype),
   'pollutes Object.prototype': () => {
     Object.defineProperty(Object.prototype, 'leftBehind', { value: 1, configurable: true, enumerable: true })
   },
@@ -129,7 +171,11 @@ export const check = defineHandler(checkTask, import.meta.url, async ({ log }) =
     exitCode: process.exitCode ?? 0,
     json: JSON.stringify([1, structuredClone(2)].map((n) => n + 1)),
     isNow: Date.now() > 0,
-    polluted: 'leftBehind' in {},
+    polluted: 'leftBehind' in {} || 'then' in {},
+    hasStack: /acts.fixture/.test(new Error('here').stack ?? ''),
+    emitted: process.emit('bullpen' as never),
+    waited: await new Promise((resolve) => queueMicrotask(() => setTimeout(() => process.nextTick(resolve, true)))),
+    inherits: Object.assign({}, { toString: () => 'own' }).toString(),
     listeners: process.listenerCount('uncaughtException'),
   }
 })

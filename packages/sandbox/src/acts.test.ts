@@ -12,6 +12,10 @@ const UNTOUCHED = {
   json: '[2,3]',
   isNow: true,
   polluted: false,
+  hasStack: true,
+  emitted: false,
+  waited: true,
+  inherits: 'own',
   listeners: 1,
 }
 

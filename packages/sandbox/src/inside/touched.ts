@@ -1,43 +1,16 @@
 // Notices what a task has changed in its isolate that would change what later tasks do, so that the isolate can be replaced.
 //
 // Only what is known to be there is compared: a new global, a timer or a socket that a task leaves does not change other code. This takes
-// a few microseconds after each task, so it reads properties and never their descriptors, and reads globals by their names.
+// a few microseconds after each task.
 import { syncBuiltinESMExports } from 'node:module'
 import process from 'node:process'
-
-/** Objects whose methods other code relies on. */
-const OBJECTS: Readonly<Record<string, object>> = {
-  process,
-  console,
-  JSON,
-  Math,
-  Reflect,
-  Object,
-  Array,
-  Promise,
-  Date,
-  'Promise.prototype': Promise.prototype,
-  'Date.prototype': Date.prototype,
-  'Map.prototype': Map.prototype,
-  'Set.prototype': Set.prototype,
-  'RegExp.prototype': RegExp.prototype,
-  'Object.prototype': Object.prototype,
-  'Array.prototype': Array.prototype,
-  'String.prototype': String.prototype,
-  'Function.prototype': Function.prototype,
-}
+import { isMainThread } from 'node:worker_threads'
+import { watchBuiltIns } from '../built-ins.ts'
 
 // A task may replace these methods as well.
-const { entries, getOwnPropertyDescriptors, keys } = Object
+const { isExtensible, keys } = Object
 const { defineProperty, deleteProperty, set } = Reflect
 const { stringify } = JSON
-
-interface Method {
-  readonly place: string
-  readonly holder: Readonly<Record<string, unknown>>
-  readonly name: string
-  readonly value: unknown
-}
 
 export interface TouchedWatch {
   /** Remembers the state of the isolate. */
@@ -49,27 +22,21 @@ export interface TouchedWatch {
 /** Call this once, before anything reads `process.env`. */
 export function watchTouched(): TouchedWatch {
   const environment = watchEnvironment()
-  let methods: readonly Method[] = []
+  const builtIns = watchBuiltIns({ console })
   let before: Readonly<Record<string, unknown>> = {}
   return {
     remember() {
-      methods = entries(OBJECTS).flatMap(([place, holder]) => methodsOf(place, holder as Method['holder']))
+      builtIns.remember()
       before = stateNow(environment)
     },
     find() {
-      for (const { place, holder, name, value } of methods) if (holder[name] !== value) return `${place}.${name}`
+      const builtIn = builtIns.changed()
+      if (builtIn !== undefined) return builtIn
       const now = stateNow(environment)
       for (const name in before) if (now[name] !== before[name]) return name
       return undefined
     },
   }
-}
-
-/** Node replaces some of its own getters when they are first read, so getters are left out. */
-function methodsOf(place: string, holder: Method['holder']): readonly Method[] {
-  return entries(getOwnPropertyDescriptors(holder)).flatMap(([name, { value }]) =>
-    typeof value === 'function' ? [{ place, holder, name, value }] : [],
-  )
 }
 
 /**
@@ -97,45 +64,18 @@ function watchEnvironment(): () => string {
   return () => (text ??= stringify(env))
 }
 
-/**
- * Every object inherits from the prototypes, so an enumerable property that a task adds to one of them counts as well. Globals that Node
- * loads when they are first read, such as Request, are left out: loading them would take 100 ms of the start of each isolate.
- */
+/** Every object inherits from the prototypes, so an enumerable property that a task adds to one of them counts as well. */
 function stateNow(environment: () => string): Readonly<Record<string, unknown>> {
   const { stdout, stderr } = process
   return {
-    process: globalThis.process,
-    console,
-    JSON,
-    Math,
-    Reflect,
-    Object,
-    Array,
-    Function,
-    Promise,
-    Date,
-    Map,
-    Set,
-    RegExp,
-    Error,
-    Buffer,
-    URL,
-    AbortController,
-    fetch,
-    structuredClone,
-    queueMicrotask,
-    setTimeout,
-    clearTimeout,
-    setInterval,
-    clearInterval,
-    setImmediate,
-    clearImmediate,
     'a property of Object.prototype': keys(Object.prototype).length,
     'a property of Array.prototype': keys(Array.prototype).length,
     'a property of String.prototype': keys(String.prototype).length,
     'a property of Function.prototype': keys(Function.prototype).length,
-    'the working directory': process.cwd(),
-    'the umask': process.umask(),
+    'whether properties can be added': areExtensible(),
+    // A thread has those of its worker.
+    'the working directory': isMainThread && process.cwd(),
+    'the umask': isMainThread && process.umask(),
     'process.env': process.env,
     'the environment': environment(),
     'the exit code': process.exitCode,
@@ -154,4 +94,16 @@ function stateNow(environment: () => string): Readonly<Record<string, unknown>> 
     'the listeners of SIGINT': process.listenerCount('SIGINT'),
     'the listeners of SIGHUP': process.listenerCount('SIGHUP'),
   }
+}
+
+/** Code that assigns to an object cannot do so if the object, or one from which it inherits, has been frozen. */
+function areExtensible(): boolean {
+  return (
+    isExtensible(globalThis) &&
+    isExtensible(Object.prototype) &&
+    isExtensible(Array.prototype) &&
+    isExtensible(Function.prototype) &&
+    isExtensible(Error) &&
+    isExtensible(process)
+  )
 }
