@@ -18,8 +18,8 @@ export type Resources = object
 
 export interface ChildOptions extends CallOptions, FollowUps {
   /**
-   * A string of at most 256 characters that distinguishes children of the same definition. Use the same child key in every
-   * attempt. Defaults to ''.
+   * A string of at most 256 characters that distinguishes children of the same definition, without control characters, unpaired surrogates
+   * or characters that change the direction of text. Use the same child key in every attempt. Defaults to ''.
    */
   readonly childKey?: string
 }
@@ -114,7 +114,8 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   ): Promise<Enqueued>
   /**
    * Runs a step of this task once. If an earlier attempt has finished the step, `once` returns the stored result instead of
-   * running it again. `step` is a unique name of 1 to 128 characters. The result is stored with the task as JSON and may be as
+   * running it again. `step` is a unique name of 1 to 128 characters, of the kinds that
+   * {@link ChildOptions.childKey} may have. The result is stored with the task as JSON and may be as
    * large as an output. It is always returned as JSON represents it, even the first time. If `run` throws, nothing is stored.
    * Concurrent calls with the same name share one run.
    *

@@ -15,6 +15,16 @@ export function nameProblem(name: string): string | undefined {
   return UNFIT_IN_NAME.test(name) ? NAME_RULE : undefined
 }
 
+/** Returns what is wrong with a key that a handler passes, or undefined. Both lengths are in UTF-16 code units. */
+export function keyProblem(key: unknown, shortest: number, longest: number): string | undefined {
+  if (typeof key === 'string' && key.length >= shortest && key.length <= longest) {
+    const problem = nameProblem(key)
+    return problem && `${problem}, got ${JSON.stringify(key)}`
+  }
+  const lengths = shortest === 0 ? `at most ${longest}` : `${shortest} to ${longest}`
+  return `expected a string of ${lengths} characters, got ${typeof key === 'string' ? `${key.length} characters` : typeof key}`
+}
+
 /** A name that a caller has chosen, in one line. `longest` is in UTF-16 code units. */
 export const nameText = (longest: number) =>
   z

@@ -139,16 +139,19 @@ describe('a step', () => {
     expect(store.kept.size).toBe(0)
   })
 
-  it.each(['', 'x'.repeat(129), 7 as never])('has no name such as %j', async (step) => {
-    const { begin } = world(async ({ once }) => {
-      await expect(once(step, () => 1)).rejects.toMatchObject({
-        code: 'invalid_request',
-        errors: [{ parameter: 'step' }],
+  it.each(['', 'x'.repeat(129), 7 as never, 'x\ud800', 'a\0', 'a\nb', '\u202e'])(
+    'has no name such as %j',
+    async (step) => {
+      const { begin } = world(async ({ once }) => {
+        await expect(once(step, () => 1)).rejects.toMatchObject({
+          code: 'invalid_request',
+          errors: [{ parameter: 'step' }],
+        })
+        return { n: await once('x'.repeat(128), () => 1) }
       })
-      return { n: await once('x'.repeat(128), () => 1) }
-    })
-    expect((await begin()).record.state).toBe('DONE_SUCCESS')
-  })
+      expect((await begin()).record.state).toBe('DONE_SUCCESS')
+    },
+  )
 
   it('is typed by its run, which may not return nothing', () => {
     const { once } = {} as TaskContext

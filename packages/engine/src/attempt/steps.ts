@@ -1,5 +1,6 @@
 // Implements `ctx.once`, which runs a step once per task and stores its result for later attempts.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
+import { keyProblem } from '@bullpen/contract/internal'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { jsonText } from '../task/payload/json-text.ts'
@@ -33,15 +34,11 @@ export class Steps {
   }
 
   readonly once: TaskContext['once'] = async (step, run) => {
-    if (typeof step !== 'string' || step.length < 1 || step.length > MAX_STEP_NAME_LENGTH) {
-      const message = `got ${typeof step === 'string' ? `${step.length} characters` : typeof step}`
-      throw new BullpenError(
-        'invalid_request',
-        `invalid step name: expected a string of 1 to ${MAX_STEP_NAME_LENGTH} characters, ${message}`,
-        {
-          errors: [{ parameter: 'step', message }],
-        },
-      )
+    const message = keyProblem(step, 1, MAX_STEP_NAME_LENGTH)
+    if (message !== undefined) {
+      throw new BullpenError('invalid_request', `invalid step name: ${message}`, {
+        errors: [{ parameter: 'step', message }],
+      })
     }
     // The result is parsed for each caller, so that callers do not see each other's changes and get the same value as a later
     // attempt.

@@ -64,7 +64,7 @@ describe('a child', () => {
     expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256, noFollowUps)).toThrow(
       expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('/input/n: ') }),
     )
-    for (const childKey of ['x'.repeat(257), 7 as never]) {
+    for (const childKey of ['x'.repeat(257), 7 as never, 'x\ud800', 'a\0', 'a\nb', '\u202e']) {
       expect(() => childTask(parent, tasks.child, {}, { childKey }, 0, sha256, noFollowUps)).toThrow(
         expect.objectContaining({
           code: 'invalid_request',

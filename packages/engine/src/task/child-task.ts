@@ -8,7 +8,7 @@ import {
   type TaskId,
   type TraceContext,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, keyProblem, readTaskId } from '@bullpen/contract/internal'
 import { inheritedLimits } from '../admission/api-key-limits.ts'
 import { planFollowUps } from '../follow-ups/plan.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
@@ -59,13 +59,11 @@ export function childTask(
   definitions: Pick<Catalogue, 'get'>,
 ): NewTask {
   const { childKey = '', ...call } = options
-  if (typeof childKey !== 'string' || childKey.length > MAX_CHILD_KEY_LENGTH) {
-    const message = `got ${typeof childKey === 'string' ? `${childKey.length} characters` : typeof childKey}`
-    throw new BullpenError(
-      'invalid_request',
-      `invalid childKey for child task: expected a string of at most ${MAX_CHILD_KEY_LENGTH} characters, ${message}`,
-      { errors: [{ pointer: '/childKey', message }] },
-    )
+  const message = keyProblem(childKey, 0, MAX_CHILD_KEY_LENGTH)
+  if (message !== undefined) {
+    throw new BullpenError('invalid_request', `invalid childKey for child task: ${message}`, {
+      errors: [{ pointer: '/childKey', message }],
+    })
   }
   checkChild(definition, input, call)
   const id = childTaskId(parent.id, definition, childKey, sha256)
