@@ -20,6 +20,7 @@ const MODULE = join(STORE, 'scripts.ts')
 const IN_STRINGS = [
   'decode-json',
   'fence',
+  'fingerprints',
   'is-after',
   'key-owner',
   'matching-dead',

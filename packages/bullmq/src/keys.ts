@@ -163,7 +163,7 @@ export function queueKeys(namespace: string, queue: string) {
     dead: `${base}:dead`,
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
-    /** Hash: the state, the code and the masked message of each kind of error, by fingerprint (internals/status/fingerprints.ts). */
+    /** Hash: the state, the code and the masked message of each kind of error, by fingerprint (store/lua/includes/fingerprints.lua). */
     fingerprints: `${base}:fingerprints`,
     /** Sorted set: the dead tasks with this fingerprint, with the same scores as in `dead`. */
     fingerprint: (fingerprint: string) => `${base}:fingerprint:${fingerprint}`,

@@ -26,6 +26,37 @@ local function is_deposed(leader, fencing)
 end
 `
 
+export const FINGERPRINTS = `
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+`
+
 export const IS_AFTER = `
 local function is_after(id, other)
   for at = 1, math.min(#id, #other) do
@@ -2171,6 +2202,108 @@ for i = 1, #page[2], 2 do
   end
 end
 return { page[1], found }
+`,
+})
+
+/**
+ * Adds dead tasks to the index of fingerprints. A task that is not dead any more, or that another process has added, is skipped.
+ */
+export const indexDeadScript = luaScript<'dead', 'base', void>({
+  name: 'index-dead',
+  keys: ['dead'],
+  args: ['base'],
+  lua: `#!lua flags=allow-oom
+local dead = KEYS[1]
+local base = ARGV[1]
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+for i = 2, #ARGV, 2 do
+  local id = ARGV[i]
+  local score = redis.call('ZSCORE', dead, id)
+  local name, fingerprint = unpack(redis.call('HMGET', base .. id, 'name', 'fingerprint'))
+  if score and name and not fingerprint then
+    enter_fingerprint(base, id, score, ARGV[i + 1])
+  end
+end
+`,
+})
+
+/**
+ * Removes the tasks from one fingerprint's set that are not dead any more.
+ */
+export const pruneFingerprintScript = luaScript<'set' | 'dead', 'base' | 'fingerprint' | 'cursor' | 'count', string>({
+  name: 'prune-fingerprint',
+  keys: ['set', 'dead'],
+  args: ['base', 'fingerprint', 'cursor', 'count'],
+  lua: `#!lua flags=allow-oom
+local set, dead = KEYS[1], KEYS[2]
+local base, fingerprint, cursor, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local page = redis.call('ZSCAN', set, cursor, 'COUNT', count)
+for i = 1, #page[2], 2 do
+  local id = page[2][i]
+  if redis.call('ZSCORE', dead, id) ~= page[2][i + 1] then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+end
+if redis.call('EXISTS', set) == 0 then
+  redis.call('HDEL', base .. 'fingerprints', fingerprint)
+end
+return page[1]
 `,
 })
 

@@ -3,9 +3,7 @@
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
-import { indexDead } from '../../scripts/status/index-dead.ts'
-import { pruneFingerprint } from '../../scripts/status/prune-fingerprint.ts'
-import { findUnindexedDeadScript } from '../../store/scripts.ts'
+import { findUnindexedDeadScript, indexDeadScript, pruneFingerprintScript } from '../../store/scripts.ts'
 import { encodeKind, kindOfStored } from './stored-kind.ts'
 
 /** The approximate number of tasks that one script examines. 100 tasks take Redis about 0.2 ms. */
@@ -22,14 +20,14 @@ export async function repairFingerprints(redis: Commander, keys: QueueKeys, isOv
   for (const fingerprint of await redis.hkeys(keys.fingerprints)) {
     const names = { set: keys.fingerprint(fingerprint), dead }
     await eachPage(isOver, (cursor) =>
-      runScript(redis, pruneFingerprint, names, { base, fingerprint, cursor, count: PAGE_SIZE }),
+      runScript(redis, pruneFingerprintScript, names, { base, fingerprint, cursor, count: PAGE_SIZE }),
     )
   }
   await eachPage(isOver, async (from) => {
     const args = { base, cursor: from, count: PAGE_SIZE }
     const [cursor, tasks] = await runScript(redis, findUnindexedDeadScript, { dead }, args)
     const entries = tasks.flatMap(([id, reason, stacktrace]) => [id, encodeKind(kindOfStored({ reason, stacktrace }))])
-    if (entries.length > 0) await runScript(redis, indexDead, { dead }, { base }, entries)
+    if (entries.length > 0) await runScript(redis, indexDeadScript, { dead }, { base }, entries)
     return cursor
   })
 }

@@ -7,8 +7,8 @@ import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { runScript } from '../../scripts/script.ts'
-import { indexDead } from '../../scripts/status/index-dead.ts'
 import { long, setup } from '../../setup.fixture.ts'
+import { indexDeadScript } from '../../store/scripts.ts'
 import { repairIndex } from './index-repair.ts'
 import { encodeKind, kindOfReason } from './stored-kind.ts'
 
@@ -46,7 +46,7 @@ it('after the first 1,000 kinds of error, further kinds are counted together', a
   for (const id of ids) await redis.hdel(keys.job(id), 'fingerprint')
   for (let n = 0; n < MAX_FINGERPRINTS - 1; n++) await redis.hset(keys.fingerprints, `known-${n}`, '{}')
   const entries = ids.flatMap((id, i) => [id, encodeKind(kindOfReason(`DONE_ERROR (${'abc'.charAt(i)}): gone`))])
-  await runScript(redis, indexDead, { dead: keys.dead }, { base: keys.base }, entries)
+  await runScript(redis, indexDeadScript, { dead: keys.dead }, { base: keys.base }, entries)
   expect(await counts()).toMatchObject([
     { fingerprint: 'other', code: 'other', count: 2 },
     { code: 'a', count: 1 },

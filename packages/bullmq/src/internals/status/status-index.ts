@@ -14,7 +14,7 @@
 // bytes-recount.ts).
 import { WRITE_OUTBOX } from '../../outbox/outbox-steps.ts'
 import { REMEMBER_REMOVED } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
-import { FINGERPRINTS } from './fingerprints.ts'
+import { FINGERPRINTS } from '../../store/scripts.ts'
 import { bytesOf, CHARGE } from './task-charge.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
