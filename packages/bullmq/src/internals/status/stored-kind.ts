@@ -5,7 +5,10 @@ import { type ErrorKind, errorKind } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { decodeStack, parseJson } from '../../codec.ts'
 
-/** Encodes a kind for `enter_fingerprint` (../../store/lua/includes/fingerprints.lua): the fingerprint, the state and the code, and then JSON. */
+/**
+ * Encodes a kind for `enter_fingerprint` (../../store/lua/includes/fingerprints.lua): the fingerprint, the state and the code, and then
+ * JSON.
+ */
 export function encodeKind({ fingerprint, state, code, message }: ErrorKind): string {
   // A code is any string, but it ends where the line ends.
   return `${fingerprint} ${state} ${code.replaceAll(/\s+/g, ' ')}\n${JSON.stringify({ state, code, message })}`
