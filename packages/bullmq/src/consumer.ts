@@ -1,8 +1,8 @@
 // Fetches a queue's tasks for a pool, with a BullMQ Worker, and commits the pool's verdicts.
 //
 // Invariants:
-//   - A task is started only if this process is allowed to start it: the task's lock is recent enough
-//     (internals/worker/consumer-worker.ts), no cancellation of the task is known, and the copy of the cancel rules is fresh
+//   - A task is started only if this process is allowed to start it: the task's lock is recent enough when it is fetched
+//     (internals/worker/consumer-worker.ts) and still in the tick in which its handler starts (fetched-jobs.ts), no cancellation of the task is known, and the copy of the cancel rules is fresh
 //     (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it waits until the copy is fresh again (fetched-jobs.ts).
 //     A task whose cancellation is known is passed to the runner with the field `cancelled`. If the task's data can be decoded, the
 //     task ends before its handler starts, with a record whose fencing token is 0.
@@ -254,7 +254,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, slots: 
       await connected?.worker.close()
     },
 
-    unconfirmed: () => [...(connected?.worker.unconfirmed ?? [])].map(({ id = '', name }) => ({ id, task: name })),
+    unconfirmed: () =>
+      [...(connected?.worker.unconfirmed.keys() ?? [])].map(({ id = '', name }) => ({ id, task: name })),
 
     close() {
       if (state === 'closed') return
@@ -297,7 +298,8 @@ function connect(
   const events = createEventBuffer({ send: eventSender(redis, keys), now: clock.now })
   const { onFollowed } = options
   const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events, onFollowed }
-  const fetched = createFetchedJobs({ redis, keys, runTask, slots, rules, cancels, codec, commitHost })
+  const holdsLock = (job: Job): boolean => worker.unconfirmed.get(job)?.isHeld() ?? false
+  const fetched = createFetchedJobs({ redis, keys, runTask, slots, rules, cancels, codec, commitHost, holdsLock })
   // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and handle
   // cancellations itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
@@ -339,7 +341,6 @@ function connect(
   const renewer = openLockRenewer({ ...locks, ...own, redisUrl, log })
   const onLost = (job: Job): void => {
     const { id = '', attemptsStarted } = job
-    fetched.lockLost(job)
     slots.lockLost(id as TaskId, attemptsStarted)
   }
   worker.onRefusedStart = (job) => {

@@ -2,7 +2,7 @@
 //
 // A job is passed on at once if the consumer's copy of the cancel rules is fresh, the job has never lost its process, and its data contains
 // its input. Otherwise, it waits until the copy is fresh, and its quarantine and its input have been read. A task whose cancellation is
-// known is passed on with the field `cancelled`. If the job loses its lock while it waits, it is left to its new owner.
+// known is passed on with the field `cancelled`. If the job has lost its lock since its fetch, it is left to its new owner.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PayloadCodec } from '@bullpen/engine'
 import type { ConsumerHost, RunTask, TaskQuarantine } from '@bullpen/engine/internal'
@@ -30,23 +30,23 @@ export interface FetchedJobsOptions {
   readonly cancels: CancelSubscriber
   readonly codec: PayloadCodec | undefined
   readonly commitHost: CommitHost
+  /** Returns whether the lock of this fetched job is still recent enough. */
+  readonly holdsLock: (job: Job) => boolean
 }
 
 export interface FetchedJobs {
   /** BullMQ's processor. Resolves with what BullMQ stores as the job's result. */
   process(job: Job, token: string): Promise<unknown>
-  /**
-   * Reports that an attempt of a job has lost its lock. If this attempt still waits, it is then not passed on. The same consumer may have
-   * fetched the job again since.
-   */
-  lockLost(job: Job): void
 }
 
 export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
-  const { redis, keys, runTask, slots, rules, cancels, codec, commitHost } = options
+  const { redis, keys, runTask, slots, rules, cancels, codec, commitHost, holdsLock } = options
   const released = (): void => slots.released()
 
   const run = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
+    // Another handler may have blocked the event loop since the fetch. Report to BullMQ that the job was moved, because another process may
+    // already own it.
+    if (!holdsLock(job)) return Promise.reject(new WaitingError())
     const task = toFetchedTask(job, token, codec, commitHost.events.open(job, token), quarantine)
     const rule = rules.matching(task)
     const by = cancels.cancelledBy(task)
@@ -61,26 +61,17 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
   const releaseLater = (job: Job, token: string): Promise<never> =>
     sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
 
-  /** The jobs that wait, and whether their lock has been lost since. Each attempt has a Job of its own. */
-  const waitingJobs = new Map<Job, { lockLost: boolean }>()
   const runLater = async (job: Job, token: string): Promise<unknown> => {
-    const waiting = { lockLost: false }
-    waitingJobs.set(job, waiting)
     const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined
     const isWhole = await addKeptInput(job)
     await rules.untilFresh()
-    waitingJobs.delete(job)
-    // Report to BullMQ that the job was moved, because another process may already own it.
-    if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
+    // The consumer was closed, or its event loop was blocked: another process may own the job.
+    if (!rules.isFresh()) throw new WaitingError()
     return isWhole ? run(job, token, quarantine) : releaseLater(job, token)
   }
 
   return {
     process: (job, token) =>
       rules.isFresh() && !mayBeQuarantined(job) && !hasKeptInput(job) ? run(job, token) : runLater(job, token),
-    lockLost(job) {
-      const waiting = waitingJobs.get(job)
-      if (waiting !== undefined) waiting.lockLost = true
-    },
   }
 }

@@ -26,11 +26,28 @@ it('locks are late once half of their duration has passed without a renewal, and
   await renewer.ready
   proxy.cut()
   for (const id of ['a', 'b', 'c']) {
-    const release = renewer.add(id, 'token', 0, () => events.push('lost'))
+    const { release } = renewer.add(id, 'token', 0, () => events.push('lost'))
     // The last task ends before its lock is late.
     if (id === 'c') release()
   }
   await eventually(() => events.filter((event) => event === 'lost').length === 2)
   expect(events.filter((event) => event === 'late')).toHaveLength(2)
   expect(events.indexOf('lost')).toBeGreaterThan(events.indexOf('late'))
+})
+
+it('a lock that may have expired while the event loop was blocked is not held, before any timer can report that', () => {
+  const renewer = openLockRenewer({
+    redisUrl: inject('redisUrl'),
+    base: '{t.blocked}:',
+    lockMs: 300,
+    renewalMs: 60,
+    eventLoopStallLimitMs: 0,
+    slots: 2,
+    log: silent,
+  })
+  onTestFinished(() => renewer.close())
+  const lock = renewer.add('a', 'token', 0, () => {})
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+  expect(lock.isHeld()).toBe(false)
+  expect(renewer.add('b', 'token', 0, () => {}).isHeld()).toBe(true)
 })

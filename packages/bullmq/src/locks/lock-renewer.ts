@@ -24,6 +24,13 @@ export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 
   readonly log: Log
 }
 
+export interface RenewedLock {
+  /** Returns false if the lock is lost or may have expired, even if the event loop has been blocked and `onLost` has not been called yet. */
+  isHeld(): boolean
+  /** Stops renewing the lock. */
+  release(): void
+}
+
 export interface LockRenewer {
   /**
    * Resolves once locks are being renewed. A task that starts before that may lose its lock if it blocks the event loop
@@ -31,11 +38,11 @@ export interface LockRenewer {
    */
   readonly ready: Promise<void>
   /**
-   * Keeps renewing a lock until the returned function is called. `ageMs` is the longest time that may have passed since the lock was
+   * Keeps renewing a lock until it is released. `ageMs` is the longest time that may have passed since the lock was
    * acquired. `onLost` is called at most once: when another process has taken the task, or when the lock may expire before this
    * process would notice.
    */
-  add(id: string, token: string, ageMs: number, onLost: () => void): () => void
+  add(id: string, token: string, ageMs: number, onLost: () => void): RenewedLock
   /** Returns whether a lock of this age may have expired. */
   isTooOld(ageMs: number): boolean
   /** Stops renewing all locks. */
@@ -47,7 +54,8 @@ let groups = 0
 export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs, onLate = () => {} } = options
   const { onThreadEnded = () => {} } = options
-  const first = new LockSlots(SharedLockTable.of(slots))
+  const maxAgeMs = lockMs * (1 - MARGIN)
+  const first = new LockSlots(SharedLockTable.of(slots), maxAgeMs)
   const tables: LockSlots[] = [first]
   const lastTurn = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   Atomics.store(lastTurn, 0, machineMs())
@@ -61,14 +69,13 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
     tables: [first.table.shared],
   }
   const membership = joinRenewalThread(redisUrl, group, log, onThreadEnded)
-  const maxAgeMs = lockMs * (1 - MARGIN)
 
   const check = (): void => {
     const now = machineMs()
     Atomics.store(lastTurn, 0, now)
     const late = tables.reduce((locks, each) => locks + each.newlyLate(now, lockMs * LATE), 0)
     if (late > 0) onLate(late)
-    for (const each of tables) each.reportLost(now, maxAgeMs)
+    for (const each of tables) each.reportLost(now)
   }
   const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
 
@@ -76,7 +83,7 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   const tableFor = (units: number): LockSlots => {
     const found = tables.find((each) => each.hasFreeSlot && each.table.fits(units))
     if (found !== undefined) return found
-    const added = new LockSlots(SharedLockTable.of(slots, units))
+    const added = new LockSlots(SharedLockTable.of(slots, units), maxAgeMs)
     tables.push(added)
     membership.addTable(added.table.shared)
     return added
@@ -97,14 +104,16 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
 /** A table, its free slots, and the callback for each slot that is taken. */
 class LockSlots {
   readonly table: SharedLockTable
+  readonly #maxAgeMs: number
   readonly #free: number[]
   /** Undefined if the slot is free or its callback has been called. */
   readonly #onLost: ((() => void) | undefined)[]
   /** The slots whose locks were late at the last check. */
   readonly #late = new Set<number>()
 
-  constructor(table: SharedLockTable) {
+  constructor(table: SharedLockTable, maxAgeMs: number) {
     this.table = table
+    this.#maxAgeMs = maxAgeMs
     this.#free = Array.from({ length: table.slots }, (_, slot) => table.slots - 1 - slot)
     this.#onLost = Array.from({ length: table.slots }, () => undefined)
   }
@@ -113,16 +122,19 @@ class LockSlots {
     return this.#free.length > 0
   }
 
-  take(id: string, token: string, since: number, onLost: () => void): () => void {
+  take(id: string, token: string, since: number, onLost: () => void): RenewedLock {
     const slot = this.#free.pop()
     if (slot === undefined) throw new RangeError('the lock table has no free slot')
     this.table.take(slot, id, token, since)
     this.#onLost[slot] = onLost
-    return () => {
-      this.#onLost[slot] = undefined
-      this.#late.delete(slot)
-      this.table.release(slot)
-      this.#free.push(slot)
+    return {
+      isHeld: () => !this.#isLost(slot, machineMs()),
+      release: () => {
+        this.#onLost[slot] = undefined
+        this.#late.delete(slot)
+        this.table.release(slot)
+        this.#free.push(slot)
+      },
     }
   }
 
@@ -140,12 +152,15 @@ class LockSlots {
     return count
   }
 
-  reportLost(now: number, maxAgeMs: number): void {
+  reportLost(now: number): void {
     for (const [slot, onLost] of this.#onLost.entries()) {
-      if (onLost === undefined) continue
-      if (!this.table.isLost(slot) && msBetween(this.table.since(slot), now) <= maxAgeMs) continue
+      if (onLost === undefined || !this.#isLost(slot, now)) continue
       this.#onLost[slot] = undefined
       onLost()
     }
+  }
+
+  #isLost(slot: number, now: number): boolean {
+    return this.table.isLost(slot) || msBetween(this.table.since(slot), now) > this.#maxAgeMs
   }
 }

@@ -1,7 +1,7 @@
 // BullMQ's Worker with two of its methods overridden. One reports a failure of the fetch loop. The other lets Bullpen's lock
 // renewer renew each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
 import { type Job, Worker } from 'bullmq'
-import type { LockRenewer } from '../../locks/lock-renewer.ts'
+import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
 import type { Commander } from '../../scripts/script.ts'
 
@@ -24,7 +24,7 @@ export class ConsumerWorker extends Worker {
   /** Called before BullMQ fails a job without calling the processor. */
   onRefusedStart: (job: Job) => void = () => {}
   /** The jobs whose end Redis has not confirmed yet. */
-  readonly unconfirmed = new Set<Job>()
+  readonly unconfirmed = new Map<Job, RenewedLock>()
 
   /** BullMQ also calls `run` itself, when a paused worker resumes after its last job has ended, and ignores the result. */
   override async run(): Promise<void> {
@@ -50,14 +50,14 @@ export class ConsumerWorker extends Worker {
       if (lost.length > 0) return undefined
       ageMs = performance.now() - sentAt
     }
-    const release = renewer.add(id, token, ageMs, () => onLost(job))
-    this.unconfirmed.add(job)
+    const lock = renewer.add(id, token, ageMs, () => onLost(job))
+    this.unconfirmed.set(job, lock)
     if (job.deferredFailure !== undefined) this.onRefusedStart(job)
     try {
       return await super.processJob(job, token, fetchNext)
     } finally {
       this.unconfirmed.delete(job)
-      release()
+      lock.release()
     }
   }
 }
