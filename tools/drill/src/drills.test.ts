@@ -4,10 +4,10 @@ import { runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 
 /**
- * Other tests run at the same time, so that times are judged by `npm run drill` alone. A time is not measured if no fault happened to
- * hit a task at this small scale.
+ * Other tests run at the same time, so that times are judged by `npm run drill` alone. A time that was not measured is a miss: the
+ * drill's faults hit nothing.
  */
-const isTime = (missed: string): boolean => /^\w+Ms ([\d.]+|not measured), /.test(missed)
+const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
 
 // The drills `autoscale` and `stuck` take minutes even at small scale, because an autoscaler waits before it removes workers, and a
 // diagnosis until it calls a task late. Their parts have tests of their own.
@@ -35,7 +35,7 @@ describe.each([
       const report = drill && (await runDrill(drill, { scale: 'small', seed: 1, peer: false }))
       expect(report?.missed.filter((missed) => !isTime(missed))).toEqual([])
     },
-    240_000,
+    900_000,
   )
 })
 

@@ -11,6 +11,7 @@ import type { Drill } from '../drill.ts'
 import { newNamespace } from '../environment/drill-setup.ts'
 import { type Fleet, openFleet, type WorkerProcess } from '../environment/fleet.ts'
 import { countOrphans } from '../environment/orphan-count.ts'
+import { PATIENT_MS } from '../environment/patience.ts'
 import { openRestartableRedis } from '../environment/restartable-redis.ts'
 import type { Figures } from '../figures/figures.ts'
 import { holdsWithin } from '../holds-within.ts'
@@ -79,6 +80,7 @@ async function tickThrough({ processes, calmMs, faults }: Plan): Promise<Figures
       queues: catalogue.queues,
       sizeLimit: 10_000,
       log: silent,
+      commandTimeoutMs: PATIENT_MS,
       leads: false,
     }),
     (each) => each.close(),

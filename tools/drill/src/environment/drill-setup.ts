@@ -16,6 +16,7 @@ import { type AttemptCounts, readCounts } from '../ledger/worker-metrics.ts'
 import { catalogue, work } from '../programs/catalogue.ts'
 import { type Fleet, openFleet, type System, type WorkerProcess } from './fleet.ts'
 import { countOrphans } from './orphan-count.ts'
+import { PATIENT_MS } from './patience.ts'
 import { followQueue, type Move, type Requeue } from './queue-events.ts'
 
 export interface DrillSetup {
@@ -29,7 +30,7 @@ export interface DrillSetup {
   leads(pid: number): Promise<boolean>
   /** Returns the newest leader's number, which increases with each new leader. */
   fencing(): Promise<number>
-  /** Resolves when this worker next starts a task, or after 5 s. */
+  /** Resolves when this worker next starts a task. @throws Error if it does not within a minute, because a fault would then hit nothing. */
   nextStart(worker: string): Promise<void>
   /**
    * Resolves when no task is waiting or running, or after `withinMs`. In the latter case, the figures show which tasks are
@@ -69,9 +70,9 @@ type TemporaryRedis = (name: string, options: object) => Promise<DrillRedis>
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 const POLL_MS = 20
 const METRICS = '.metrics'
-/** How long the workers may take to shut down when the drill is over. */
-const END_WITHIN_MS = 30_000
-const NEXT_START_MS = 5_000
+/** How long the workers may take to shut down when the drill is over. The counters of a killed worker are missing. */
+const END_WITHIN_MS = 120_000
+const NEXT_START_MS = 60_000
 const CONCURRENT_READS = 100
 
 /** Opens the setup, on one Redis server unless another Redis is given, and closes it even if the drill fails. */
@@ -90,6 +91,7 @@ export async function withDrillSetup<T>(
     namespace,
     queues: catalogue.queues,
     sizeLimit: 10_000,
+    commandTimeoutMs: PATIENT_MS,
     log: silent,
     // A worker must be the leader, because the faults are meant to affect the leader as well.
     leads: false,
@@ -128,6 +130,7 @@ export async function withDrillSetup<T>(
           if (existsSync(ledger) && begins.test(readFileSync(ledger).toString('utf8', known))) return
           await sleep(POLL_MS)
         }
+        throw new Error(`worker ${worker} has started no task for ${NEXT_START_MS} ms`)
       },
       async untilIdle(withinMs) {
         const deadline = performance.now() + withinMs

@@ -7,6 +7,7 @@ import { enqueueOne } from '../ledger/load.ts'
 import { work } from '../programs/catalogue.ts'
 import { newNamespace } from './drill-setup.ts'
 import { countingOrphans, countOrphans } from './orphan-count.ts'
+import { PATIENT_MS } from './patience.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -14,7 +15,15 @@ async function usedNamespace() {
   const redisUrl = inject('redisUrl')
   const namespace = newNamespace()
   const redis = blockingConnection(redisUrl, log)
-  const broker = openBroker({ redisUrl, namespace, queues: [work.queue], sizeLimit: 10_000, log, leads: false })
+  const broker = openBroker({
+    redisUrl,
+    namespace,
+    queues: [work.queue],
+    sizeLimit: 10_000,
+    log,
+    leads: false,
+    commandTimeoutMs: PATIENT_MS,
+  })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await broker.close()

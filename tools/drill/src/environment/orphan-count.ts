@@ -6,11 +6,13 @@ import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Log, Orphan } from '@bullpen/contract'
 import { holdsWithin } from '../holds-within.ts'
+import { PATIENT_MS } from './patience.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 /** How long the leader has to delete what it deletes in the course of its work. */
 const CLEAN_WITHIN_MS = 30_000
-const REACHABLE_WITHIN_MS = 10_000
+/** Longer than the broker's own patience, because a busy machine is no fault of the drill. */
+const REACHABLE_WITHIN_MS = 60_000
 const AGAIN_AFTER_MS = 1_000
 /** How many orphans are printed. */
 const PRINTED = 20
@@ -38,7 +40,15 @@ export async function countOrphans(
   const count = running.getStore()
   if (count === undefined) throw new Error('no drill is running')
   await expectUsed(redisUrl, namespace)
-  const options = { redisUrl, namespace, queues: [], sizeLimit: 10_000, log: silent, allowEviction: true }
+  const options = {
+    redisUrl,
+    namespace,
+    queues: [],
+    sizeLimit: 10_000,
+    log: silent,
+    allowEviction: true,
+    commandTimeoutMs: PATIENT_MS,
+  }
   const broker = openBroker(options)
   try {
     const isReachable = () =>

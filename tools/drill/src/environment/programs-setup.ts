@@ -8,6 +8,7 @@ import type { Log } from '@bullpen/contract'
 import { catalogue } from '@bullpen/tasks'
 import { openRedis } from './drill-setup.ts'
 import { countOrphans } from './orphan-count.ts'
+import { PATIENT_MS } from './patience.ts'
 import { followQueue, type QueueEvents } from './queue-events.ts'
 import { openPrograms, type Programs } from './shipped-programs.ts'
 
@@ -50,7 +51,14 @@ export async function withPrograms<T>(
   opened.defer(() => rmSync(dir, { recursive: true, force: true }))
   const redis = opened.adopt(await openRedis(), ({ end }) => end())
   const redisUrl = redis.url
-  const options = { redisUrl, namespace: NAMESPACE, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log: silent }
+  const options = {
+    redisUrl,
+    namespace: NAMESPACE,
+    queues: catalogue.queues,
+    sizeLimit: SIZE_LIMIT,
+    log: silent,
+    commandTimeoutMs: PATIENT_MS,
+  }
   const broker = opened.adopt(openBroker({ ...options, leads: false }), (each) => each.close())
   const key = `{${NAMESPACE}.${queue}}:${queue}:events`
   const events = opened.adopt(followQueue(redisUrl, key), (each) => each.close())

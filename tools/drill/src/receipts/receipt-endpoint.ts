@@ -22,7 +22,10 @@ export interface Delivery {
 export interface ReceiptEndpoint {
   /** Returns the URL for the worker `by`. */
   url(by: string): string
-  /** Resolves when the worker has the given number of open deliveries, or after 5 s. */
+  /**
+   * Resolves when the worker has the given number of open deliveries. @throws Error if it does not within a minute, because a restart would
+   * then interrupt nothing.
+   */
   holds(by: string, many: number): Promise<void>
   readonly deliveries: readonly Delivery[]
   close(): Promise<void>
@@ -30,7 +33,7 @@ export interface ReceiptEndpoint {
 
 const LOOPBACK = '127.0.0.1'
 const POLL_MS = 5
-const OPEN_WITHIN_MS = 5_000
+const OPEN_WITHIN_MS = 60_000
 
 export interface EndpointOptions {
   /** The time until the response. The receipt is accepted or rejected before that. */
@@ -89,6 +92,7 @@ export async function openReceiptEndpoint(options: EndpointOptions): Promise<Rec
         if (deliveries.filter((each) => each.by === by && isOpen(each)).length >= many) return
         await sleep(POLL_MS)
       }
+      throw new Error(`worker ${by} did not have ${many} open deliveries within ${OPEN_WITHIN_MS} ms`)
     },
     deliveries,
     async close() {

@@ -5,7 +5,8 @@ import type { Duration, TaskView } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import type { Receipt, Way } from './receipts-figures.ts'
 
-const CANCELLED_DELAY = '3s'
+/** Longer than it takes to cancel the task on a busy machine. */
+const CANCELLED_DELAY = '30s'
 const SETTLED_WITHIN_MS = 90_000
 const CONCURRENT_READS = 25
 

@@ -19,7 +19,7 @@ export interface ReceiptPlan {
 
 /** The fleet must be able to handle the load with one fewer worker, because otherwise retries would also wait for the backlog. */
 export const RECEIPT_PLANS: Readonly<Record<Scale, ReceiptPlan>> = {
-  small: { receipts: 100, ratePerSecond: 60, answerMs: 300, failures: 2, workers: 2, concurrency: 20, restarts: 1 },
+  small: { receipts: 100, ratePerSecond: 15, answerMs: 1_000, failures: 2, workers: 2, concurrency: 20, restarts: 1 },
   full: { receipts: 1_000, ratePerSecond: 50, answerMs: 1_000, failures: 4, workers: 4, concurrency: 25, restarts: 5 },
 }
 

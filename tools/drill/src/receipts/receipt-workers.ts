@@ -15,11 +15,11 @@ export interface ReceiptWorkers {
   restart(way: Way, plan: ReceiptPlan, random: Random): Promise<readonly Exit[]>
 }
 
-/** Resolves when every worker is ready. A worker that does not exit within `exitAtMostMs` of SIGTERM is killed. */
+/** Resolves when every worker is ready. A worker that does not exit within `killAfterMs` of SIGTERM is killed. */
 export async function startReceiptWorkers(
   programs: Programs,
   endpoint: ReceiptEndpoint,
-  { workers: many, exitAtMostMs }: { readonly workers: number; readonly exitAtMostMs: number },
+  { workers: many, killAfterMs }: { readonly workers: number; readonly killAfterMs: number },
 ): Promise<ReceiptWorkers> {
   let started = 0
   const start = async (): Promise<{ by: string; process: Program }> => {
@@ -42,7 +42,7 @@ export async function startReceiptWorkers(
         const replacement = way === 'kill' ? undefined : await start()
         await endpoint.holds(victim.by, OPEN_DELIVERIES)
         if (way === 'kill') await victim.process.kill()
-        else exits.push(await victim.process.end(exitAtMostMs))
+        else exits.push(await victim.process.end(killAfterMs))
         workers = [...workers, replacement ?? (await start())]
       }
       return exits

@@ -5,7 +5,7 @@ import type { Drill } from '../../drill.ts'
 import { type DrillSetup, withDrillSetup } from '../../environment/drill-setup.ts'
 import type { Figures } from '../../figures/figures.ts'
 import { figuresOf } from '../../figures/tasks.ts'
-import { interruptedBy, restartsOf, signalsAfter } from '../../ledger/attempts.ts'
+import { interruptedBy, restartsOf, runningWithin, signalsAfter } from '../../ledger/attempts.ts'
 import type { Effect } from '../../ledger/effects.ts'
 import { enqueueOne, enqueueSteadily } from '../../ledger/load.ts'
 import { isolated, work } from '../../programs/catalogue.ts'
@@ -50,11 +50,12 @@ const PLANS: Readonly<Record<Scale, Plan>> = {
   },
 }
 
+const LOCK_MS = 5_000
 const RECOVERY_MS = 10_000
 const SIGNALLED_MS = 1_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const POLL_MS = 20
-const STARTED_WITHIN_MS = 20_000
+const STARTED_WITHIN_MS = 120_000
 /** How long a task that starts shortly before the longer block continues after that block, in ms. */
 const OUTLAST_MS = 1_000
 
@@ -121,7 +122,9 @@ async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, 
     lasting.name,
     inLasting.at + longer.eventLoopStallLimitMs,
   )
-  const lostIds = new Set(lost.map(({ id }) => id))
+  // An attempt that ended shortly before the block is affected too if its commit was not sent any more. A commit that waits for longer
+  // than a lock lasts is refused.
+  const affected = runningWithin(effects, lasting.name, inLasting.at - LOCK_MS, overAt)
   const named = new Set(logLines().flatMap(({ id, stalledMs }) => (stalledMs === undefined ? [] : [id])))
   return {
     ...figuresOf({
@@ -133,7 +136,7 @@ async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, 
       exits: [],
       signals: signalsAfter(effects, lasting.name, overAt, SIGNALLED_MS),
     }),
-    restartedUnaffected: restartsOf(effects.filter(({ id }) => !lostIds.has(id))),
+    restartedUnaffected: restartsOf(effects.filter(({ id }) => !affected.has(id))),
     staleResultsStored: lost.filter(({ id }) => (ends.get(id)?.output as Output | undefined)?.fencingToken === 1)
       .length,
     stallsUnattributed: [inBrief, inLasting].filter(({ id }) => !named.has(id)).length,

@@ -20,7 +20,7 @@ const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, lis
 
 /** A task that has been running for this long is one of the longer ones. */
 const SURELY_LONG_MS = 1_000
-const LONG_WITHIN_MS = 5_000
+const LONG_WITHIN_MS = 60_000
 const POLL_MS = 50
 
 /** How long a lock lasts in every worker. */
@@ -71,17 +71,23 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
         await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
         const victim = await fleet.start({ redisUrl: proxy.url })
         const startedAt = performance.now()
-        const enqueued = enqueueSteadily(broker, load)
+        let waitsForCut = true
+        const enqueued = enqueueSteadily(broker, { ...load, more: () => waitsForCut })
         const moments: number[] = []
-        for (let cut = 0; cut < cuts; cut++) {
-          const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
-          await sleep(Math.max(0, startedAt + cut * everyMs + moment - performance.now()))
-          // On a busy machine, the worker may not have started a task by now that has to be signalled.
-          await runsLong(() => effectsSoFar().filter(({ worker }) => worker === victim.name))
-          moments.push(Date.now())
-          proxy.cut()
-          await sleep(cutMs)
-          proxy.mend()
+        try {
+          for (let cut = 0; cut < cuts; cut++) {
+            const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
+            await sleep(Math.max(0, startedAt + cut * everyMs + moment - performance.now()))
+            // On a busy machine, the worker may not have started a task by now that has to be signalled.
+            await untilRunsLong(() => effectsSoFar().filter(({ worker }) => worker === victim.name))
+            if (cut === cuts - 1) waitsForCut = false
+            moments.push(Date.now())
+            proxy.cut()
+            await sleep(cutMs)
+            proxy.mend()
+          }
+        } finally {
+          waitsForCut = false
         }
         const accepted = await enqueued
         await untilIdle(IDLE_WITHIN_MS)
@@ -94,7 +100,9 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
           ),
         )
         const signals = moments.flatMap((at) => signalsAfter(effects, victim.name, at, LOCK_MS))
-        const cut = new Set(moments.flatMap((at) => [...runningWithin(effects, victim.name, at, at + cutMs)]))
+        // An attempt that ended shortly before the cut is affected too if Redis did not get its commit, which it refuses once the lock has
+        // expired.
+        const cut = new Set(moments.flatMap((at) => [...runningWithin(effects, victim.name, at - LOCK_MS, at + cutMs)]))
         return {
           ...figuresOf({ accepted, effects, ...rest, interruptions, exits: [], signals }),
           restartedUnaffected: restartsOf(effects.filter(({ id }) => !cut.has(id))),
@@ -106,8 +114,11 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
   )
 }
 
-/** Resolves when a worker with these effects runs a task that no short task can be, or after 5 s. */
-async function runsLong(effects: () => readonly Effect[]): Promise<void> {
+/**
+ * Resolves when a worker with these effects runs a task that no short task can be. @throws Error if none runs within a minute, because the
+ * cut would then signal nothing.
+ */
+async function untilRunsLong(effects: () => readonly Effect[]): Promise<void> {
   const deadline = performance.now() + LONG_WITHIN_MS
   while (performance.now() < deadline) {
     const open = new Map<string, Effect>()
@@ -118,4 +129,5 @@ async function runsLong(effects: () => readonly Effect[]): Promise<void> {
     if ([...open.values()].some(({ at }) => wallMs() - at > SURELY_LONG_MS)) return
     await sleep(POLL_MS)
   }
+  throw new Error(`the worker has run no long task within ${LONG_WITHIN_MS} ms`)
 }

@@ -54,20 +54,27 @@ function killOn(name: string, definitions: readonly Work[], open: () => Promise<
       return withDrillSetup(
         system,
         { pools },
-        async ({ broker, fleet, leader, untilIdle, records }) => {
+        async ({ broker, fleet, leader, nextStart, untilIdle, records }) => {
           await Promise.all(Array.from({ length: processes }, () => fleet.start()))
           const startedAt = performance.now()
-          const enqueued = enqueueSteadily(broker, { ...load(scale), definitions })
+          let killing = true
+          const enqueued = enqueueSteadily(broker, { ...load(scale), definitions, more: () => killing })
           const replacements: Promise<unknown>[] = []
           const deaths: { readonly worker: string; readonly at: number }[] = []
-          for (const moment of momentsIn(spanMs(load(scale)), kills, random)) {
-            await sleep(Math.max(0, startedAt + moment - performance.now()))
-            // Every worker may be dead before the first replacement is ready.
-            if (fleet.workers.length === 0) await replacements.at(-1)
-            const picked = pick(fleet.workers, random)
-            const victim = (deaths.length % 2 === 0 ? await leader() : undefined) ?? picked
-            deaths.push({ worker: victim.name, at: await victim.kill() })
-            replacements.push(fleet.start())
+          try {
+            for (const moment of momentsIn(spanMs(load(scale)), kills, random)) {
+              await sleep(Math.max(0, startedAt + moment - performance.now()))
+              // Every worker may be dead before the first replacement is ready.
+              if (fleet.workers.length === 0) await replacements.at(-1)
+              const picked = pick(fleet.workers, random)
+              const victim = (deaths.length % 2 === 0 ? await leader() : undefined) ?? picked
+              // On a busy machine, the worker may not run a task yet.
+              await nextStart(victim.name)
+              deaths.push({ worker: victim.name, at: await victim.kill() })
+              replacements.push(fleet.start())
+            }
+          } finally {
+            killing = false
           }
           const [accepted] = await Promise.all([enqueued, ...replacements])
           await untilIdle(IDLE_WITHIN_MS)
