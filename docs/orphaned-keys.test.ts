@@ -96,4 +96,4 @@ it('doctor finds nothing while tasks run, and finds and deletes what another pro
   const last = await run('doctor', '--orphans')
   expect(last.out).toContain('1 orphan among')
   await redis.del(`${base}:x:unheard-of`)
-}, 60_000)
+})

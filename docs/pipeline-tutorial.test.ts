@@ -30,9 +30,7 @@ it('the squares of the squares are printed', async () => {
   expect(await run('squares.ts')).toBe('[ 16, 81 ]\n')
 })
 
-it('functions, tasks in one process and tasks on two workers print what md5sum prints', {
-  timeout: 60_000,
-}, async () => {
+it('functions, tasks in one process and tasks on two workers print what md5sum prints', async () => {
   const md5sum = `find ${programs} -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum`
   const [{ stdout: expected }, functions, local] = await Promise.all([
     promisify(execFile)('sh', ['-c', md5sum]),

@@ -41,12 +41,12 @@ async function start(file: string): Promise<{ child: ChildProcess; url: string }
 
 const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve))
 
-it('the handler’s tests pass', { timeout: 60_000 }, async () => {
+it('the handler’s tests pass', async () => {
   const child = spawn(process.execPath, ['--test', 'welcome.test.ts'], { cwd: project, stdio: 'ignore' })
   expect(await exitOf(child)).toBe(0)
 })
 
-it('a task survives the worker that ran it', { timeout: 120_000 }, async () => {
+it('a task survives the worker that ran it', async () => {
   for (const file of ['catalogue.ts', 'report.ts', 'worker.ts']) {
     cpSync(join(project, 'two-tasks', file), join(project, file))
   }

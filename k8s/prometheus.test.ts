@@ -276,7 +276,7 @@ test('every panel and every alert reads metrics that exist, and the counters agr
 })
 
 /** Waits until Prometheus has scraped what the test has done. */
-const scraped = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 50 })
+const scraped = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 120_000, interval: 50 })
 
 /** Marks last for an hour instead of a minute, so that they are there even if the test is slow. */
 const chosen = (expression: string): string => withAllChosen(expression, '1m').replaceAll('offset 1m', 'offset 1h')

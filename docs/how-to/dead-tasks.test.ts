@@ -98,7 +98,7 @@ function comparable(text: string): string {
   )
 }
 
-it('the commands of the page print what the page says', { timeout: 300_000 }, async () => {
+it('the commands of the page print what the page says', async () => {
   const page = readFileSync(join(import.meta.dirname, 'dead-tasks.md'), 'utf8')
   const { env, fix, isIdle } = await invoicesAfterABadNight()
   const steps = [...page.matchAll(/^```sh\n([^`]*)```\n\n```text\n([^`]*)```$/gm)]

@@ -21,13 +21,13 @@ async function run(args: readonly string[]): Promise<{ code: number | null; out:
 describe('a program of a how-to page', () => {
   const outputs = globSync('*.out', { cwd: programs })
 
-  it.each(outputs)('prints %s', { timeout: 60_000 }, async (output) => {
+  it.each(outputs)('prints %s', async (output) => {
     const { code, out, err } = await run([output.replace(/out$/, 'ts')])
     expect({ code, out }, err).toEqual({ code: 0, out: readFileSync(join(programs, output), 'utf8') })
   })
 })
 
-it('the tests of the testing page pass', { timeout: 60_000 }, async () => {
+it('the tests of the testing page pass', async () => {
   const { code, out } = await run(['--test', '--test-reporter=tap', 'testing.test.ts'])
   expect(out).toMatch(/^# pass 3$/m)
   expect(code).toBe(0)

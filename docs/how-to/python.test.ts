@@ -48,7 +48,7 @@ async function breakingOnce(url: string): Promise<string> {
 it.each([
   ['the Python program prints what its page says', async (url: string) => url],
   ['the Python program repeats a request whose response breaks off', breakingOnce],
-])('%s', { timeout: 60_000 }, async (_, reach) => {
+])('%s', async (_, reach) => {
   const key = randomUUID()
   const catalogue = defineCatalogue(mathFactorial)
   const common = { redisUrl: inject('redisUrl'), namespace: `t-${key.slice(0, 8)}` }

@@ -7,7 +7,7 @@ import { programEnv } from '@bullpen/testing'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 
 const KEY = 'process-key-0123456789'
-const WITHIN = { timeout: 25_000, interval: 20 }
+const WITHIN = { timeout: 120_000, interval: 20 }
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
 function run(env: Record<string, string>, args: readonly string[] = []) {

@@ -58,7 +58,7 @@ beforeAll(async () => {
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
-  const url = await vi.waitUntil(() => /"url":"([^"]+)"/.exec(output)?.[1], { timeout: 25_000, interval: 20 })
+  const url = await vi.waitUntil(() => /"url":"([^"]+)"/.exec(output)?.[1], { timeout: 120_000, interval: 20 })
   const body = JSON.stringify({ task: mathFactorial.name, input: { n: 5 } })
   const { id } = (await (await fetch(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body })).json()) as Accepted
   const document = (await (await fetch(`${url}/openapi.json`, { headers: HEADERS })).json()) as OpenApiDocument

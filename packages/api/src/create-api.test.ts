@@ -21,7 +21,7 @@ import { catalogue } from './api.fixture.ts'
 import { createApi } from './create-api.ts'
 
 const KEY = 'integration-key-0123456789'
-const WITHIN = { timeout: 30_000, interval: 20 }
+const WITHIN = { timeout: 120_000, interval: 20 }
 const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }

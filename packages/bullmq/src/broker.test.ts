@@ -2,6 +2,7 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { COMMAND_TIMEOUT_MS } from './connection.ts'
 import { long, setup, short } from './setup.fixture.ts'
 
 describe('a caller that waits for the end of a task', () => {
@@ -26,8 +27,8 @@ describe('a caller that waits for the end of a task', () => {
   it('is refused when Redis does not answer for 800 ms, and succeeds when it does again', async () => {
     const server = await privateRedis()
     await server.start()
-    const { enqueue, settled, startPool } = await setup({ redisUrl: server.url })
-    const id = await enqueue(short, { input: { n: 4 } })
+    const { enqueue, settled, startPool } = await setup({ redisUrl: server.url, commandTimeoutMs: COMMAND_TIMEOUT_MS })
+    const id = await eventually(() => enqueue(short, { input: { n: 4 } }))
     server.freeze()
     const message = expect.stringMatching(/did not respond within 800 ms$/)
     await expect(settled(id)).rejects.toMatchObject({ code: 'redis_unavailable', message })

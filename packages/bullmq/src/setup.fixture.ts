@@ -26,7 +26,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from './broker/broker.ts'
+import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
 import { LEADER_TIMES } from './leader/leader.ts'
@@ -50,6 +50,8 @@ export interface SetupOptions {
   /** The limits of concurrency keys in the workers' catalogue. */
   readonly keyLimits?: PerConcurrencyKey
   readonly capacities?: Readonly<Record<string, number>>
+  /** How long the broker waits for a reply, in ms. A busy machine is no fault of the broker, so only a test of the limit sets it. */
+  readonly commandTimeoutMs?: number
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
   /** Whether the broker may lead. Defaults to true. */
@@ -73,6 +75,7 @@ export async function setup({
   retention = { completed: { ageMs: 60_000 } },
   keyLimits,
   capacities,
+  commandTimeoutMs,
   roundMs = LEADER_TIMES.roundMs,
   leads = true,
   now = Date.now,
@@ -83,12 +86,11 @@ export async function setup({
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const leaderTimes = { ...LEADER_TIMES, roundMs }
   const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log }
-  const broker = openBroker({
+  const broker = openPatientBroker({
     ...common,
     leads,
     leaderTimes,
-    // A busy machine is no fault of the broker. A test with a Redis of its own may test the limit.
-    ...(redisUrl === inject('redisUrl') && { commandTimeoutMs: 30_000 }),
+    ...(commandTimeoutMs && { commandTimeoutMs }),
     ...(readBacklogEveryMs && { readBacklogEveryMs }),
     ...(watchSchedulesEveryMs && { watchSchedulesEveryMs }),
   })

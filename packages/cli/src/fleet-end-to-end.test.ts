@@ -13,7 +13,7 @@ import { FAKE_KEY } from './fake-api.fixture.ts'
 const WORKER = new URL('../../worker/src/ignores-abort-worker.fixture.ts', import.meta.url).pathname
 
 /** Two processes load the whole worker, which takes long on a busy machine. */
-const START_TIMEOUT_MS = 60_000
+const START_TIMEOUT_MS = 120_000
 
 async function startFleet() {
   const namespace = `t-${randomUUID().slice(0, 8)}`
@@ -108,4 +108,4 @@ test('a fleet is paused, resized, stopped and drained by command, and no task is
   ])
   const audited = lines.filter((line): line is { command: string } => 'command' in line).map(({ command }) => command)
   expect(audited).toEqual(commands.map((command) => command.id).reverse())
-}, 120_000)
+})

@@ -48,7 +48,7 @@ export default async () => { ${calls} }`,
   return page.reported
 }
 
-describe('in a browser', { timeout: 60_000 }, () => {
+describe('in a browser', () => {
   const openPage = sharedBrowser()
 
   test('the client enqueues a task and gets its result', async () => {

@@ -61,7 +61,7 @@ const simulations: { readonly [Name in Simulated]: () => Promise<Simulation> } =
   'receipt.send': () => simulate(handlers['receipt.send'], receipt, real),
 }
 
-test.each(Object.entries(simulations))('%s is idempotent', { timeout: 60_000 }, async (task, run) => {
+test.each(Object.entries(simulations))('%s is idempotent', async (task, run) => {
   const found = await run()
   expect(found.task).toBe(task)
   found.assertIdempotent()

@@ -38,7 +38,7 @@ async function openBoardOn(page: Page) {
   return { ...board, open: page.open, openTab, shows, lacks, press, confirm }
 }
 
-describe('in a browser', { timeout: 120_000 }, () => {
+describe('in a browser', () => {
   const openPage = sharedBrowser()
 
   test('each status has its own tab, and a button that does not work says why', async () => {

@@ -48,20 +48,20 @@ describe('a body', () => {
     await drip(socket, BODY, 1, 100)
     expect(await received).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n.*"code":"request_timeout"/s)
     expect(broker.enqueued).toEqual([])
-  }, 60_000)
+  })
 
   test.concurrent('that takes longer than 3 s at a sufficient rate is accepted', async () => {
     const { socket, received } = await dial({ minBodyRate: 256 })
     socket.write(`${HEAD}Content-Length: ${BODY.length}\r\n\r\n`)
     await drip(socket, BODY, 1_000, 600)
     expect(await received).toMatch(/^HTTP\/1\.1 202 /)
-  }, 60_000)
+  })
 
   test.concurrent('of which the rest does not arrive after the response gets no second response', async () => {
     const { socket, received } = await dial()
     socket.write(`${HEAD.replace('/v1/tasks', '/nope').replace('close', 'keep-alive')}Content-Length: 9\r\n\r\n{`)
     expect((await received).match(/HTTP\/1\.1/g)).toEqual(['HTTP/1.1'])
-  }, 60_000)
+  })
 })
 
 const GET = (path: string, headers = '') =>

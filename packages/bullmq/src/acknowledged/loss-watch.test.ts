@@ -201,7 +201,7 @@ it('a restart of a node of a cluster without the newest writes is reported', asy
   await node.start()
   await eventually(() => own.lines.length > 0, 60_000)
   expect(own.lines).toEqual([expect.objectContaining({ tasks: 1, ids: [lost] })])
-}, 90_000)
+})
 
 it('FLUSHALL is reported although the connections stay open', async () => {
   const { client, url } = await server()

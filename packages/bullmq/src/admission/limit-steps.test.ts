@@ -7,8 +7,8 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
 import type { BullmqBroker } from '../broker/broker-options.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { long, short, silent } from '../setup.fixture.ts'
 
@@ -20,10 +20,10 @@ const WRITERS = 64
 async function openProducers(maxTasks: number, redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const options = { namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent }
-  const direct = openBroker({ ...options, redisUrl: inject('redisUrl') })
+  const direct = openPatientBroker({ ...options, redisUrl: inject('redisUrl') })
   const redis = new Redis(inject('redisUrl'))
   const keys = queueKeys(namespace, QUEUE)
-  const producers = Array.from({ length: PRODUCERS }, () => openBroker({ ...options, redisUrl, leads: false }))
+  const producers = Array.from({ length: PRODUCERS }, () => openPatientBroker({ ...options, redisUrl, leads: false }))
   onTestFinished(async () => {
     await Promise.allSettled(direct.boardQueues.map((queue) => queue.obliterate({ force: true })))
     await Promise.all([direct, ...producers].map((broker) => broker.close()))

@@ -7,7 +7,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { createKeyRemover } from '../leader/unique-key-remover.ts'
 import { long, silent } from '../setup.fixture.ts'
@@ -15,7 +15,7 @@ import { long, silent } from '../setup.fixture.ts'
 async function openQueue(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const options = { redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, leads: false, log: silent }
-  const broker = openBroker(options)
+  const broker = openPatientBroker(options)
   const redis = new Redis(inject('redisUrl'))
   const keys = queueKeys(namespace, 'rig')
   onTestFinished(async () => {
@@ -46,7 +46,14 @@ async function openQueue(redisUrl = inject('redisUrl')) {
 /** Opens another broker of the namespace, which connects to Redis directly. */
 async function openRival(namespace: string) {
   const redisUrl = inject('redisUrl')
-  const rival = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, leads: false, log: silent })
+  const rival = openPatientBroker({
+    redisUrl,
+    namespace,
+    queues: ['rig'],
+    sizeLimit: 10_000,
+    leads: false,
+    log: silent,
+  })
   onTestFinished(() => rival.close())
   await eventually(() => rival.ping().then(() => true))
   return rival

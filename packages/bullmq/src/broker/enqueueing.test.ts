@@ -8,10 +8,11 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { COMMAND_TIMEOUT_MS } from '../connection.ts'
 import { fleetRig, pool, status } from '../fleet/fleet.fixture.ts'
 import { encodeStatus } from '../fleet/status-codec.ts'
 import { setup, short, silent } from '../setup.fixture.ts'
-import { openBroker } from './broker.ts'
+import { openPatientBroker } from './patient-broker.fixture.ts'
 
 const TURN = { key: 'acme', weight: 1 }
 
@@ -25,10 +26,10 @@ describe('an enqueue that fails because Redis does not respond', () => {
   async function silentRedis() {
     const proxy = await faultProxy(inject('redisUrl'))
     onTestFinished(() => proxy.close())
-    const { broker, enqueue } = await setup({ redisUrl: proxy.url })
+    const { broker, enqueue } = await setup({ redisUrl: proxy.url, commandTimeoutMs: COMMAND_TIMEOUT_MS })
     onTestFinished(() => proxy.reset())
     // After this call, the broker knows everything that a task without a turn depends on.
-    await enqueue(short)
+    await eventually(() => enqueue(short))
     proxy.cutAnswers()
     return broker
   }
@@ -71,7 +72,7 @@ describe.each(['queue_draining', 'fleet_too_old', 'redis_full'])('in a queue tha
     }
     await makeRefuse[code]?.()
     const refused: string[] = []
-    const broker = openBroker({
+    const broker = openPatientBroker({
       ...{ redisUrl: server.url, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, leads: false },
       onRefused: (each) => refused.push(each.code),
     })

@@ -1,7 +1,7 @@
 // A process that may lead its namespace, and that is killed once the first tasks that it has cancelled have ended.
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { silent } from '../setup.fixture.ts'
 
 const [redisUrl = '', namespace = ''] = process.argv.slice(2)
 const onCancelled = (): void => void process.kill(process.pid, 'SIGKILL')
-openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, onCancelled })
+openPatientBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent, onCancelled })

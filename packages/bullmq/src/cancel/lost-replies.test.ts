@@ -6,8 +6,8 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
-import { producerConnection } from '../connection.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
+import { COMMAND_TIMEOUT_MS, producerConnection } from '../connection.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../leader/expirer.ts'
 import { cancelPage } from '../scripts/cancel/cancel-page.ts'
@@ -19,13 +19,14 @@ import { createBulkCanceller } from './bulk-canceller.ts'
 import { repeatCancels } from './by-id.ts'
 
 /** A queue, and a broker whose connection to Redis can lose replies. */
-async function setup() {
+async function setup(more: { readonly commandTimeoutMs?: number } = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const keys = queueKeys(namespace, 'rig')
   const proxy = await faultProxy(inject('redisUrl'))
   const redis = new Redis(inject('redisUrl'))
   const ended: string[] = []
-  const broker = openBroker({
+  const broker = openPatientBroker({
+    ...more,
     redisUrl: proxy.url,
     namespace,
     queues: ['rig'],
@@ -91,26 +92,25 @@ describe('a cancel by id whose reply is lost', () => {
   })
 
   it('for so long that the caller gets an error is reported once Redis answers', async () => {
-    const { broker, proxy, ended, enqueue, loseReplies } = await setup()
-    const id = await enqueue()
+    const { broker, proxy, ended, enqueue, loseReplies } = await setup({ commandTimeoutMs: COMMAND_TIMEOUT_MS })
+    const id = await eventually(() => enqueue())
     proxy.cutAnswers()
     await expect(broker.cancel(id, { stoppable: true })).rejects.toMatchObject({ code: 'redis_unavailable' })
     await loseReplies(1)
     await eventually(() => ended.length > 0)
     expect(ended).toEqual([`${id} rig.long`])
-    expect(await broker.cancel(id, { stoppable: true })).toBe('already_ended')
+    expect(await eventually(() => broker.cancel(id, { stoppable: true }))).toBe('already_ended')
   })
 
   it('is not reported if another request has cancelled the task', async () => {
-    const { broker, proxy, redis, keys, ended, enqueue } = await setup()
-    const id = await enqueue()
+    const { broker, proxy, redis, keys, ended, enqueue } = await setup({ commandTimeoutMs: COMMAND_TIMEOUT_MS })
+    const id = await eventually(() => enqueue())
     await redis.lrem(keys.wait, 1, id)
     await redis.zadd(keys.failed, 1, id)
     proxy.cutAnswers()
     await expect(broker.cancel(id, { stoppable: true })).rejects.toMatchObject({ code: 'redis_unavailable' })
     proxy.reset()
-    await eventually(() => broker.ping().then(() => true))
-    expect(await broker.cancel(id, { stoppable: true })).toBe('already_ended')
+    expect(await eventually(() => broker.cancel(id, { stoppable: true }))).toBe('already_ended')
     expect(ended).toEqual([])
   })
 })

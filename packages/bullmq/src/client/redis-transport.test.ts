@@ -14,7 +14,7 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { silent } from '../setup.fixture.ts'
 import { type RedisOptions, redis } from './redis-transport.ts'
 
@@ -30,7 +30,7 @@ const LONG: EnqueueRequest = { task: 'rig.long', input: { n: 1 } }
 async function open({ url = inject('redisUrl'), storedAt = url, ...options }: Partial<RedisOptions> & Addresses = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const transport = redis(url, { catalogue, namespace, ...options })
-  const broker = openBroker({ redisUrl: storedAt, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  const broker = openPatientBroker({ redisUrl: storedAt, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
   onTestFinished(async () => {
     await transport.close()
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))

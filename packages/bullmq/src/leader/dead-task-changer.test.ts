@@ -90,7 +90,7 @@ it('one of several kinds of dead tasks is retried, each task once, while the que
   expect(await broker.totals(QUEUE)).toMatchObject({
     ...{ bytes: 0, accepted: KINDS.length * PER_KIND + later.length, removed: 0, drift: 0, unaccounted: 0 },
   })
-}, 120_000)
+})
 
 it('several leaders at once retry each task once, and an older leader does nothing', async () => {
   const { redis, broker, keys, enqueue, start, change } = await openGraves()
@@ -111,7 +111,7 @@ it('several leaders at once retry each task once, and an older leader does nothi
   // The request is done, so tasks that die from now on are not retried.
   await changeDeadTasks(redis, keys, term(newest))
   expect(await redis.exists(keys.deadRequests)).toBe(0)
-}, 60_000)
+})
 
 it('a queue has at most 100 unfinished requests', async () => {
   const { redis, keys, change } = await openGraves()

@@ -5,7 +5,7 @@ import type { Orphan, TaskId } from '@bullpen/contract'
 import { amount, privateCluster } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { workerConnection } from '../connection.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
@@ -122,7 +122,7 @@ describe.each([
     expect(found).toEqual([])
     expect(examined).toBeGreaterThan(SEARCHES * 20)
     expect((await broker.totals('rig')).removed).toBeGreaterThan(0)
-  }, 60_000)
+  })
 })
 
 it('keys on every node of a cluster are examined, and those without an owner deleted', async () => {
@@ -130,7 +130,14 @@ it('keys on every node of a cluster are examined, and those without an owner del
   onTestFinished(() => redis.disconnect())
   const queues = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
   const namespace = `t-${Math.random().toString(36).slice(2, 10)}`
-  const broker = openBroker({ redisUrl: cluster.url, namespace, queues, sizeLimit: 10_000, log: silent, leads: false })
+  const broker = openPatientBroker({
+    redisUrl: cluster.url,
+    namespace,
+    queues,
+    sizeLimit: 10_000,
+    log: silent,
+    leads: false,
+  })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
   const nodes = await Promise.all(queues.map((queue) => cluster.nodeOf(`{${namespace}.${queue}}`)))

@@ -32,8 +32,7 @@ async function breakableCluster(): Promise<PrivateCluster> {
 
 /** On a busy machine, a failover may take several seconds. */
 const LASTING_LOCKS = { lockMs: 30_000, renewalMs: 500 }
-const FAILOVER_TIMEOUT_MS = 60_000
-const FAILOVER_WITHIN_MS = 30_000
+const FAILOVER_WITHIN_MS = 120_000
 
 const QUEUES = ['one', 'two', 'three']
 
@@ -276,9 +275,7 @@ function recordingLog(): { readonly log: Log; readonly lines: readonly Line[] } 
   return { lines, log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
 }
 
-it('when the master of a queue is killed, its replica takes over: every task completes, and running tasks keep their locks', {
-  timeout: FAILOVER_TIMEOUT_MS,
-}, async () => {
+it('when the master of a queue is killed, its replica takes over: every task completes, and running tasks keep their locks', async () => {
   const { url, nodeOf } = await breakableCluster()
   const { log, lines } = recordingLog()
   const signalled: string[] = []
@@ -297,7 +294,7 @@ it('when the master of a queue is killed, its replica takes over: every task com
     },
   })
   await startPool()
-  const held = await Promise.all([1, 2].map((n) => enqueue(long, { input: { n }, timeoutMs: FAILOVER_TIMEOUT_MS })))
+  const held = await Promise.all([1, 2].map((n) => enqueue(long, { input: { n }, timeoutMs: 300_000 })))
   await eventually(async () => (await broker.counts('rig')).active === held.length)
 
   const master = await nodeOf(prefixOf(namespace, 'rig'))
@@ -336,9 +333,7 @@ async function untilReplicated(master: ClusterNode): Promise<void> {
   })
 }
 
-it('while the keys of one node are lost, queues on the other nodes go on, if the cluster does not require all slots', {
-  timeout: FAILOVER_TIMEOUT_MS,
-}, async () => {
+it('while the keys of one node are lost, queues on the other nodes go on, if the cluster does not require all slots', async () => {
   const { url, nodes, nodeOf } = await breakableCluster()
   await Promise.all(nodes.map((node) => node.ask('CONFIG', 'SET', 'cluster-require-full-coverage', 'no')))
   const { namespace, startPool, enqueue, settled } = await setup({
@@ -358,9 +353,7 @@ it('while the keys of one node are lost, queues on the other nodes go on, if the
   for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 1 } })
 })
 
-it('when all nodes are killed and started again, the pool goes on, and the outage is reported once', {
-  timeout: FAILOVER_TIMEOUT_MS,
-}, async () => {
+it('when all nodes are killed and started again, the pool goes on, and the outage is reported once', async () => {
   const { url, nodes } = await breakableCluster()
   const { log, lines } = recordingLog()
   const { startPool, enqueue, settled, broker } = await setup({ redisUrl: url, log, handle: ({ input }) => input })

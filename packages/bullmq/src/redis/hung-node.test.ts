@@ -5,13 +5,10 @@ import { expect, it, onTestFinished } from 'vitest'
 import { prefixOf } from '../keys.ts'
 import { long, setup } from '../setup.fixture.ts'
 
-const TEST_TIMEOUT_MS = 90_000
 /** In ms. A worker waits for a response for 15 s before it asks another node. */
-const RECOVERED_WITHIN_MS = 40_000
+const RECOVERED_WITHIN_MS = 120_000
 
-it('when the node of a queue hangs, its tasks are accepted and run again once the replica has taken over', {
-  timeout: TEST_TIMEOUT_MS,
-}, async () => {
+it('when the node of a queue hangs, its tasks are accepted and run again once the replica has taken over', async () => {
   const cluster = await privateCluster({ replicas: 1, nodeTimeout: 1_000 })
   onTestFinished(() => cluster.end())
   const { broker, namespace, startPool, enqueue, settled } = await setup({

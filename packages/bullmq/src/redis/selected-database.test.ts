@@ -5,7 +5,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { bareConsumer } from '../bare-consumer.fixture.ts'
-import { openBroker } from '../broker/broker.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { examineBullmq } from '../examination/examine.ts'
 
 async function connect(urlOf: (url: string) => string) {
@@ -19,7 +19,7 @@ async function connect(urlOf: (url: string) => string) {
   }
   const log = { debug() {}, info: write, warn: write, error: write }
   const common = { redisUrl: urlOf(server.url), namespace: `t-${randomUUID().slice(0, 12)}`, log }
-  const broker = openBroker({ ...common, queues: ['rig'], sizeLimit: 10_000 })
+  const broker = openPatientBroker({ ...common, queues: ['rig'], sizeLimit: 10_000 })
   const consumer = bareConsumer({ ...common, queue: 'rig' })
   onTestFinished(async () => {
     await broker.close()

@@ -5,12 +5,11 @@ import { amount, proxiedCluster } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Cluster, Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { COMMAND_TIMEOUT_MS } from '../connection.ts'
 import type { Commander } from '../scripts/script.ts'
 import { long, setup } from '../setup.fixture.ts'
 import { CONNECTION_KINDS, connectionFunctions } from './connection-kinds.fixture.ts'
 import { closeWhenSilent } from './silence.ts'
-
-const TEST_TIMEOUT_MS = 60_000
 
 it('every function that opens a connection to Redis is among the kinds that are tested here', () => {
   const kinds = Object.keys(CONNECTION_KINDS).map((kind) => kind.split('.')[0])
@@ -54,9 +53,7 @@ describe.each([
   ['a single server', server],
   ['a cluster', cluster],
 ])('on %s', (_, open) => {
-  it('a silent connection of every kind is closed and replaced, and works again', {
-    timeout: TEST_TIMEOUT_MS,
-  }, async () => {
+  it('a silent connection of every kind is closed and replaced, and works again', async () => {
     const { url, direct, silence } = await open()
     const responses = Object.entries(CONNECTION_KINDS).map(([kind, { open }]) => [kind, open(url, direct)] as const)
     await Promise.all(responses.map(([, response]) => eventually(() => response().then(() => true))))
@@ -77,14 +74,12 @@ async function eventuallyResponds(kind: string, response: () => Promise<unknown>
   })
 }
 
-it('a process whose connections become silent under load says so once, and completes every task that it has accepted', {
-  timeout: TEST_TIMEOUT_MS,
-}, async () => {
+it('a process whose connections become silent under load says so once, and completes every task that it has accepted', async () => {
   const { url, silence } = await server()
   const lines: string[] = []
   const write = (fields: object, message: string): void => void ('check' in fields || lines.push(message))
   const log: Log = { debug() {}, info: write, warn: write, error: write }
-  const { startPool, enqueue, settled } = await setup({ redisUrl: url, log })
+  const { startPool, enqueue, settled } = await setup({ redisUrl: url, commandTimeoutMs: COMMAND_TIMEOUT_MS, log })
   await startPool()
   const accepted: Awaited<ReturnType<typeof enqueue>>[] = []
   let isLoaded = true
@@ -123,12 +118,12 @@ it('a connection whose reply arrives while the event loop is blocked is not clos
 })
 
 it('a command may block for as long as it asks, and a connection without commands is not silent', async () => {
-  const open = (): Redis => closeWhenSilent(new Redis(inject('redisUrl')), { afterMs: 100 })
+  const open = (): Redis => closeWhenSilent(new Redis(inject('redisUrl')), { afterMs: 2_000 })
   const [idle, blocked] = [open(), open()]
   onTestFinished(() => [idle, blocked].forEach((redis) => void redis.disconnect()))
   let closings = 0
   for (const redis of [idle, blocked]) redis.on('close', () => closings++)
   await idle.ping()
-  expect(await blocked.bzpopmin('t-never', 2)).toBeNull()
+  expect(await blocked.bzpopmin('t-never', 5)).toBeNull()
   expect(closings).toBe(0)
 })

@@ -32,11 +32,14 @@ export function brokerModel(name: string, open: OpenBackend, { time, seeds, atOn
         try {
           await fc.assert(property, { seed, numRuns: 1, endOnFailure: time === 'real' })
         } catch (cause) {
+          left.length = 0
           throw new Error(`seed ${seed} failed; set SEED=${seed} in the environment to run it alone`, { cause })
         }
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, runSeeds))
+    // After a failure, the other programs end first, because the test would otherwise be reported to leave them open.
+    const runs = await Promise.allSettled(Array.from({ length: atOnce }, runSeeds))
+    for (const run of runs) if (run.status === 'rejected') throw run.reason
   })
 }
 

@@ -10,7 +10,7 @@ const ONE = process.env['SEED']
 /** How many fleets run at once. */
 const AT_ONCE = 3
 /** The timeout in ms, except in a full run, which has a longer timeout. */
-const TIMEOUT_MS = 120_000
+const TIMEOUT_MS = 600_000
 const count = amount({ small: 3, full: 100 })
 
 it(
