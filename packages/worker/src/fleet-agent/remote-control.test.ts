@@ -51,6 +51,8 @@ async function slowFleet() {
         child,
         exited,
         output: () => output,
+        /** Resolves when the handler runs. A drain releases a task that is only fetched. */
+        begun: (id: TaskId) => eventually(() => new RegExp(`"id":"${id}".*"msg":"begun"`).test(output)),
         status,
         pool: async () => (await status())?.pools.find(({ queue }) => queue === 'slow'),
       }
@@ -68,7 +70,6 @@ async function slowFleet() {
       )
       return id
     },
-    active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
     settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
   }
 }
@@ -77,11 +78,11 @@ const of = (spec: CommandSpec): CommandSpec => spec
 
 describe('a remote command', () => {
   it('finds a worker in the registry with its pools and slots, until the worker has ended', async () => {
-    const { start, enqueue, active, fleet } = await slowFleet()
+    const { start, enqueue, fleet } = await slowFleet()
     const worker = await start()
     const before = Date.now()
     const id = await enqueue('slow.listening', 30_000)
-    await active(id)
+    await worker.begun(id)
     const status = await eventually(async () => {
       const found = await worker.status()
       return found?.pools.some(({ busy }) => busy === 1) && found
@@ -99,7 +100,7 @@ describe('a remote command', () => {
   })
 
   it('pauses, resumes and resizes a pool, and stops a slot', async () => {
-    const { start, enqueue, send, settled, broker, active } = await slowFleet()
+    const { start, enqueue, send, settled, broker } = await slowFleet()
     const worker = await start()
     const pausing = await send(of({ action: 'pause', worker: worker.id, queue: 'slow' }))
     expect(pausing.responses).toMatchObject([{ worker: worker.id, outcome: 'done', detail: 'paused: slow' }])
@@ -111,7 +112,7 @@ describe('a remote command', () => {
     await send(of({ action: 'resume', worker: worker.id }))
     for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     const long = await enqueue('slow.listening', 30_000)
-    await active(long)
+    await worker.begun(long)
     const busy = await eventually(async () => (await worker.pool())?.slots.find(({ task }) => task?.id === long))
     const spec = of({ action: 'stop', worker: worker.id, queue: 'slow', slot: busy.slot, how: 'hard' })
     expect((await send(spec)).responses).toMatchObject([{ outcome: 'done' }])
@@ -149,10 +150,10 @@ describe('a remote command', () => {
   })
 
   it('drains one pool; resuming it starts another in its place', async () => {
-    const { start, enqueue, send, settled, active } = await slowFleet()
+    const { start, enqueue, send, settled } = await slowFleet()
     const worker = await start()
     const running = await enqueue('slow.gated')
-    await active(running)
+    await worker.begun(running)
     await send(of({ action: 'drain', worker: worker.id, queue: 'slow', mode: 'soft' }))
     expect(await worker.pool()).toMatchObject({ notReady: 'drained by command' })
     worker.child.kill('SIGHUP')
@@ -165,10 +166,10 @@ describe('a remote command', () => {
   })
 
   it('drains a worker softly without a deadline, and a signal sets one', async () => {
-    const { start, enqueue, send, active, broker } = await slowFleet()
+    const { start, enqueue, send, broker } = await slowFleet()
     const worker = await start()
     const [short, long] = [await enqueue('slow.gated'), await enqueue('slow.listening', 60_000)]
-    await Promise.all([active(short), active(long)])
+    await Promise.all([worker.begun(short), worker.begun(long)])
     expect((await send(of({ action: 'drain', worker: worker.id, mode: 'soft' }))).responses).toMatchObject([
       { outcome: 'done', detail: 'the worker is draining' },
     ])
@@ -176,7 +177,7 @@ describe('a remote command', () => {
     await sleep(600)
     worker.child.kill('SIGHUP')
     await eventually(async () => (await broker.find(short))?.status === 'completed')
-    expect(await worker.status()).toMatchObject({ draining: true })
+    await eventually(async () => (await worker.status())?.draining)
     expect((await broker.find(long))?.status).toBe('active')
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
@@ -185,10 +186,10 @@ describe('a remote command', () => {
   })
 
   it('drains a worker, which exits with 1 when it abandoned a task', async () => {
-    const { start, enqueue, send, active } = await slowFleet()
+    const { start, enqueue, send } = await slowFleet()
     const worker = await start()
     const id = await enqueue('slow.short', 60_000)
-    await active(id)
+    await worker.begun(id)
     await send(of({ action: 'drain', worker: worker.id, mode: 'hard' }))
     expect(await worker.exited).toBe(1)
     expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
