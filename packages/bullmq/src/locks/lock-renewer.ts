@@ -25,7 +25,9 @@ export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 
 }
 
 export interface RenewedLock {
-  /** Returns false if the lock is lost or may have expired, even if the event loop has been blocked and `onLost` has not been called yet. */
+  /**
+   * Returns false if the lock is lost or may have expired, even if the event loop has been blocked and `onLost` has not been called yet.
+   */
   isHeld(): boolean
   /** Stops renewing the lock. */
   release(): void
