@@ -64,3 +64,11 @@ it('if Redis does not permit a command of a script, its error does not name the 
   await expect(stage.enqueue(short)).rejects.toThrow(/rejected a command: .* can't run this command or subcommand/)
   expect(((await admin.acl('LOG')) as unknown[][]).flat()).toContain('time')
 })
+
+it('a user who may not write to the keys of a queue is no longer ready, even if its connection is open', async () => {
+  const { admin, redisUrl } = await serverWithUser()
+  const { broker } = await setup({ redisUrl })
+  await broker.ping()
+  await admin.acl('SETUSER', 'bullpen', 'resetkeys', '~nothing*')
+  await expect(broker.ping()).rejects.toThrow('NOPERM')
+})

@@ -3466,7 +3466,7 @@ return {
 })
 
 /**
- * Finds out whether the cluster node that has a key accepts writes, as probe-primary does. O(1).
+ * Finds out whether the server that has a key accepts writes to it, as probe-primary does. O(1).
  */
 export const probeNodeScript = luaScript<'anchor', never, void>({
   name: 'probe-node',

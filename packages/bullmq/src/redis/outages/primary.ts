@@ -69,11 +69,16 @@ export function followPrimary(client: Redis): Redis {
 }
 
 /**
- * Rejects if no server responds that has one of these keys and accepts writes. A full server accepts those that free memory. Takes one
- * round trip, with one command for each server.
+ * Rejects if no server responds that has one of these keys and accepts writes to it. A full server accepts those that free memory. Takes
+ * one round trip, with one command for each server.
  */
 export async function probeWrites(client: Commander, keys: readonly string[]): Promise<void> {
-  if (client instanceof Redis) return runScript(client, probePrimaryScript, {}, {})
+  if (client instanceof Redis) {
+    const [anchor] = keys
+    return anchor === undefined
+      ? runScript(client, probePrimaryScript, {}, {})
+      : runScript(client, probeNodeScript, { anchor }, {})
+  }
   const byNode = new Map(keys.map((key) => [client.slots[new Command('exists', [key]).getSlot()]?.[0], key]))
   const probes = Array.from(byNode.values(), (anchor) => runScript(client, probeNodeScript, { anchor }, {}))
   await Promise.any(probes).catch((error: AggregateError) => {

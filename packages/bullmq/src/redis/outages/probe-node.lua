@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Finds out whether the cluster node that has a key accepts writes, as probe-primary does. O(1).
+-- Finds out whether the server that has a key accepts writes to it, as probe-primary does. O(1).
 --
--- KEYS[1]  anchor  decides the node
+-- KEYS[1]  anchor  decides the node of a cluster; Redis also checks that the user may write to it
 local anchor = KEYS[1]
 return 1
