@@ -31,10 +31,10 @@ function firstReply(text) {
  * Sends one command to the server at `url` (redis: or rediss:, with or without credentials) and returns its reply.
  * @param {string} url
  * @param {readonly string[]} command
- * @param {{ timeout?: number }} [options] `timeout` is in ms and defaults to 2000
+ * @param {{ timeout?: number }} [options] `timeout` is in ms and defaults to 10,000
  * @returns {Promise<string | string[] | null>} a status line or error with its first character; the content of a string or list
  */
-export function askRedis(url, command, { timeout = 2000 } = {}) {
+export function askRedis(url, command, { timeout = 10_000 } = {}) {
   const { protocol, hostname, port, username, password } = new URL(url)
   const address = { host: hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(port || 6379) }
   const credentials = [username, password].filter((part) => part !== '').map(decodeURIComponent)

@@ -1,10 +1,11 @@
 // Asks a program over HTTP for its status, such as whether it is ready.
 import { get } from 'node:http'
 
-const TIMEOUT_MS = 2_000
+/** A program of a busy machine responds late. One that is not running refuses the connection at once. */
+const TIMEOUT_MS = 10_000
 
 /**
- * Resolves with the status of the response, or with undefined if there is none within two seconds. The connection is closed afterwards,
+ * Resolves with the status of the response, or with undefined if there is none within ten seconds. The connection is closed afterwards,
  * which that of a fetch is only after a while.
  *
  * @param {string} url

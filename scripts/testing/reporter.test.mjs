@@ -24,7 +24,7 @@ async function runTests(body, ...args) {
 
 it('the totals count passed tests, and the slowest tests are listed', async () => {
   const { code, stdout, last } = await runTests(
-    "it('a', () => {})\nit('b', () => new Promise((r) => setTimeout(r, 300)))",
+    "it('a', () => {})\nit('b', () => new Promise((r) => setTimeout(r, 1_000)))",
   )
   expect({ code, last }).toEqual({ code: 0, last: '2 passed, 0 failed' })
   expect(stdout).toMatch(/The slowest 2 tests:\n +\d\.\d\d s {2}a\.test\.mjs > b\n +\d\.\d\d s {2}a\.test\.mjs > a\n/)

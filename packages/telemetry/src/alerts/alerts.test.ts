@@ -29,7 +29,7 @@ describe('the alerts', () => {
   })
 
   // promtool evaluates days of samples, which takes a busy machine minutes.
-  it('fire when they should, and only then', { timeout: 300_000 }, async () => {
+  it('fire when they should, and only then', async () => {
     // Each alert has a file of its own, because promtool evaluates all rules of a file for each of its tests.
     const files = ALERTS.map((rule) => {
       const rule_files = [file('rules.yaml', rulesFile({ alerts: [rule] }))]

@@ -131,7 +131,7 @@ export function records(open: OpenBackend): void {
   it('a failing task is retrying between attempts, then dead with every attempt record', async () => {
     const { enqueue, start, reaches, settled } = await openSetup(open, {
       handle: ({ attempt }) => {
-        throw attempt === 1 ? new TaskError('busy', 'not now', { retryAfter: '200ms' }) : new Error('broken')
+        throw attempt === 1 ? new TaskError('busy', 'not now', { retryAfter: '2s' }) : new Error('broken')
       },
     })
     const id = await enqueue(long, {})
@@ -141,7 +141,7 @@ export function records(open: OpenBackend): void {
       attemptsMade: 1,
       attempts: [{ state: 'DONE_ERROR', code: 'busy', message: 'not now' }],
     })
-    expectAbout((retrying.dueAt ?? 0) - (retrying.attempts[0]?.endedAt ?? 0), 200)
+    expectAbout((retrying.dueAt ?? 0) - (retrying.attempts[0]?.endedAt ?? 0), 2_000)
     expect(await settled(id)).toMatchObject({
       status: 'dead',
       fencingToken: 3,

@@ -69,9 +69,9 @@ const common = {
   retry: { maxAttempts: 3, backoff: { initialDelay: '20ms', jitter: 0 } },
 } as const
 export const short = defineTask({ name: 'conformance.short', kind: 'short', ...common })
-export const long = defineTask({ name: 'conformance.long', timeout: '10s', ...common })
+export const long = defineTask({ name: 'conformance.long', timeout: '1m', ...common })
 /** A task that is dead if its worker stops while it runs. */
-export const fragile = defineTask({ name: 'conformance.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
+export const fragile = defineTask({ name: 'conformance.fragile', timeout: '1m', onInterrupt: 'fail', ...common })
 /** A task that accepts every input and output. */
 export const plain = defineTask({ ...common, name: 'conformance.plain', input: z.unknown(), output: z.unknown() })
 /** A short task that has events. */
@@ -96,7 +96,7 @@ const RULES = [0, 1, 2]
 export const ruled = defineTask({
   ...common,
   name: 'conformance.ruled',
-  timeout: '10s',
+  timeout: '1m',
   input: ruleCounts,
   onSuccess: (followUp) =>
     RULES.map((i) =>
@@ -262,7 +262,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     [gather.name]: defineReduceHandler(gather, import.meta.url, (items) => ({ ns: items.flat().map(({ n }) => n) })),
   })
   const registry = createRegistry(catalogue, handlers, {
-    timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
+    timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 60_000, graceMs: 100 },
     quarantine: processes && { isolator: processes.isolator, fits: async () => true, memoryLimitBytes: 2 ** 30 },
   })
 

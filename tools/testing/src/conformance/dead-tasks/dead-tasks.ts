@@ -138,7 +138,7 @@ export function deadTasks(open: OpenBackend): void {
       },
     })
     await start()
-    const id = await enqueue(long, {}, { timeout: 'none', totalTimeout: '500ms' })
+    const id = await enqueue(long, {}, { timeout: 'none', totalTimeout: '2s' })
     await reaches(id, 'dead')
     isFixed = true
     expect(await broker.retry(id, ANN)).toBe('done')

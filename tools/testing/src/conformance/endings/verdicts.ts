@@ -54,7 +54,7 @@ export function verdicts(open: OpenBackend): void {
     const late = create(long, {}, { timeout: 'none', totalTimeout: '1m' })
     const unstarted = await enqueueTask({ ...late, enqueuedAt: late.enqueuedAt - 60_001 })
     // Long enough for the task to start on a busy machine.
-    const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '500ms' })
+    const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '2s' })
     expect(await settled(unstarted)).toMatchObject({
       status: 'expired',
       fencingToken: 0,
@@ -71,7 +71,7 @@ export function verdicts(open: OpenBackend): void {
 
   it('a snoozed task is scheduled, and uses up no attempt', async () => {
     const { enqueue, start, find, reaches, settled } = await openSetup(open, {
-      handle: ({ fencingToken: number, snooze, input }) => (number === 1 ? snooze('150ms') : input),
+      handle: ({ fencingToken: number, snooze, input }) => (number === 1 ? snooze('2s') : input),
     })
     const id = await enqueue(long, {})
     await start()
@@ -81,7 +81,7 @@ export function verdicts(open: OpenBackend): void {
       attemptsMade: 0,
       attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', counted: false }],
     })
-    expectAbout((snoozed.dueAt ?? 0) - (snoozed.attempts[0]?.endedAt ?? 0), 150)
+    expectAbout((snoozed.dueAt ?? 0) - (snoozed.attempts[0]?.endedAt ?? 0), 2_000)
     expect((await settled(id))?.status).toBe('completed')
     expect(await find(id)).toMatchObject({ fencingToken: 2, attemptsMade: 1 })
   })
@@ -263,7 +263,7 @@ export function verdicts(open: OpenBackend): void {
       },
     })
     await start()
-    const id = await enqueue(long, {}, { queueTimeout: '300ms' })
+    const id = await enqueue(long, {}, { queueTimeout: '2s' })
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 } })
     expect(expired).toEqual([])
   })

@@ -29,11 +29,11 @@ export function uniqueKeys(open: OpenBackend): void {
     const { entered, handle, open: release, holds } = gate()
     const { enqueueUnique, start, reaches, settled, broker } = await openKeys(open, {
       handle: async (context) => {
-        if (fail) throw new TaskError('busy', '', { retryAfter: '600ms' })
+        if (fail) throw new TaskError('busy', '', { retryAfter: '2s' })
         return handle(context)
       },
     })
-    const first = await enqueueUnique({}, { delay: '600ms' })
+    const first = await enqueueUnique({}, { delay: '2s' })
     expect(first).toMatchObject({ id: first.id, action: 'created' })
     expect(await enqueueUnique({})).toEqual({ id: first.id, action: 'existing', status: 'scheduled' })
     await start()
@@ -155,7 +155,7 @@ export function uniqueKeys(open: OpenBackend): void {
 
   it("on a conflict with 'extend', the start of a scheduled task and its queue timeout are postponed", async () => {
     const { enqueueUnique, find, expired, broker } = await openKeys(open, { locks: 'quick' })
-    const first = await enqueueUnique({}, { delay: '500ms', queueTimeout: '1ms' }, 1)
+    const first = await enqueueUnique({}, { delay: '2s', queueTimeout: '1ms' }, 1)
     const before = Date.now()
     const answer = await enqueueUnique({ onConflict: 'extend' }, { delay: '1h' }, 2)
     expect(answer).toMatchObject({ id: first.id, action: 'extended', status: 'scheduled' })
@@ -164,7 +164,7 @@ export function uniqueKeys(open: OpenBackend): void {
     expect(dueAt).toBeLessThanOrEqual(Date.now() + HOUR_MS)
     expect(input).toEqual({ n: 1 })
     // A task that expires later shows that the leader has looked.
-    const other = await enqueueUnique({ key: 'other' }, { delay: '500ms', queueTimeout: '1ms' })
+    const other = await enqueueUnique({ key: 'other' }, { delay: '2s', queueTimeout: '1ms' })
     await eventually(() => expired.includes(other.id))
     expect(expired).toEqual([other.id])
     expect((await find(first.id)).status).toBe('scheduled')
@@ -173,8 +173,8 @@ export function uniqueKeys(open: OpenBackend): void {
 
   it('a task that was postponed starts at its new time, and its queue timeout begins then', async () => {
     const { enqueueUnique, start, settled, find } = await openKeys(open)
-    const first = await enqueueUnique({}, { delay: '500ms', queueTimeout: '1s' })
-    await enqueueUnique({ onConflict: 'extend' }, { delay: '2s' })
+    const first = await enqueueUnique({}, { delay: '2s', queueTimeout: '3s' })
+    await enqueueUnique({ onConflict: 'extend' }, { delay: '6s' })
     const { dueAt = 0 } = await find(first.id)
     await start()
     const ended = await settled(first.id)

@@ -98,7 +98,7 @@ export function groupCancels(open: OpenBackend): void {
 
   it('a group whose total timeout passes is sealed, and its members are cancelled', async () => {
     const { create, createGroup, add, ended } = await openGroups(open)
-    const id = await createGroup({ totalTimeout: '1s' })
+    const id = await createGroup({ totalTimeout: '3s' })
     await add(id, [create(long, {}), create(after, {})])
     expect(await ended(id)).toMatchObject({
       ended: { result: 'failed' },
