@@ -274,7 +274,7 @@ export function queueKeys(namespace: string, queue: string) {
     retryBudget: (task: string) => `${base}:retry-budget:${task}`,
     /** Sorted set: the tasks of a definition whose retries are held by its budget, by the beginning of each one's slot. */
     heldRetries: (task: string) => `${base}:held-retries:${task}`,
-    /** Hash: the queue's schedules by name, each as a token and its record as JSON (scripts/schedules/write-schedule.ts). */
+    /** Hash: the queue's schedules by name, each as a token and its record as JSON (store/lua/includes/schedule-write.lua). */
     schedules: `${base}:schedules`,
     /** Sorted set: the names of the schedules that the leader has to look at, scored by when (ms since 1970). */
     scheduleTimes: `${base}:schedule-times`,

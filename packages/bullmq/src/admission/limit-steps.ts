@@ -5,7 +5,7 @@ import { type BullpenError, QueueFullError, type QueueLimitName, type QueueLimit
 import { TASK_OVERHEAD_BYTES, tooLargeForQueue } from '@bullpen/engine/internal'
 import { bytesOf } from '../internals/status/task-charge.ts'
 import { inLanes } from '../internals/turns/lanes.ts'
-import { NEXT_TASK } from '../internals/turns/next-task.ts'
+import { NEXT_TASK } from '../store/scripts.ts'
 
 /** The size of the task that the script adds, with its follow-ups. `ARGV[2]` is the task's stored string. */
 const NEEDED = bytesOf('ARGV[2]', 'followUps')

@@ -1,20 +1,19 @@
 // Reads tasks for a broker: finds a task by its id, waits for a task to end, lists a queue's tasks by status, and searches its dead
 // tasks.
 import { isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
-import { MAX_AHEAD } from '@bullpen/contract/internal'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { decodeInput, MAX_FINGERPRINTS, whyWaiting } from '@bullpen/engine/internal'
 import { parseRules, underRules } from '../cancel/by-filter.ts'
 import type { QueueKeys } from '../keys.ts'
 import { countTasks, readTotals } from '../queries/counts.ts'
 import { countByFingerprint, findDead } from '../queries/dead-tasks.ts'
+import { readLaneWait } from '../queries/lane-wait.ts'
 import { listIds } from '../queries/listing.ts'
 import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, hasLane, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
 import { readWaitFacts } from '../queries/wait-facts.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { readTurn } from '../scripts/queue/read-turn.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
 import type { QueueHandles, QueueTable } from './queue-handles.ts'
 
 export interface TaskQueriesOptions {
@@ -72,9 +71,7 @@ export function createTaskQueries(
   /** Adds what a waiting task in a lane waits for, which takes another round trip. */
   async function withTurn(record: TaskRecord, keys: QueueKeys, answers: readonly unknown[]): Promise<TaskRecord> {
     if (record.status !== 'waiting' || !hasLane(answers)) return record
-    const { base } = keys
-    const { id } = record
-    const waitsFor = await call(() => runScript(redis, readTurn, { job: keys.job(id) }, { base, id, max: MAX_AHEAD }))
+    const waitsFor = await call(() => readLaneWait(redis, keys, record.id))
     return waitsFor === undefined ? record : { ...record, waitsFor }
   }
 

@@ -13,13 +13,12 @@ import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
-import { beginPass } from '../scripts/cancel/begin-pass.ts'
 import { cancelPage } from '../scripts/cancel/cancel-page.ts'
-import { forgetRules } from '../scripts/cancel/forget-rules.ts'
 import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { beginPassScript, forgetRulesScript } from '../store/scripts.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /**
@@ -84,9 +83,10 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
 
   const pass = async (term: Term): Promise<number> => {
     const id = randomUUID()
-    const begun = await runScript(redis, beginPass, keys, { fencing: term.fencing, pass: id })
-    if (begun === undefined) return 0
-    const rules = parseRules(begun.rules)
+    const begun = await runScript(redis, beginPassScript, keys, { fencing: term.fencing, pass: id })
+    if (begun === null) return 0
+    const [now, texts] = begun
+    const rules = parseRules(texts)
     const names = rules
       .map(({ id }) => id)
       .toSorted()
@@ -97,7 +97,7 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
     if (result === undefined) return 0
     if (result.ended > 0) idle = undefined
     else if (!result.stoppedEarly) idle = { rules: names, since }
-    const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= begun.now)
+    const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= now)
     await forget(options, term, { id, rules: done })
     return result.ended
   }
@@ -169,7 +169,7 @@ async function forget(
   if (rules.length === 0) return
   const rulesText = JSON.stringify(rules.map(forScript))
   const args = { fencing, pass: id, base: keys.base, progress: keys.cancelProgress(''), rulesText }
-  while (!(await runScript(redis, forgetRules, keys, { ...args, ...KEEP, limit: pageSize })));
+  while ((await runScript(redis, forgetRulesScript, keys, { ...args, ...KEEP, limit: pageSize })) === 0);
 }
 
 /** Returns a rule in the form that the scripts read. */

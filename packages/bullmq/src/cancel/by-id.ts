@@ -31,11 +31,11 @@ import type { QueueKeys } from '../keys.ts'
 import { retryDelay } from '../redis/redis-client.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 import { CANCEL_REPLY_KEPT_MS, type CancelReply, cancelTask } from '../scripts/cancel/cancel-task.ts'
-import { readCancelReply } from '../scripts/cancel/read-cancel-reply.ts'
 import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { readCancelReplyScript } from '../store/scripts.ts'
 import { createRememberedCancels } from './remembered-cancels.ts'
 
 export interface CancelRequest {
@@ -99,9 +99,9 @@ export async function reportLateEnd(
   for (let failures = 0; redis.status !== 'end' && performance.now() < until; failures++) {
     await sleep(retryDelay(failures), undefined, { ref: false })
     const names = { cancelReply: keys.cancelReply(request) }
-    const reply = await runScript(redis, readCancelReply, names, { request }).catch(() => 'no reply' as const)
+    const reply = await runScript(redis, readCancelReplyScript, names, { request }).catch(() => 'no reply' as const)
     if (reply === 'no reply') continue
-    if (reply?.answer === 'cancelled') onEnded({ id, task: reply.task })
+    if (reply?.[0] === 'cancelled') onEnded({ id, task: reply[1] })
     return
   }
 }

@@ -4,9 +4,8 @@ import type { FetchedTask } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
-import { readRules } from '../scripts/cancel/read-rules.ts'
 import { silent } from '../setup.fixture.ts'
+import { acknowledgeRuleScript, readRulesScript } from '../store/scripts.ts'
 import { KNOWN_TO_ALL_MS, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 import { createRuleCache, RETRY_DELAY } from './rule-cache.ts'
 
@@ -35,13 +34,13 @@ function setup() {
   let isLoading = false
   let reads = 0
   const redis = {
-    [readRules.name]: async () => {
+    [readRulesScript.name]: async () => {
       reads++
       if (isLoading) throw new Error('LOADING Redis is loading the dataset in memory')
       if (!answers) await new Promise<void>((resolve) => unanswered.push(resolve))
       return [...rules]
     },
-    [acknowledgeRule.name]: async ([key = '']: readonly string[]) => known.push(key),
+    [acknowledgeRuleScript.name]: async ([key = '']: readonly string[]) => known.push(key),
     zrem: async () => 1,
     // Only the commands that a rule cache sends.
   } as unknown as Redis

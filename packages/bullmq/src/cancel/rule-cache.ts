@@ -18,9 +18,8 @@ import {
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outages/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
-import { readRules } from '../scripts/cancel/read-rules.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { acknowledgeRuleScript, readRulesScript } from '../store/scripts.ts'
 import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
 /** How long a consumer is remembered after it last read the rules, in ms. */
@@ -88,7 +87,7 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
 
   const readOnce = async (): Promise<void> => {
     const sentAt = performance.now()
-    const texts = await runScript(redis, readRules, keys, { consumer, silence: FORGET_CONSUMER_MS })
+    const texts = await runScript(redis, readRulesScript, keys, { consumer, silence: FORGET_CONSUMER_MS })
     // If several rules match a task, a rule that stops running tasks takes precedence.
     rules = parseRules(texts).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
     readAt = sentAt
@@ -99,7 +98,9 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   const acknowledge = async (): Promise<void> => {
     const news = rules.filter(({ id }) => !acknowledged.has(id))
     const args = { consumer, keepMs: KEEP_ACKNOWLEDGED_MS }
-    await Promise.all(news.map(({ id }) => runScript(redis, acknowledgeRule, { known: keys.cancelKnown(id) }, args)))
+    await Promise.all(
+      news.map(({ id }) => runScript(redis, acknowledgeRuleScript, { known: keys.cancelKnown(id) }, args)),
+    )
     acknowledged = new Set(rules.map(({ id }) => id))
   }
 

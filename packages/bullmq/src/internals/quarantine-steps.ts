@@ -30,7 +30,7 @@ const KEEP_POSTPONED_MS = 60_000
 /**
  * Uncounts the start of a task that a worker has no place for, and marks the task, so that it returns to the head of the queue. Also
  * adds the task to the set `postponed`, from which a light drain learns that it must wait for the task
- * (../scripts/queue/count-remaining.ts). Tasks that were due before are removed from this set.
+ * (../queries/count-remaining.lua). Tasks that were due before are removed from this set.
  */
 export const POSTPONE = `if returns == '1' then
     call('HINCRBY', KEYS[5], 'ats', -1)

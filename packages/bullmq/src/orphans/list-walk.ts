@@ -3,9 +3,9 @@
 // Redis finds one element of a list in O(n). Looking for every waiting task of a long queue in this way would take Redis hours, so
 // the lists are read instead, page by page. Tasks may move while a list is read, so an element that is not found may nevertheless
 // be in the list. The caller checks such elements one by one.
+import { type LanePosition, readLanesPage } from '../queries/lanes-page.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
-import { type LanePosition, type LanesPage, listLanes } from '../scripts/queue/list-lanes.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
 import type { OwnershipOptions } from './ownership.ts'
 import type { Condition } from './rows/key-row.ts'
 import { unlessWrongType } from './wrong-type.ts'
@@ -55,10 +55,8 @@ function listReader(redis: Commander, list: string): PageReader {
 function laneReader(redis: Commander, base: string): PageReader {
   let at: LanePosition | undefined
   return async () => {
-    const { lane = '', last = '', score = '', passed = '' } = at ?? {}
-    const args = { base, lane, last, score, passed, limit: READ_AT_ONCE }
-    const none: LanesPage = { ids: [], at: undefined }
-    const page = await unlessWrongType(runScript(redis, listLanes, { lanes: `${base}lanes` }, args), none)
+    const reading = readLanesPage(redis, { lanes: `${base}lanes`, base }, at, READ_AT_ONCE)
+    const page = await unlessWrongType(reading, { ids: [], at: undefined })
     at = page.at
     return page.ids
   }

@@ -2,8 +2,8 @@
 import type { Job, Queue } from 'bullmq'
 import type { Part } from '../internals/status/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
-import { type LanePosition, listLanes } from '../scripts/queue/list-lanes.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
+import { type LanePosition, readLanesPage } from './lanes-page.ts'
 
 /** A page of a queue's tasks in a place that BullMQ does not know: in one of the statuses for which it has no set, or in lanes. */
 export interface BoardPage {
@@ -47,19 +47,13 @@ function readIds(
 }
 
 /** The lanes can only be read from the beginning. */
-async function readLanes(
-  redis: Commander,
-  { lanes, base }: QueueKeys,
-  start: number,
-  end: number,
-): Promise<readonly string[]> {
+async function readLanes(redis: Commander, keys: QueueKeys, start: number, end: number): Promise<readonly string[]> {
   const found: string[] = []
   const wanted = end < 0 ? Number.POSITIVE_INFINITY : end + 1
   let at: LanePosition | undefined
   for (let passed = 0; passed < wanted; ) {
-    const { lane = '', last = '', score = '', passed: inLane = '' } = at ?? {}
     const limit = Math.min(LANES_PAGE, wanted - passed)
-    const page = await runScript(redis, listLanes, { lanes }, { base, lane, last, score, passed: inLane, limit })
+    const page = await readLanesPage(redis, keys, at, limit)
     found.push(...page.ids.slice(Math.max(0, start - passed)))
     passed += page.ids.length
     at = page.at

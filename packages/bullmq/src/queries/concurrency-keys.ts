@@ -5,11 +5,9 @@ import type { KeyListQuery, KeyPage, KeyQuery, KeyState } from '@bullpen/engine/
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { countActiveLanes } from '../scripts/queue/count-active-lanes.ts'
 import { describeKeys } from '../scripts/queue/describe-keys.ts'
-import { type RankedKey, type RankedLanes, rankLanes } from '../scripts/queue/rank-lanes.ts'
-import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { countActiveLanesScript, rankLanesScript, sortedSetPageScript } from '../store/scripts.ts'
 
 /** How many lanes or tasks one script examines. A lane takes two commands, and a task one. */
 const SCAN = 1_000
@@ -24,6 +22,11 @@ const cursorSchema = z.object({
   key: z.string(),
   count: z.int().nonnegative(),
 })
+
+interface RankedKey {
+  readonly key: string
+  readonly count: number
+}
 
 /** The keys in the order of a listing, and whether all keys have been examined. */
 interface Ranking {
@@ -111,8 +114,8 @@ async function rank(
     return waiting === undefined ? longestLanes(source, from, most) : largest(waiting, from, most)
   if (active === undefined) {
     const args = { score: from?.count ?? '', last: from?.key ?? '', limit: most, descends: 1 }
-    const page = await call(() => runScript(redis, sortedSetPage, { set: keys.activeByKey }, args))
-    return { keys: page.map(({ id, score }) => ({ key: id, count: score })), exact: true }
+    const page = await call(() => runScript(redis, sortedSetPageScript, { set: keys.activeByKey }, args))
+    return { keys: page.map(([key, score]) => ({ key, count: Number(score) })), exact: true }
   }
   return largest(active, from, most)
 }
@@ -130,7 +133,7 @@ async function longestLanes(
   limit: number,
 ): Promise<Ranking> {
   let longest: readonly RankedKey[] = []
-  let after: string | undefined = ''
+  let after = ''
   for (let scans = 0; scans < MAX_LANE_SCANS; scans++) {
     // A shorter lane has no place on the page.
     const last = longest[limit - 1]
@@ -139,15 +142,15 @@ async function longestLanes(
       ...{ lastCount: last?.count ?? '', lastKey: last?.key ?? '' },
     }
     const args = { base: keys.base, after, scan: SCAN, ...bounds }
-    const page: RankedLanes = await call(() => runScript(redis, rankLanes, keys, args))
+    const [found, next] = await call(() => runScript(redis, rankLanesScript, keys, args))
     // A lane that was empty for a moment meanwhile is examined twice.
-    const all = new Map([...longest, ...page.keys].map(({ key, count }) => [key, count]))
+    const all = new Map([...longest.map(({ key, count }) => [key, count] as const), ...found])
     longest = [...all]
       .map(([key, count]) => ({ key, count }))
       .sort(compare)
       .slice(0, limit)
-    if (page.last === undefined) return { keys: longest, exact: true }
-    after = page.last
+    if (next === '') return { keys: longest, exact: true }
+    after = next
   }
   return { keys: longest, exact: false }
 }
@@ -165,14 +168,14 @@ interface CountsByKey {
 async function waitingByKey({ redis, keys, call }: Source): Promise<CountsByKey | undefined> {
   if ((await call(() => redis.exists(keys.capacities, keys.keyPasses, keys.breakers))) === 0) return undefined
   const counts = new Map<string, number>()
-  let after: string | undefined = ''
+  let after = ''
   for (let scans = 0; scans < MAX_LANE_SCANS; scans++) {
     const bounds = { fromCount: '', fromKey: '', lastCount: '', lastKey: '' }
     const args = { base: keys.base, after, scan: SCAN, ...bounds }
-    const page: RankedLanes = await call(() => runScript(redis, rankLanes, keys, args))
-    for (const { key, count } of page.keys) counts.set(key, (counts.get(key) ?? 0) + count)
-    if (page.last === undefined) return { counts, exact: true }
-    after = page.last
+    const [found, next] = await call(() => runScript(redis, rankLanesScript, keys, args))
+    for (const [key, count] of found) counts.set(key, (counts.get(key) ?? 0) + count)
+    if (next === '') return { counts, exact: true }
+    after = next
   }
   return { counts, exact: false }
 }
@@ -183,8 +186,10 @@ async function activeByKey({ redis, keys, call }: Source): Promise<CountsByKey> 
   const length = await call(() => redis.llen(keys.active))
   const examined = Math.min(length, MAX_ACTIVE_SCANS * SCAN)
   for (let passed = 0; passed < examined; passed += SCAN) {
-    const found = await call(() => runScript(redis, countActiveLanes, keys, { base: keys.base, passed, scan: SCAN }))
-    for (const { key, count } of found) counts.set(key, (counts.get(key) ?? 0) + count)
+    const found = await call(() =>
+      runScript(redis, countActiveLanesScript, keys, { base: keys.base, passed, scan: SCAN }),
+    )
+    for (const [key, count] of found) counts.set(key, (counts.get(key) ?? 0) + count)
   }
   return { counts, exact: examined === length }
 }

@@ -4,8 +4,8 @@ import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
 import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
-import { remainingTasks } from '../scripts/queue/count-remaining.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { countRemainingScript } from '../store/scripts.ts'
 import { type Reads, readTogether } from './read-together.ts'
 
 /** Counts the tasks in each status, all as of the same moment. Takes constant time and one round trip. */
@@ -59,5 +59,5 @@ function countsOf(sizes: readonly unknown[]): Record<TaskStatus, number> {
  * the outbox. A light drain of the fleet waits for all of them. Takes one round trip.
  */
 export async function countRemaining(redis: Commander, keys: QueueKeys): Promise<number> {
-  return runScript(redis, remainingTasks, keys, { scoreStep: DELAYED_SCORE_STEP })
+  return runScript(redis, countRemainingScript, keys, { scoreStep: DELAYED_SCORE_STEP })
 }

@@ -6,10 +6,9 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { PLACES, type PlaceName, placesOf } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
-import { type LanePosition, listLanes } from '../scripts/queue/list-lanes.ts'
-import { listPage } from '../scripts/queue/list-page.ts'
-import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { listPageScript, sortedSetPageScript } from '../store/scripts.ts'
+import { readLanesPage } from './lanes-page.ts'
 
 /**
  * Where a listing continues: after the last task shown. In a sorted set, the position includes that task's score. In a list, the
@@ -46,7 +45,7 @@ interface PlacePage {
 
 /**
  * Returns the ids of one page, which is full unless it is the last. Takes one round trip for each place of the status. A page
- * costs Redis the same at any depth, except in a list that has changed at its right end since the previous page (list-page.ts).
+ * costs Redis the same at any depth, except in a list that has changed at its right end since the previous page (list-page.lua).
  * Every task that stays in its place is listed, whatever happens to other tasks between two pages. It is listed only once, unless
  * the last task shown was cancelled and the place is a list.
  *
@@ -78,21 +77,19 @@ function readPage(redis: Commander, keys: QueueKeys, name: PlaceName, request: P
   const { limit, position } = request
   const { type } = PLACES[name]
   if (type === 'list') return readListPage(redis, keys[name], limit, position)
-  return type === 'lanes' ? readLanesPage(redis, keys, limit, position) : readSortedSetPage(redis, keys[name], request)
+  return type === 'lanes' ? readLanes(redis, keys, limit, position) : readSortedSetPage(redis, keys[name], request)
 }
 
 /** Reads one page of the lanes, one lane after the other. New lanes come last, so no lane that has tasks is skipped. */
-async function readLanesPage(
+async function readLanes(
   redis: Commander,
-  { lanes, base }: QueueKeys,
+  keys: QueueKeys,
   limit: number,
   position: Position | undefined,
 ): Promise<PlacePage> {
-  const { lane, last, score, passed }: Partial<LanePosition> =
-    position !== undefined && 'lane' in position ? position : {}
-  const from = { lane: lane ?? '', last: last ?? '', score: score ?? '', passed: passed ?? '' }
-  const page = await runScript(redis, listLanes, { lanes }, { base, ...from, limit })
-  return { ids: page.ids, next: page.ids.length < limit ? undefined : page.at }
+  const from = position !== undefined && 'lane' in position ? position : undefined
+  const { ids, at } = await readLanesPage(redis, keys, from, limit)
+  return { ids, next: ids.length < limit ? undefined : at }
 }
 
 /**
@@ -110,8 +107,8 @@ async function readListPage(
     position !== undefined && 'passed' in position && !('lane' in position) ? position : { last: '', passed: 0 }
   // One task more than the page shows whether another page follows.
   const args = { last: at.last, passedBefore: at.passed, limit: limit + 1 }
-  const { passed, ids: found } = await runScript(redis, listPage, { list }, args)
-  const ids = found.slice(0, limit)
+  const [passed, found] = await runScript(redis, listPageScript, { list }, args)
+  const ids = found.toReversed().slice(0, limit)
   const last = ids.at(-1)
   const hasMore = found.length > limit && last !== undefined
   return { ids, next: hasMore ? { last, passed: passed + ids.length } : undefined }
@@ -128,11 +125,11 @@ async function readSortedSetPage(
 ): Promise<PlacePage> {
   const at = position !== undefined && 'score' in position && !('lane' in position) ? position : { last: '', score: '' }
   const args = { ...at, limit: limit + 1, descends: descends ? 1 : 0 }
-  const found = await runScript(redis, sortedSetPage, { set }, args)
+  const found = await runScript(redis, sortedSetPageScript, { set }, args)
   const page = found.slice(0, limit)
-  const last = page.at(-1)
+  const [last, score] = page.at(-1) ?? []
   const hasMore = found.length > limit && last !== undefined
-  return { ids: page.map(({ id }) => id), next: hasMore ? { last: last.id, score: last.score } : undefined }
+  return { ids: page.map(([id]) => id), next: hasMore ? { last, score: Number(score) } : undefined }
 }
 
 function encodeCursor({ queue, status }: ListQuery, cursor: Cursor): string {

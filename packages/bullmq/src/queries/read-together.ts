@@ -1,7 +1,7 @@
 // Reads several values from Redis, all as of the same moment.
 import type { ChainableCommander } from 'ioredis'
-import { readTogetherScript } from '../scripts/queue/read-together.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { readTogetherScript } from '../store/scripts.ts'
 
 type Command = readonly [name: string, key: string, ...words: readonly string[]]
 

@@ -13,13 +13,11 @@ import {
 import { type Add, addKeys, addOf } from '../internals/composition/add-arguments.ts'
 import { queueKeys, scheduleEditionsKey } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
-import { readSchedulesScript } from '../scripts/schedules/read-schedules.ts'
 import { runScheduleScript } from '../scripts/schedules/run-schedule.ts'
-import { writeScheduleScript } from '../scripts/schedules/write-schedule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { declareSchedulesScript } from '../store/scripts.ts'
+import { declareSchedulesScript, readSchedulesScript, writeScheduleScript } from '../store/scripts.ts'
 import { lastStatuses } from './run-statuses.ts'
-import { decodeRecord, encodeRecord } from './stored-record.ts'
+import { encodeRecord, parseStored } from './stored-record.ts'
 import { readTroubleCounts } from './trouble-watch.ts'
 
 export interface ScheduleStoreOptions {
@@ -37,10 +35,10 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
   const editions = scheduleEditionsKey(namespace)
   const read = async (queue: string, within: number | '') => {
     const keys = queueKeys(namespace, queue)
-    const { now, schedules: texts } = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
-    const found = texts.flatMap(({ token, record: text }) => {
-      const record = decodeRecord(text, codec)
-      return record === undefined ? [] : [{ token, record }]
+    const [now, texts] = await call(() => runScript(redis, readSchedulesScript, keys, { within }))
+    const found = texts.flatMap((text) => {
+      const record = text === null ? undefined : parseStored(text, codec)
+      return text === null || record === undefined ? [] : [{ token: text.slice(0, text.indexOf(' ')), record }]
     })
     const records = found.map(({ record }) => record)
     const statuses = await call(() => lastStatuses(redis, keys, records))
@@ -67,8 +65,10 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
   }
 
   return {
-    now: async (queue) =>
-      (await call(() => runScript(redis, readSchedulesScript, queueKeys(namespace, queue), { within: 0 }))).now,
+    async now(queue) {
+      const [now] = await call(() => runScript(redis, readSchedulesScript, queueKeys(namespace, queue), { within: 0 }))
+      return now
+    },
     async all() {
       const registered = await call(() => registeredQueues(redis, namespace))
       const names = new Set([...queues, ...registered.map(({ name }) => name)])

@@ -21,7 +21,7 @@ export function encodeRecord(given: ScheduleRecord | undefined, codec: PayloadCo
 }
 
 /** If the input was encoded by a codec that this process does not have, the record has `unreadableInput` instead. */
-export function decodeRecord(text: string, codec: PayloadCodec | undefined): ScheduleRecord | undefined {
+function decodeRecord(text: string, codec: PayloadCodec | undefined): ScheduleRecord | undefined {
   const parsed = parseJson(text)
   if (!isRecord(parsed)) return undefined
   const { encodedInput, encodedFollowUps, ...record } = parsed

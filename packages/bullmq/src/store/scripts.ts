@@ -1,6 +1,6 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult, TaskId } from '@bullpen/contract'
-import type { Registration } from '@bullpen/engine/internal'
+import type { Registration, WriteResult } from '@bullpen/engine/internal'
 import type { Duty } from '../leader/survey.ts'
 import type { SubjectState } from '../orphans/subject.ts'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
@@ -54,18 +54,6 @@ local function leave_fingerprint(home, id, stored)
   if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
     redis.call('HDEL', home .. 'fingerprints', fingerprint)
   end
-end
-`
-
-export const IS_AFTER = `
-local function is_after(id, other)
-  for at = 1, math.min(#id, #other) do
-    local byte, of_other = string.byte(id, at), string.byte(other, at)
-    if byte ~= of_other then
-      return byte > of_other
-    end
-  end
-  return #id > #other
 end
 `
 
@@ -162,6 +150,50 @@ local function matching_rule(base, rules, id)
 end
 `
 
+export const NEXT_TASK = `
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local EXAMINED_LANES = 32
+local function next_task(base)
+  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+  if redis.call('EXISTS', base .. 'lanes') == 0 then
+    return other
+  end
+  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
+  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
+  for i = 1, #turns, 2 do
+    local pass = tonumber(turns[i + 1])
+    if other and math.max(own, pass - 1) <= pass then
+      return other
+    end
+    local id = lane_head(base, turns[i])
+    if id then
+      return id
+    end
+  end
+  return other
+end
+`
+
 export const RANK_IN_SET = `
 local function is_after(id, other)
   for at = 1, math.min(#id, #other) do
@@ -187,6 +219,45 @@ local function rank_in(set, score, id)
 end
 `
 
+export const SCHEDULE_WRITE = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function refusal()
+  local stored = redis.call('HGET', schedules, name)
+  local found = stored and string.match(stored, '^(%S*) ') or ''
+  if found == token or (record == '' and not stored) then
+    return 'written'
+  end
+  if found ~= expected then
+    return 'conflict'
+  end
+  if notBefore ~= '' and millis() < tonumber(notBefore) then
+    return 'early'
+  end
+end
+local function write_schedule()
+  if record == '' then
+    redis.call('HDEL', schedules, name)
+    redis.call('ZREM', scheduleTimes, name)
+    return
+  end
+  redis.call('HSET', schedules, name, token .. ' ' .. record)
+  if wakeAt == '' then
+    redis.call('ZREM', scheduleTimes, name)
+  else
+    redis.call('ZADD', scheduleTimes, wakeAt, name)
+  end
+end
+`
+
 export const STORED_REPLY = `
 local function stored_reply(key, request)
   local stored = redis.call('GET', key)
@@ -200,6 +271,20 @@ local function stored_reply(key, request)
 end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+`
+
+export const TICKET_OF = `
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
 end
 `
 
@@ -362,6 +447,228 @@ local is_new = redis.call('ZADD', producers, whole(now), producer)
 redis.call('PEXPIRE', producers, silence)
 local info = redis.pcall('INFO', 'memory')
 return { type(info) == 'string' and info or '', redis.call('ZCARD', producers), is_new }
+`,
+})
+
+/**
+ * Records that a consumer has read a cancel rule.
+ */
+export const acknowledgeRuleScript = luaScript<'known', 'consumer' | 'keepMs', void>({
+  name: 'acknowledge-rule',
+  keys: ['known'],
+  args: ['consumer', 'keepMs'],
+  lua: `#!lua flags=allow-oom
+local known = KEYS[1]
+local consumer, keepMs = ARGV[1], ARGV[2]
+redis.call('SADD', known, consumer)
+redis.call('PEXPIRE', known, keepMs)
+`,
+})
+
+/**
+ * Begins one of the bulk canceller's passes through a queue. If there are more rules than one pass takes, each pass selects a random
+ * subset.
+ */
+export const beginPassScript = luaScript<
+  'leader' | 'cancelRules' | 'cancelReturned' | 'cancelPass',
+  'fencing' | 'pass',
+  [now: number, rules: string[]] | null
+>({
+  name: 'begin-pass',
+  keys: ['leader', 'cancelRules', 'cancelReturned', 'cancelPass'],
+  args: ['fencing', 'pass'],
+  lua: `#!lua flags=allow-oom
+local leader, cancelRules, cancelReturned, cancelPass = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local fencing, pass = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local RULES_PER_PASS = 50
+if is_deposed(leader, fencing) then
+  return false
+end
+local found = redis.call('HRANDFIELD', cancelRules, RULES_PER_PASS, 'WITHVALUES')
+if #found == 0 then
+  return false
+end
+local rules = {}
+for i = 2, #found, 2 do
+  rules[#rules + 1] = found[i]
+end
+redis.call('DEL', cancelReturned, cancelPass)
+redis.call('HSET', cancelPass, 'id', pass)
+return { millis(), rules }
+`,
+})
+
+/**
+ * Deletes the cancel rules for which a whole pass did not find a matching task.
+ */
+export const forgetRulesScript = luaScript<
+  'leader' | 'cancelRules' | 'cancelReturned' | 'cancelPass',
+  'fencing' | 'pass' | 'base' | 'progress' | 'rulesText' | 'keepMs' | 'groupKeepMs' | 'limit',
+  0 | 1
+>({
+  name: 'forget-rules',
+  keys: ['leader', 'cancelRules', 'cancelReturned', 'cancelPass'],
+  args: ['fencing', 'pass', 'base', 'progress', 'rulesText', 'keepMs', 'groupKeepMs', 'limit'],
+  lua: `#!lua flags=allow-oom
+local leader, cancelRules, cancelReturned, cancelPass = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local fencing, pass, base, progress = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local rulesText, keepMs, groupKeepMs, limit = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+if is_deposed(leader, fencing) or redis.call('HGET', cancelPass, 'id') ~= pass then
+  return 1
+end
+local rules = decode_json(rulesText)
+for _, id in ipairs(redis.call('SPOP', cancelReturned, limit)) do
+  local i = matching_rule(base, rules, id)
+  if i then
+    redis.call('HSET', cancelPass, rules[i].id, 'matches')
+  end
+end
+if redis.call('EXISTS', cancelReturned) == 1 then
+  return 0
+end
+local now = whole(millis())
+for _, rule in ipairs(rules) do
+  if redis.call('HEXISTS', cancelPass, rule.id) == 0 and redis.call('HDEL', cancelRules, rule.id) == 1 then
+    redis.call('HSET', progress .. rule.id, 'doneAt', now)
+    redis.call('PEXPIRE', progress .. rule.id, rule.group and groupKeepMs or keepMs)
+  end
+end
+if redis.call('EXISTS', cancelRules) == 0 then
+  redis.call('DEL', cancelPass)
+end
+return 1
+`,
+})
+
+/**
+ * Reads the stored reply to a request to cancel one task.
+ */
+export const readCancelReplyScript = luaScript<'cancelReply', 'request', [answer: string, task: string] | null>({
+  name: 'read-cancel-reply',
+  keys: ['cancelReply'],
+  args: ['request'],
+  lua: `#!lua flags=no-writes
+local cancelReply = KEYS[1]
+local request = ARGV[1]
+local function stored_reply(key, request)
+  local stored = redis.call('GET', key)
+  if not stored then
+    return nil
+  end
+  local of, reply = unpack(cmsgpack.unpack(stored))
+  if of == request then
+    return reply
+  end
+end
+local function store_reply(key, request, reply, keepMs)
+  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+return stored_reply(cancelReply, request) or false
+`,
+})
+
+/**
+ * Reads the cancel rules for a consumer, and records that the consumer has read them.
+ */
+export const readRulesScript = luaScript<'cancelConsumers' | 'cancelRules', 'consumer' | 'silence', string[]>({
+  name: 'read-rules',
+  keys: ['cancelConsumers', 'cancelRules'],
+  args: ['consumer', 'silence'],
+  lua: `#!lua flags=allow-oom
+local cancelConsumers, cancelRules = KEYS[1], KEYS[2]
+local consumer, silence = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local now = millis()
+redis.call('ZADD', cancelConsumers, now, consumer)
+redis.call('ZREMRANGEBYSCORE', cancelConsumers, '-inf', now - silence)
+redis.call('PEXPIRE', cancelConsumers, silence)
+return redis.call('HVALS', cancelRules)
 `,
 })
 
@@ -2537,6 +2844,44 @@ return correction
 })
 
 /**
+ * Throttles a queue, or extends the current throttle. BullMQ reads the counter only if the queue has a rate, so a queue without one is
+ * given a maximum that is never reached.
+ */
+export const throttleScript = luaScript<'limiter' | 'meta', 'duration' | 'mark' | 'hasOwnRate', void>({
+  name: 'throttle',
+  keys: ['limiter', 'meta'],
+  args: ['duration', 'mark', 'hasOwnRate'],
+  lua: `#!lua flags=allow-oom
+local limiter, meta = KEYS[1], KEYS[2]
+local duration, mark, hasOwnRate = ARGV[1], ARGV[2], ARGV[3]
+local left = redis.call('GET', limiter) == mark and redis.call('PTTL', limiter) or 0
+if left < tonumber(duration) then
+  redis.call('SET', limiter, mark, 'PX', duration)
+end
+if hasOwnRate ~= '1' and redis.call('HEXISTS', meta, 'max') == 0 then
+  redis.call('HSET', meta, 'max', mark, 'duration', 1)
+end
+`,
+})
+
+/**
+ * Removes the placeholder rate of a throttle that has ended, because that rate would otherwise cost two commands per job. A throttle that
+ * has not ended is not changed.
+ */
+export const unthrottleScript = luaScript<'limiter' | 'meta', 'mark', void>({
+  name: 'unthrottle',
+  keys: ['limiter', 'meta'],
+  args: ['mark'],
+  lua: `#!lua flags=allow-oom
+local limiter, meta = KEYS[1], KEYS[2]
+local mark = ARGV[1]
+if redis.call('HGET', meta, 'max') == mark and redis.call('GET', limiter) ~= mark then
+  redis.call('HDEL', meta, 'max', 'duration')
+end
+`,
+})
+
+/**
  * Stores the result of a finished step of a running task, unless the step has one. Runs even if Redis is full, because the step's side
  * effect has already happened. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the next
  * attempt.
@@ -3411,6 +3756,623 @@ end
 })
 
 /**
+ * Counts the active tasks of each concurrency key among some of a queue's active tasks. Takes one command for each task.
+ */
+export const countActiveLanesScript = luaScript<
+  'active',
+  'base' | 'passed' | 'scan',
+  Array<[key: string, count: number]>
+>({
+  name: 'count-active-lanes',
+  keys: ['active'],
+  args: ['base', 'passed', 'scan'],
+  lua: `#!lua flags=no-writes
+local active = KEYS[1]
+local base, passed, scan = ARGV[1], ARGV[2], ARGV[3]
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local counts, found = {}, {}
+for _, id in ipairs(redis.call('LRANGE', active, -passed - scan, -passed - 1)) do
+  local lane = redis.call('HGET', base .. id, 'lane')
+  local key = lane and split_lane(lane_name(lane)) or ''
+  if key ~= '' then
+    counts[key] = (counts[key] or 0) + 1
+  end
+end
+for key, count in pairs(counts) do
+  found[#found + 1] = { key, count }
+end
+return found
+`,
+})
+
+/**
+ * Counts what a light drain of a queue's fleet waits for: the tasks that wait or are active, the delayed tasks that are due by Redis's
+ * clock, the entries of the outbox, and the quarantined tasks that are not due yet because no worker had a place for them. Such a task is
+ * in `postponed` with the same score as in `delayed`. If the scores differ, the task has left the delayed set since.
+ */
+export const countRemainingScript = luaScript<
+  'wait' | 'prioritized' | 'lanes' | 'turnState' | 'active' | 'delayed' | 'postponed' | 'outbox',
+  'scoreStep',
+  number
+>({
+  name: 'count-remaining',
+  keys: ['wait', 'prioritized', 'lanes', 'turnState', 'active', 'delayed', 'postponed', 'outbox'],
+  args: ['scoreStep'],
+  lua: `#!lua flags=no-writes
+local wait, prioritized, lanes, turnState = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local active, delayed, postponed, outbox = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local scoreStep = ARGV[1]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local due = (millis() + 1) * tonumber(scoreStep)
+local waiting = redis.call('LLEN', wait)
+  + redis.call('ZCARD', prioritized)
+  + (tonumber(redis.call('HGET', turnState, 'waiting')) or 0)
+local later = redis.call('ZRANGEBYSCORE', postponed, whole(due), '+inf', 'WITHSCORES')
+for i = 1, #later, 2 do
+  if redis.call('ZSCORE', delayed, later[i]) == later[i + 1] then
+    waiting = waiting + 1
+  end
+end
+local due_tasks = redis.call('ZCOUNT', delayed, '-inf', '(' .. whole(due))
+return waiting + due_tasks + redis.call('LLEN', active) + redis.call('XLEN', outbox)
+`,
+})
+
+/**
+ * Reads one page of the tasks that wait in the lanes of a queue, one lane after the other. Within a lane, the tasks are in the order in
+ * which they start. If the task before the page has left its lane, the page begins as in list-page.lua and sorted-set-page.lua. Takes two
+ * commands for each lane.
+ */
+export const listLanesScript = luaScript<
+  'lanes',
+  'base' | 'after' | 'last' | 'score' | 'passed' | 'limit',
+  [ids: string[], lane: string, last: string, score: string, passed: string]
+>({
+  name: 'list-lanes',
+  keys: ['lanes'],
+  args: ['base', 'after', 'last', 'score', 'passed', 'limit'],
+  lua: `#!lua flags=no-writes
+local lanes = KEYS[1]
+local base, after, last, score, passed, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function passed_in_list(list, last, passed)
+  if last == '' then
+    return 0
+  end
+  if redis.call('LINDEX', list, -passed) == last then
+    return tonumber(passed)
+  end
+  local index = redis.call('LPOS', list, last, 'RANK', -1)
+  return index and redis.call('LLEN', list) - index or 0
+end
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+local most = tonumber(limit)
+local found, at = {}, { '', '', '', '' }
+local function read_list(number, name, from)
+  local list = lane_list(base, name)
+  local index = passed_in_list(list, from, passed)
+  local ids = redis.call('LRANGE', list, -index - (most - #found), -index - 1)
+  for i = #ids, 1, -1 do
+    found[#found + 1] = ids[i]
+    index = index + 1
+    at = { number, ids[i], '', tostring(index) }
+  end
+end
+local function read_priorities(number, name, from)
+  local set = lane_priorities(base, name)
+  local first = from == '' and 0 or rank_in(set, score, from)
+  local page = redis.call('ZRANGE', set, first, first + most - #found - 1, 'WITHSCORES')
+  for i = 1, #page, 2 do
+    found[#found + 1] = page[i]
+    at = { number, page[i], page[i + 1], '' }
+  end
+end
+local first = after == '' and '-inf' or after
+while #found < most do
+  local name, number = unpack(redis.call('ZRANGEBYSCORE', lanes, first, '+inf', 'WITHSCORES', 'LIMIT', 0, 1))
+  if not name then
+    break
+  end
+  local from = number == after and last or ''
+  local is_in_priorities = from ~= '' and score ~= ''
+  if not is_in_priorities then
+    read_list(number, name, from)
+  end
+  if #found < most then
+    read_priorities(number, name, is_in_priorities and from or '')
+  end
+  first = '(' .. number
+end
+return { found, unpack(at) }
+`,
+})
+
+/**
+ * Reads one page of a list from its right end, beginning after a task that may have left the list in the meantime.
+ */
+export const listPageScript = luaScript<'list', 'last' | 'passedBefore' | 'limit', [passed: number, ids: string[]]>({
+  name: 'list-page',
+  keys: ['list'],
+  args: ['last', 'passedBefore', 'limit'],
+  lua: `#!lua flags=no-writes
+local list = KEYS[1]
+local last, passedBefore, limit = ARGV[1], ARGV[2], ARGV[3]
+local function passed_in_list(list, last, passed)
+  if last == '' then
+    return 0
+  end
+  if redis.call('LINDEX', list, -passed) == last then
+    return tonumber(passed)
+  end
+  local index = redis.call('LPOS', list, last, 'RANK', -1)
+  return index and redis.call('LLEN', list) - index or 0
+end
+local passed = passed_in_list(list, last, passedBefore)
+return { passed, redis.call('LRANGE', list, -passed - limit, -passed - 1) }
+`,
+})
+
+/**
+ * Finds the concurrency keys with the longest lanes among some of a queue's lanes. Takes two commands for each lane.
+ */
+export const rankLanesScript = luaScript<
+  'lanes',
+  'base' | 'after' | 'scan' | 'fromCount' | 'fromKey' | 'lastCount' | 'lastKey',
+  [keys: Array<[key: string, count: number]>, last: string]
+>({
+  name: 'rank-lanes',
+  keys: ['lanes'],
+  args: ['base', 'after', 'scan', 'fromCount', 'fromKey', 'lastCount', 'lastKey'],
+  lua: `#!lua flags=no-writes
+local lanes = KEYS[1]
+local base, after, scan = ARGV[1], ARGV[2], ARGV[3]
+local fromCount, fromKey, lastCount, lastKey = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function precedes(count, key, other, other_key)
+  if count ~= other then
+    return count > other
+  end
+  return is_after(key, other_key)
+end
+local from_count, last_count = tonumber(fromCount), tonumber(lastCount)
+local first = after == '' and '-inf' or '(' .. after
+local page = redis.call('ZRANGEBYSCORE', lanes, first, '+inf', 'WITHSCORES', 'LIMIT', 0, scan)
+local found = {}
+for i = 1, #page, 2 do
+  local key, count = split_lane(page[i]), lane_length(base, page[i])
+  local is_behind = key ~= '' and (not from_count or precedes(from_count, fromKey, count, key))
+  if is_behind and (not last_count or precedes(count, key, last_count, lastKey)) then
+    found[#found + 1] = { key, count }
+  end
+end
+return { found, #page == 2 * scan and page[#page] or '' }
+`,
+})
+
+/**
+ * Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked and the oldest of them, and whether a
+ * command holds the queue. The time does not depend on the number of tasks or lanes. Everything is read at the same moment. Otherwise, if
+ * workers take tasks quickly, the task would have started before its times are read, and would seem to have been ready only since then.
+ */
+export const readHeadScript = luaScript<
+  'meta' | 'settings',
+  'base' | 'mark',
+  [
+    paused: string | null,
+    draining: 0 | 1,
+    blocked: number,
+    nextReadyAt: string,
+    oldest: [] | [id: string, task: string, enqueuedAt: string, readyAt: string],
+    oldestBlocked: [] | [id: string, readyAt: string],
+  ]
+>({
+  name: 'read-head',
+  keys: ['meta', 'settings'],
+  args: ['base', 'mark'],
+  lua: `#!lua flags=no-writes
+local meta, settings = KEYS[1], KEYS[2]
+local base, mark = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local EXAMINED_LANES = 32
+local function next_task(base)
+  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+  if redis.call('EXISTS', base .. 'lanes') == 0 then
+    return other
+  end
+  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
+  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
+  for i = 1, #turns, 2 do
+    local pass = tonumber(turns[i + 1])
+    if other and math.max(own, pass - 1) <= pass then
+      return other
+    end
+    local id = lane_head(base, turns[i])
+    if id then
+      return id
+    end
+  end
+  return other
+end
+local COUNTED_LANES = 100
+local function tasks_in(base, lanes)
+  local count = 0
+  for _, lane in ipairs(lanes) do
+    count = count + lane_length(base, lane)
+  end
+  return count
+end
+local function is_limited(base, mark)
+  local concurrency, max = unpack(redis.call('HMGET', base .. 'meta', 'concurrency', 'max'))
+  if concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency) then
+    return true
+  end
+  local used = redis.call('GET', base .. 'limiter')
+  return used and tonumber(used) >= tonumber(max or mark) and redis.call('PTTL', base .. 'limiter') > 0
+end
+local function add_due_lanes(base, now, limits)
+  local due = limits.due
+  local function add(lane, most)
+    if due[lane] or not redis.call('ZSCORE', base .. 'blocked-lanes', lane) then
+      return
+    end
+    local tasks = math.min(lane_length(base, lane), most)
+    due[lane] = true
+    limits.due_tasks = limits.due_tasks + tasks
+    if tasks > 0 then
+      limits.first_due = limits.first_due or lane
+    end
+  end
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', now, 'LIMIT', 0, COUNTED_LANES)) do
+    local service = string.match(name, '^\\30(service:[^=]*)$')
+    if not service then
+      add(name, math.huge)
+    else
+      local is_closed = redis.call('HEXISTS', base .. 'capacities', service) == 0
+      local last = is_closed and COUNTED_LANES - 1 or 0
+      for _, lane in ipairs(redis.call('ZRANGE', base .. 'need-waiters:' .. service .. '=1', 0, last)) do
+        add(lane, is_closed and math.huge or 1)
+      end
+    end
+  end
+end
+local function limits_at(base, now, mark)
+  local has_blocked_lanes = redis.call('EXISTS', base .. 'blocked-lanes') == 1
+  local limits = { holds_all = is_limited(base, mark), has_blocked_lanes = has_blocked_lanes, due = {}, due_tasks = 0 }
+  if has_blocked_lanes and not limits.holds_all then
+    add_due_lanes(base, now, limits)
+  end
+  return limits
+end
+local function next_startable(base, limits)
+  if limits.holds_all then
+    return nil
+  end
+  return next_task(base) or limits.first_due and lane_head(base, limits.first_due)
+end
+local function count_blocked(base, limits)
+  local in_lanes = tonumber(redis.call('HGET', base .. 'turn-state', 'waiting')) or 0
+  local count = redis.call('ZCARD', base .. 'waiting-children')
+  if limits.holds_all then
+    return count + in_lanes + redis.call('LLEN', base .. 'wait') + redis.call('ZCARD', base .. 'prioritized')
+  end
+  if in_lanes == 0 or not limits.has_blocked_lanes then
+    return count
+  end
+  local blocked
+  if redis.call('ZCARD', base .. 'turns') <= COUNTED_LANES then
+    blocked = in_lanes - tasks_in(base, redis.call('ZRANGE', base .. 'turns', 0, -1))
+  else
+    blocked = tasks_in(base, redis.call('ZRANGE', base .. 'blocked-lanes', 0, COUNTED_LANES - 1))
+  end
+  return count + math.max(0, blocked - limits.due_tasks)
+end
+local function ready_at(base, id)
+  local fields = redis.call('HMGET', base .. id, 'timestamp', 'opts', 'processedOn', 'retries')
+  local enqueued_at, options, started_at, retries = unpack(fields)
+  if not enqueued_at then
+    return nil
+  end
+  local ready = tonumber(started_at or enqueued_at)
+  if not started_at and string.find(options or '', '"delay"', 1, true) then
+    local has_read, read = pcall(cjson.decode, options)
+    ready = ready + (has_read and tonumber(read.delay) or 0)
+  end
+  if retries then
+    for _, retry in ipairs(cjson.decode(retries)) do
+      if not retry.copy then
+        ready = math.max(ready, retry.at)
+      end
+    end
+  end
+  return ready
+end
+local OLDEST_LANES = 32
+local function oldest_tasks(base, limits)
+  local oldest, since, blocked, blocked_since
+  local seen = {}
+  local function consider(id, is_blocked)
+    local ready = id and ready_at(base, id)
+    if not ready then
+      return
+    end
+    if not since or ready < since then
+      oldest, since = id, ready
+    end
+    if is_blocked and (not blocked_since or ready < blocked_since) then
+      blocked, blocked_since = id, ready
+    end
+  end
+  local function consider_lanes(set, is_blocked)
+    for _, lane in ipairs(redis.call('ZRANGE', set, 0, OLDEST_LANES - 1)) do
+      if not seen[lane] then
+        consider(lane_head(base, lane), limits.holds_all or not limits.due[lane] and is_blocked(lane))
+      end
+      seen[lane] = true
+    end
+  end
+  consider(redis.call('LINDEX', base .. 'wait', -1), limits.holds_all)
+  consider(redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1], limits.holds_all)
+  if limits.has_blocked_lanes then
+    consider_lanes(base .. 'blocked-lanes', function()
+      return true
+    end)
+  end
+  local has_more = limits.has_blocked_lanes and redis.call('ZCARD', base .. 'blocked-lanes') > OLDEST_LANES
+  consider_lanes(base .. 'lanes', function(lane)
+    return has_more and redis.call('ZSCORE', base .. 'blocked-lanes', lane)
+  end)
+  return oldest, since, blocked, blocked_since
+end
+local limits = limits_at(base, millis(), mark)
+local starts_next = next_startable(base, limits)
+local next_since = starts_next and ready_at(base, starts_next)
+local oldest, since, blocked, blocked_since = oldest_tasks(base, limits)
+local name, enqueued_at = unpack(oldest and redis.call('HMGET', base .. oldest, 'name', 'timestamp') or {})
+return {
+  redis.call('HGET', meta, 'paused'),
+  redis.call('HEXISTS', settings, 'drain'),
+  count_blocked(base, limits),
+  next_since and whole(next_since) or '',
+  oldest and { oldest, name, enqueued_at, whole(since) } or {},
+  blocked and { blocked, whole(blocked_since) } or {},
+}
+`,
+})
+
+/**
+ * Runs several read commands, all as of the same moment. A transaction would do the same, but a full Redis refuses every command of a
+ * transaction.
+ */
+export const readTogetherScript = luaScript<'first', never, unknown[]>({
+  name: 'read-together',
+  keys: ['first'],
+  args: [],
+  lua: `#!lua flags=no-writes
+local first = KEYS[1]
+local replies, at = {}, 1
+while at <= #ARGV do
+  local words = tonumber(ARGV[at])
+  replies[#replies + 1] = redis.call(unpack(ARGV, at + 1, at + words))
+  at = at + words + 1
+end
+return replies
+`,
+})
+
+/**
+ * Reads what a waiting task in a lane waits for, and how many tasks of the same lane start before it. If the task is further behind in a
+ * long lane, it is not searched for, so a task that has left such a lane since may be reported as waiting in it. Takes Redis O(log n) for a
+ * task with a priority. Otherwise, the time grows with the number of tasks that are counted.
+ */
+export const readTurnScript = luaScript<
+  'job',
+  'base' | 'id' | 'max',
+  [ahead: number, kind: 'turn' | 'concurrency' | 'rate' | 'limiter', limiter?: string, until?: string | null] | null
+>({
+  name: 'read-turn',
+  keys: ['job'],
+  args: ['base', 'id', 'max'],
+  lua: `#!lua flags=no-writes
+local job = KEYS[1]
+local base, id, max = ARGV[1], ARGV[2], ARGV[3]
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
+end
+local field = redis.call('HGET', job, 'lane')
+if not field then
+  return nil
+end
+local name = lane_name(field)
+local function waits_for(ahead)
+  local time = redis.call('ZSCORE', base .. 'lane-times', name)
+  if time then
+    return { ahead, 'rate', '', time }
+  end
+  if not redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return { ahead, 'turn' }
+  end
+  local key, needs = split_lane(name)
+  local limiter = needs and ticket_of(base, name, key, needs)
+  if limiter and limiter ~= 'key' then
+    return { ahead, 'limiter', limiter, redis.call('ZSCORE', base .. 'lane-times', '\\30' .. limiter) }
+  end
+  return { ahead, 'concurrency' }
+end
+local list, most = lane_list(base, name), tonumber(max)
+local length = redis.call('LLEN', list)
+local rank = redis.call('ZRANK', lane_priorities(base, name), id)
+if rank then
+  return waits_for(math.min(most, length + rank))
+end
+local index = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', max)
+if index then
+  return waits_for(length - index - 1)
+end
+if length > most then
+  return waits_for(most)
+end
+`,
+})
+
+/**
  * Reads what a queue stores about why one of its tasks does not run.
  */
 export const readWaitScript = luaScript<
@@ -3462,6 +4424,62 @@ return {
   redis.call('GET', limiter),
   redis.call('PTTL', limiter),
 }
+`,
+})
+
+/**
+ * Reads one page of a sorted set, beginning after a task that may have left the set in the meantime. The page begins after the place that
+ * the given task has in the set's order, whether or not the task is still there. The page therefore contains exactly the tasks that follow,
+ * whatever has been added to or removed from the set in the meantime.
+ */
+export const sortedSetPageScript = luaScript<
+  'set',
+  'score' | 'last' | 'limit' | 'descends',
+  Array<[id: string, score: string]>
+>({
+  name: 'sorted-set-page',
+  keys: ['set'],
+  args: ['score', 'last', 'limit', 'descends'],
+  lua: `#!lua flags=no-writes
+local set = KEYS[1]
+local score, last, limit, descends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+local first = last == '' and 0 or rank_in(set, score, last)
+if descends == '1' and last ~= '' then
+  local at = redis.call('ZSCORE', set, last)
+  if at and tonumber(at) == tonumber(score) then
+    first = first - 1
+  end
+  first = redis.call('ZCARD', set) - first
+end
+local command = descends == '1' and 'ZREVRANGE' or 'ZRANGE'
+local page = redis.call(command, set, first, first + limit - 1, 'WITHSCORES')
+local found = {}
+for i = 1, #page, 2 do
+  found[#found + 1] = { page[i], page[i + 1] }
+end
+return found
 `,
 })
 
@@ -5772,6 +6790,133 @@ for i = 3, #ARGV, 2 do
 end
 redis.call('PEXPIRE', editions, keepMs)
 return redis.call('HGETALL', editions)
+`,
+})
+
+/**
+ * Reads a queue's schedules: all of them, or those that are due.
+ */
+export const readSchedulesScript = luaScript<
+  'schedules' | 'scheduleTimes',
+  'within',
+  [now: number, schedules: Array<string | null>]
+>({
+  name: 'read-schedules',
+  keys: ['schedules', 'scheduleTimes'],
+  args: ['within'],
+  lua: `#!lua flags=no-writes
+local schedules, scheduleTimes = KEYS[1], KEYS[2]
+local within = ARGV[1]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local now = millis()
+if within == '' then
+  return { now, redis.call('HVALS', schedules) }
+end
+local names = redis.call('ZRANGEBYSCORE', scheduleTimes, '-inf', whole(now + within), 'LIMIT', 0, 500)
+if #names == 0 then
+  return { now, {} }
+end
+return { now, redis.call('HMGET', schedules, unpack(names)) }
+`,
+})
+
+/**
+ * Stores which troubles of a schedule the leader has reported. Does nothing if a newer leader has worked on the queue.
+ */
+export const reportTroublesScript = luaScript<'leader' | 'scheduleTroubles', 'fencing' | 'name' | 'troubles', void>({
+  name: 'report-troubles',
+  keys: ['leader', 'scheduleTroubles'],
+  args: ['fencing', 'name', 'troubles'],
+  lua: `#!lua flags=allow-oom
+local leader, scheduleTroubles = KEYS[1], KEYS[2]
+local fencing, name, troubles = ARGV[1], ARGV[2], ARGV[3]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+if is_deposed(leader, fencing) then
+  return
+end
+if troubles == '' then
+  redis.call('HDEL', scheduleTroubles, name)
+else
+  redis.call('HSET', scheduleTroubles, name, troubles)
+end
+`,
+})
+
+/**
+ * Creates, changes or deletes a schedule, unless it has been written since it was read. A second call with the same arguments changes
+ * nothing and returns the same. The arguments are described in schedule-write.lua.
+ */
+export const writeScheduleScript = luaScript<
+  'schedules' | 'scheduleTimes',
+  'name' | 'expected' | 'token' | 'record' | 'wakeAt' | 'notBefore',
+  WriteResult
+>({
+  name: 'write-schedule',
+  keys: ['schedules', 'scheduleTimes'],
+  args: ['name', 'expected', 'token', 'record', 'wakeAt', 'notBefore'],
+  lua: `#!lua flags=allow-oom
+local schedules, scheduleTimes = KEYS[1], KEYS[2]
+local name, expected, token, record, wakeAt, notBefore = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function refusal()
+  local stored = redis.call('HGET', schedules, name)
+  local found = stored and string.match(stored, '^(%S*) ') or ''
+  if found == token or (record == '' and not stored) then
+    return 'written'
+  end
+  if found ~= expected then
+    return 'conflict'
+  end
+  if notBefore ~= '' and millis() < tonumber(notBefore) then
+    return 'early'
+  end
+end
+local function write_schedule()
+  if record == '' then
+    redis.call('HDEL', schedules, name)
+    redis.call('ZREM', scheduleTimes, name)
+    return
+  end
+  redis.call('HSET', schedules, name, token .. ' ' .. record)
+  if wakeAt == '' then
+    redis.call('ZREM', scheduleTimes, name)
+  else
+    redis.call('ZADD', scheduleTimes, wakeAt, name)
+  end
+end
+local refused = refusal()
+if refused then
+  return refused
+end
+write_schedule()
+return 'written'
 `,
 })
 

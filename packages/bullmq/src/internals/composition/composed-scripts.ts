@@ -50,7 +50,7 @@ export const ENDS_PER_REMOVAL = 8
 /**
  * Notes that the task `id` has returned from `active` to a place where it waits, if a cancel by filter may be looking for it.
  * Otherwise, a pass through the queue would miss a task that is fetched and returned at the wrong moments
- * (../../scripts/cancel/forget-rules.ts). A retry is noted, too, because a team's own Worker starts tasks that a rule matches.
+ * (../../cancel/forget-rules.lua). A retry is noted, too, because a team's own Worker starts tasks that a rule matches.
  */
 const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
 

@@ -8,7 +8,7 @@ import type { Verdict } from '@bullpen/engine/internal'
 import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { throttle } from '../../scripts/queue/throttle.ts'
+import { throttleScript } from '../../store/scripts.ts'
 import { COMPOSED } from '../composition/composed-scripts.ts'
 import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { violations } from './full-scan.fixture.ts'
@@ -40,7 +40,11 @@ const COMMITS: Readonly<Record<string, Commit>> = {
   'retried at once': { verdict: { kind: 'retrying', delayMs: 0 }, scripts: [composed('retryJob')], status: 'waiting' },
   snoozed: { verdict: { kind: 'snoozed', delayMs: HOUR }, scripts: [delayed], status: 'scheduled' },
   requeued: { verdict: { kind: 'requeued', throttleMs: undefined }, scripts: [waiting], status: 'waiting' },
-  throttled: { verdict: { kind: 'requeued', throttleMs: 5 }, scripts: [throttle.lua, waiting], status: 'waiting' },
+  throttled: {
+    verdict: { kind: 'requeued', throttleMs: 5 },
+    scripts: [throttleScript.lua, waiting],
+    status: 'waiting',
+  },
   released: { verdict: 'released', scripts: [waiting], status: 'waiting' },
 }
 

@@ -5,9 +5,13 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { cancelPage } from '../../scripts/cancel/cancel-page.ts'
-import { remainingTasks } from '../../scripts/queue/count-remaining.ts'
 import { defineScript, runScript } from '../../scripts/script.ts'
-import { readUnfinishedScript, repairTotalsScript, surveyQueueScript } from '../../store/scripts.ts'
+import {
+  countRemainingScript,
+  readUnfinishedScript,
+  repairTotalsScript,
+  surveyQueueScript,
+} from '../../store/scripts.ts'
 import { PLACE_NAMES, PLACES, type PlaceName, TAKE_OUT } from './places.ts'
 import { PARTS } from './status-index.ts'
 
@@ -30,7 +34,7 @@ describe('a script that reads several places', () => {
     ['repair-totals', repairTotalsScript.keys, PLACE_NAMES],
     ['survey-queue', surveyQueueScript.keys, PLACE_NAMES],
     ['cancel-page', cancelPage.keys, [...waiting, 'active'] as const],
-    ['remaining-tasks', remainingTasks.keys, [...waiting, 'active'] as const],
+    ['count-remaining', countRemainingScript.keys, [...waiting, 'active'] as const],
     ['read-unfinished', readUnfinishedScript.keys, PLACE_NAMES.filter((name) => !isFinal(PLACES[name].status))],
   ])('%s reads all of them', (_, keys, names) => {
     expect(keys).toEqual(expect.arrayContaining([...new Set(names.map(structureOf))]))

@@ -6,11 +6,14 @@ import { expect, it } from 'vitest'
 import { defineBreakers } from '../../breakers/stored-breaker.ts'
 import { applySettings } from '../../fleet/queue-settings.ts'
 import { readQueueHead } from '../../queries/queue-head.ts'
-import { throttle } from '../../scripts/queue/throttle.ts'
 import { runnerOn, runScript } from '../../scripts/script.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
-import { COUNTED_LANES } from './blocked-tasks.ts'
+
+/** As in blocked-tasks.lua. */
+const COUNTED_LANES = 100
+
+import { throttleScript } from '../../store/scripts.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 const HOUR = 3_600_000
@@ -152,7 +155,7 @@ it('every task of a queue that has used up its rate or that a handler has thrott
   expect(await head()).toMatchObject({ nextReadyAt: undefined, blockedTasks: 3 })
   await redis.del(keys.limiter)
   await redis.hdel(keys.meta, 'max', 'duration')
-  await runScript(redis, throttle, keys, { duration: 300, mark: THROTTLE_MARK, hasOwnRate: '1' })
+  await runScript(redis, throttleScript, keys, { duration: 300, mark: THROTTLE_MARK, hasOwnRate: '1' })
   expect(await head()).toMatchObject({ nextReadyAt: undefined, blockedTasks: 3 })
   await eventually(async () => (await head()).blockedTasks === 0)
 })

@@ -29,6 +29,7 @@
 // data, or a Worker that is not attached, is not counted. The leader therefore counts from time to time, and reports
 // what it has corrected.
 
+import { TICKET_OF } from '../../store/scripts.ts'
 import { nameIn } from './lanes.ts'
 import {
   DECLARE_LIMITERS,
@@ -36,7 +37,6 @@ import {
   IN_USE,
   LIMITERS,
   READ_CAPACITIES,
-  TICKET_OF,
   WAITED_NEEDS,
   WAITERS_OF_KEY,
   WAKE_ALL,

@@ -4,11 +4,15 @@ import { FOLLOW_UP_LETTERS, MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, NEXT_LETTER } f
 import type { PayloadCodec } from '@bullpen/engine'
 import { decodeStep, encodeStep, type RegisteredKind, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
-import { throttle } from '../../scripts/queue/throttle.ts'
 import { throttleKey } from '../../scripts/queue/throttle-key.ts'
-import { unthrottle } from '../../scripts/queue/unthrottle.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
-import { keepStepScript, readStepsScript, registerTaskScript } from '../../store/scripts.ts'
+import {
+  keepStepScript,
+  readStepsScript,
+  registerTaskScript,
+  throttleScript,
+  unthrottleScript,
+} from '../../store/scripts.ts'
 import { FOLLOWED_MARK } from '../status/task-charge.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
 
@@ -68,10 +72,10 @@ export async function throttleQueue(job: Job, ms: number): Promise<void> {
   if (client === undefined) return
   const keys = { limiter: `${job.queueQualifiedName}:limiter`, meta: `${job.queueQualifiedName}:meta` }
   const args = { duration: ms, mark: THROTTLE_MARK, hasOwnRate: hasOwnRate(job) ? '1' : '' }
-  await runScriptOnClient(client, throttle, keys, args)
+  await runScriptOnClient(client, throttleScript, keys, args)
   const release = (): void => {
     // If the worker has closed by then, the leader removes the placeholder.
-    runScriptOnClient(client, unthrottle, keys, { mark: THROTTLE_MARK }).catch(() => {})
+    runScriptOnClient(client, unthrottleScript, keys, { mark: THROTTLE_MARK }).catch(() => {})
   }
   setTimeout(release, Math.min(ms + UNTHROTTLE_AFTER_MS, MAX_TIMER_MS)).unref()
 }

@@ -1,13 +1,13 @@
 // Enqueues the task of a schedule's tick, and moves the schedule past the tick, in one atomic step.
 import type { WriteResult } from '@bullpen/engine/internal'
+import { SCHEDULE_WRITE } from '../../store/scripts.ts'
 import { PREPARE_ADDS } from '../jobs/add-all.ts'
 import { defineScript } from '../script.ts'
-import { WRITE_SCHEDULE } from './write-schedule.ts'
 
 /**
  * - KEYS: schedules, the times at which the leader has to look at them, the queue's settings.
- * - ARGV: see {@link WRITE_SCHEDULE}; the prefix of the queue's keys, the name of the BullMQ script that adds the task, its keys as JSON,
- *   and then its arguments.
+ * - ARGV: see store/lua/includes/schedule-write.lua; the prefix of the queue's keys, the name of the BullMQ script that adds the task, its
+ * keys as JSON, and then its arguments.
  *
  * Returns a {@link WriteResult}. A second call with the same arguments changes nothing and returns the same.
  *
@@ -20,7 +20,7 @@ export const runScheduleScript = defineScript({
   kind: 'adds',
   keys: ['schedules', 'scheduleTimes', 'settings'],
   args: ['name', 'expected', 'token', 'record', 'wakeAt', 'notBefore', 'base', 'script', 'keys'],
-  lua: `${WRITE_SCHEDULE}${PREPARE_ADDS}
+  lua: `${SCHEDULE_WRITE}${PREPARE_ADDS}
 local refused = refusal()
 if refused then return refused end
 if redis.call('HEXISTS', settings, 'drain') == 1 then return 'draining' end

@@ -255,16 +255,3 @@ export const READ_CAPACITIES = `local capacities, stored_capacities = {}, call('
     local limiter = stored_capacities[i]
     if string.sub(limiter, 1, 8) ~= 'service:' then capacities[limiter] = tonumber(stored_capacities[i + 1]) end
   end`
-
-/**
- * A Lua function, `ticket_of(base, name, key, needs)`, which returns the first limiter for which a lane waits, 'key' if
- * it waits for its concurrency key, or nil.
- */
-export const TICKET_OF = `
-local function ticket_of(base, name, key, needs)
-  if redis.call('ZSCORE', ${WAITERS_OF_KEY}, name) then return 'key' end
-  ${eachNeed('needs')}
-    if redis.call('ZSCORE', ${waitersOf(`limiter .. '=' .. amount`)}, name) then return limiter end
-  end
-end
-`

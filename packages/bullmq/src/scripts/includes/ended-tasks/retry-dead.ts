@@ -25,7 +25,7 @@ const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')
  * `add_retry(retries, entry)` only adds to such a list, and drops the oldest entries beyond the limit.
  *
  * The task waits behind the other tasks of its queue. If the queue has cancel rules, the task is noted for the pass that may be
- * looking for it (../../cancel/forget-rules.ts).
+ * looking for it (../../../cancel/forget-rules.lua).
  */
 export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}
 local call = redis.call

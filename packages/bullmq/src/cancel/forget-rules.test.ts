@@ -4,12 +4,11 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from '../../attach.ts'
-import { leaderKeys, prefixOf, queueKeys } from '../../keys.ts'
-import { setup, short } from '../../setup.fixture.ts'
-import { runScript } from '../script.ts'
-import { beginPass } from './begin-pass.ts'
-import { forgetRules } from './forget-rules.ts'
+import { attach } from '../attach.ts'
+import { leaderKeys, prefixOf, queueKeys } from '../keys.ts'
+import { runScript } from '../scripts/script.ts'
+import { setup, short } from '../setup.fixture.ts'
+import { beginPassScript, forgetRulesScript } from '../store/scripts.ts'
 
 const FENCING = 1_000_000
 
@@ -28,9 +27,9 @@ async function queueWithRules(...tags: readonly string[]) {
   await redis.set(leaderKeys(stage.namespace).lease, 'the test', 'PX', 60_000)
   await redis.set(keys.leader, FENCING)
   for (const { id } of rules) await redis.hset(keys.cancelRules, id, 'a rule')
-  const begin = (pass: string) => runScript(redis, beginPass, keys, { fencing: FENCING, pass })
-  const forget = (limit: number, pass = 'p1') =>
-    runScript(redis, forgetRules, keys, {
+  const begin = (pass: string) => runScript(redis, beginPassScript, keys, { fencing: FENCING, pass })
+  const forget = async (limit: number, pass = 'p1') => {
+    const done = await runScript(redis, forgetRulesScript, keys, {
       fencing: FENCING,
       pass,
       base: keys.base,
@@ -40,6 +39,8 @@ async function queueWithRules(...tags: readonly string[]) {
       groupKeepMs: 10_000,
       limit,
     })
+    return done === 1
+  }
   await begin('p1')
   return { ...stage, redis, keys, rules, begin, forget, left: () => redis.hkeys(keys.cancelRules) }
 }

@@ -1,0 +1,32 @@
+#!lua flags=no-writes
+-- Reads one page of a sorted set, beginning after a task that may have left the set in the meantime. The page begins after the place that
+-- the given task has in the set's order, whether or not the task is still there. The page therefore contains exactly the tasks that follow,
+-- whatever has been added to or removed from the set in the meantime.
+--
+-- KEYS[1]  set
+-- ARGV[1]  score     with `last`, the task after which the page begins; '' for both to begin at the start
+-- ARGV[2]  last
+-- ARGV[3]  limit     how many tasks to read
+-- ARGV[4]  descends  '1' to read the set from its highest score
+--
+-- Returns `Array<[id: string, score: string]>`: that many tasks, or fewer at the end of the set.
+local set = KEYS[1]
+local score, last, limit, descends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include rank-in-set
+
+local first = last == '' and 0 or rank_in(set, score, last)
+if descends == '1' and last ~= '' then
+  -- The tasks before the position remain, and the task at the position has been read, if it is still there.
+  local at = redis.call('ZSCORE', set, last)
+  if at and tonumber(at) == tonumber(score) then
+    first = first - 1
+  end
+  first = redis.call('ZCARD', set) - first
+end
+local command = descends == '1' and 'ZREVRANGE' or 'ZRANGE'
+local page = redis.call(command, set, first, first + limit - 1, 'WITHSCORES')
+local found = {}
+for i = 1, #page, 2 do
+  found[#found + 1] = { page[i], page[i + 1] }
+end
+return found

@@ -1,0 +1,29 @@
+-- The names and keys of lanes, which internals/turns/lanes.ts describes. `base` is the prefix of the queue's keys.
+--
+-- lane_name(field)             the name of the lane in a task's field `lane`
+-- split_lane(name)             the concurrency key and the needs in a lane's name: '' if its tasks have no key, nil if they have no needs
+-- lane_list(base, name)        the key of the lane's list
+-- lane_priorities(base, name)  the key of the sorted set of the lane's tasks with a priority
+-- lane_length(base, name)      how many tasks are in the lane
+-- lane_head(base, name)        the id of the lane's next task, or nil
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\30([^\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
