@@ -21,7 +21,7 @@ const SIGNAL_P99_MS = 20
 /** Long enough that the last task is still running when it is cancelled. */
 const TASK_MS = 120_000
 const RUNNING_WITHIN_MS = 30_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const TICK_MS = 5
 
 export const cancel: Drill = {

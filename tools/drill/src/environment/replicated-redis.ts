@@ -24,7 +24,7 @@ export interface ReplicatedRedis extends DrillRedis {
   failOver(): Promise<void>
 }
 
-const SYNCED_WITHIN_MS = 20_000
+const SYNCED_WITHIN_MS = 60_000
 /** A replica begins to copy at once. */
 const ARGS = ['--repl-diskless-sync-delay', '0']
 

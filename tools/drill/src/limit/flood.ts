@@ -45,7 +45,7 @@ const PAUSE_MS = 50
 const HOLD_MS = 1_000
 /** The longest time between making room and a reset that loses only the replies in transit. */
 const RESET_WITHIN_MS = 300
-const PENDING_WITHIN_MS = 2_000
+const PENDING_WITHIN_MS = 30_000
 /** How long the commands that waited may take to store a task. */
 const STORED_WITHIN_MS = 500
 /** How often a round is tried. */

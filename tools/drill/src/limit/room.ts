@@ -32,7 +32,7 @@ export interface RoomResult {
 
 const WHEN_FULL = { block: '30s' } as const
 const WAITS_WITHIN_MS = 20_000
-const RELEASED_WITHIN_MS = 5_000
+const RELEASED_WITHIN_MS = 30_000
 /** The longest pause between two cancels, so that room comes at any time between two tries of a process. */
 const PAUSE_MS = 40
 /** The largest number of tasks for which there is room at once. */

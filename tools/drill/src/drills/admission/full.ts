@@ -27,7 +27,7 @@ const FILLER_BYTES = 262_144
 
 const MOST_PERCENT = 85
 const DONE_WITHIN_MS = 10_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 
 export const full: Drill = {
   name: 'full',

@@ -28,7 +28,7 @@ const HOLD_MS = 1_200
 const FAULT_WITHIN_MS = 300
 const STATE_WITHIN_MS = 30_000
 /** How long a fault waits for a request that it can hit. */
-const PENDING_WITHIN_MS = 2_000
+const PENDING_WITHIN_MS = 30_000
 
 export const idempotent: Drill = {
   name: 'idempotent',

@@ -26,7 +26,7 @@ type Plan = (typeof PLANS)[keyof typeof PLANS]
 
 const PROCESSES = 4
 const ROOM_WITHIN_MS = 50
-const COMMAND_WITHIN_MS = 10_000
+const COMMAND_WITHIN_MS = 60_000
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 const { queue } = mathFactorial

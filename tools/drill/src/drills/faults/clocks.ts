@@ -14,7 +14,7 @@ const DUE_MS = 2_000
 const DUE_ERROR_MS = 1_000
 /** Redis's time is known only to within a few milliseconds, and the ledger has a resolution of one millisecond. */
 const EARLY_MS = 50
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const AGAIN = [undefined, { by: 'retry', afterMs: DUE_MS }, { by: 'snooze', afterMs: DUE_MS }] as const
 
 const PLANS = {

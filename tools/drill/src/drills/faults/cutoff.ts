@@ -32,7 +32,7 @@ const PLANS = {
 } as const
 
 const RECOVERY_MS = 10_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 
 export const cutoff: Drill = {
   name: 'cutoff',

@@ -24,7 +24,7 @@ const LAGS_MS = [0, 300]
 const TASK_MS = 50
 /** The load before and after a failover. The failover is at a random moment of the second that follows. */
 const LOAD_MS = 4_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const REPORTED_WITHIN_MS = 30_000
 const SCRAPED_EVERY_MS = 500
 

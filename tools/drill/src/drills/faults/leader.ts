@@ -47,8 +47,8 @@ const TASK_MS = 250
 const QUEUE_TIMEOUT: CallOptions = { queueTimeout: '1s' }
 /** Longer than the leader's lease and than a lock, as the pauses are. */
 const CUT_MS = 8_000
-const LEADER_WITHIN_MS = 10_000
-const IDLE_WITHIN_MS = 60_000
+const LEADER_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const POLL_MS = 50
 
 /** The sum of the lease of 3 s, the interval of 1.5 s between two checks of a queue, and half a second for the scripts. */

@@ -18,7 +18,7 @@ type Plan = (typeof PLANS)[keyof typeof PLANS]
 
 const TASK_MS = 100
 const RECOVERY_MS = 10_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 const POLL_MS = 50
 /** After this time, other workers may take over the tasks of a blocked worker. */
 const STALL_LIMIT_MS = 1_000

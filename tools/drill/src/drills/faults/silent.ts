@@ -28,7 +28,7 @@ const TASK_MS = 100
 const LOAD_MS = 3_000
 const EVERY_MS = 18_000
 const ERRORS_WITHIN_MS = 10_000
-const IDLE_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 120_000
 
 /** A Redis whose connections become silent. */
 interface SilentRedis extends DrillRedis {
