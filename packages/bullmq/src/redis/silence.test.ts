@@ -1,5 +1,7 @@
 // Connections that the network has lost without closing them, on a single server and on a cluster, and replies that are only read late.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
 import type { Log } from '@bullpen/contract'
 import { amount, proxiedCluster } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
@@ -10,6 +12,9 @@ import type { Commander } from '../scripts/script.ts'
 import { long, setup } from '../setup.fixture.ts'
 import { CONNECTION_KINDS, connectionFunctions } from './connection-kinds.fixture.ts'
 import { closeWhenSilent } from './silence.ts'
+
+/** The channel on which Node reports each socket that connects. */
+const CLIENT_SOCKETS = 'net.client.socket'
 
 it('every function that opens a connection to Redis is among the kinds that are tested here', () => {
   const kinds = Object.keys(CONNECTION_KINDS).map((kind) => kind.split('.')[0])
@@ -64,6 +69,28 @@ describe.each([
       await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
       await Promise.all(pending)
     }
+  })
+
+  it('no number of errors of the socket of a connection of any kind ends the process', async () => {
+    const { url, direct } = await open()
+    const ports = new Set(Array.from(url.matchAll(/:(\d+)/g), ([, port]) => Number(port)))
+    const sockets = new Set<Socket>()
+    const opened = (message: unknown): void => void sockets.add((message as { readonly socket: Socket }).socket)
+    subscribe(CLIENT_SOCKETS, opened)
+    onTestFinished(() => void unsubscribe(CLIENT_SOCKETS, opened))
+    const responses = Object.entries(CONNECTION_KINDS).map(([kind, { open }]) => [kind, open(url, direct)] as const)
+    await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
+    // The proxy's own sockets have other ports.
+    const own = [...sockets].filter(({ remotePort }) => ports.has(remotePort ?? 0))
+    expect(own.length).toBeGreaterThanOrEqual(responses.length - 1)
+    for (const socket of own) {
+      for (const syscall of ['write', 'read', 'read']) {
+        const error = new Error(`${syscall} ECONNRESET`)
+        expect(() => socket.emit('error', error)).not.toThrow()
+      }
+      socket.destroy()
+    }
+    await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
   })
 })
 
