@@ -96,3 +96,28 @@ it('an outage of Redis makes no worker lost that sends heartbeats again, and one
   await visits(3 * STEADY_MS, 'live')
   expect(lost).toEqual(['killed'])
 })
+
+it('after writes were refused, or a backup was restored, no worker is lost that sends heartbeats again', async () => {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const { fleet, redis, keys } = await fleetRig({ namespace })
+  let { now } = await fleet.workers()
+  const lost: string[] = []
+  const report = reportLostWorkers({ redis, namespace, now: () => now, onLost: ({ worker }) => lost.push(worker) })
+  const visits = async (ms: number, ...alive: readonly string[]) => {
+    for (const until = now + ms; now < until; now += ROUND_MS) {
+      for (const worker of alive) await redis.zadd(keys.heartbeats, now, worker)
+      await report(() => false)
+    }
+  }
+  for (const worker of ['live', 'killed']) await fleet.heartbeat(status(worker))
+  await visits(2 * STEADY_MS, 'live', 'killed')
+  for (const staleMs of [HEARTBEAT_INTERVAL_MS, SILENT_AFTER_MS, STEADY_MS, 5 * SILENT_AFTER_MS]) {
+    // The leader goes on: its lease outlasts a short refusal, and a backup is restored between two visits.
+    for (const worker of ['live', 'killed']) await redis.zadd(keys.heartbeats, now - staleMs, worker)
+    await visits(HEARTBEAT_INTERVAL_MS)
+    await visits(2 * STEADY_MS, 'live', 'killed')
+    expect(lost).toEqual([])
+  }
+  await visits(3 * STEADY_MS, 'live')
+  expect(lost).toEqual(['killed'])
+})

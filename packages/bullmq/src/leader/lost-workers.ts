@@ -1,8 +1,9 @@
 // Reports each worker that has fallen silent without leaving the fleet, for example because it was killed. Its tasks are recovered by
 // the queues' own checks (./lost-tasks.ts).
 //
-// After an outage of Redis, every worker has been silent for as long as the outage lasted. A leader therefore reports workers only once
-// its own visits have been steady for as long as a worker may be silent, so that live workers have sent heartbeats again.
+// After an outage of Redis, or a time in which it refused writes, every worker has been silent for as long as that lasted. After a
+// restore, all heartbeats are as old as the backup. A leader therefore reports a worker only once regular visits of its own have found the
+// same last heartbeat for as long as a worker may be silent.
 import { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { decodeStatus } from '../fleet/status-codec.ts'
 import { type FleetKeys, fleetKeys } from '../keys.ts'
@@ -41,19 +42,27 @@ export interface LostWorkersOptions {
 export function reportLostWorkers({ redis, namespace, now, onLost }: LostWorkersOptions): VisitDue {
   const keys = fleetKeys(namespace)
   let visitedAt = Number.NEGATIVE_INFINITY
-  let steadySince = 0
+  /** When this leader's regular visits first found a heartbeat to be the last one of its worker. */
+  let foundAt: ReadonlyMap<string, number> = new Map()
   return async (isOver) => {
     const at = now()
-    const [from, until] = [at - FORGOTTEN_AFTER_MS, at - LOST_AFTER_MS]
-    const silent = await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES')
-    if (at - visitedAt > MAX_GAP_MS) steadySince = at
+    const [from, until] = [at - FORGOTTEN_AFTER_MS, at - HEARTBEAT_INTERVAL_MS]
+    const late = pairs(await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES'))
+    const before = at - visitedAt > MAX_GAP_MS ? undefined : foundAt
     visitedAt = at
-    if (at - steadySince < LOST_AFTER_MS) return
-    for (let i = 0; i < silent.length && !isOver(); i += 2) {
-      const lost = await noteLost(redis, keys, { id: silent[i] ?? '', seenAt: silent[i + 1] ?? '', at })
+    foundAt = new Map(late.map(({ id, seenAt }) => [`${seenAt} ${id}`, before?.get(`${seenAt} ${id}`) ?? at]))
+    for (const { id, seenAt } of late) {
+      const watchedMs = at - (foundAt.get(`${seenAt} ${id}`) ?? at)
+      if (isOver() || watchedMs < SILENT_AFTER_MS || at - Number(seenAt) <= LOST_AFTER_MS) continue
+      const lost = await noteLost(redis, keys, { id, seenAt, at })
       if (lost !== undefined) onLost(lost)
     }
   }
+}
+
+/** Returns the workers of a reply, each with the time of its last heartbeat. */
+function pairs(reply: readonly string[]): readonly { readonly id: string; readonly seenAt: string }[] {
+  return reply.flatMap((id, i) => (i % 2 === 0 ? [{ id, seenAt: reply[i + 1] ?? '' }] : []))
 }
 
 async function noteLost(
