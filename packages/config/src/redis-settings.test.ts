@@ -1,13 +1,25 @@
 // Tests the settings of Redis: the faults of its URL, the files for TLS, and the addresses that programs listen on.
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { readRedisUrl } from '@bullpen/contract/internal'
 import { tlsFile } from '@bullpen/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { REDIS_RULES, REDIS_SETTINGS, redisUrlOf } from './redis-settings.ts'
 import { listeningHost } from './setting-types.ts'
 import { readSettings } from './settings.ts'
 
 const read = (env: Record<string, string>) =>
   readSettings('API', REDIS_SETTINGS, REDIS_RULES, { argv: [], env, readFile: () => '{}' })
+
+const FILE_SETTINGS = ['BULLPEN_REDIS_CA_FILE', 'BULLPEN_REDIS_CERT_FILE', 'BULLPEN_REDIS_KEY_FILE'] as const
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'bullpen-pem-'))
+  onTestFinished(() => rmSync(path, { recursive: true }))
+  return path
+}
 
 it.each([
   ['redis://:SECRET%zz@a', 'the percent encoding of its password is not valid'],
@@ -59,6 +71,41 @@ describe('the files for TLS', () => {
   ])('%s are refused', (_, env, message) => {
     expect(() => read({ REDIS_URL: 'rediss://a', ...env })).toThrow(message)
   })
+
+  const pem = readFileSync(tlsFile('ca.pem'), 'utf8')
+  const der = new X509Certificate(pem).raw
+  const [key, cut] = [readFileSync(tlsFile('client.key')), pem.slice(0, 200)]
+  const CONTENTS = {
+    empty: '',
+    garbage: 'garbage',
+    der,
+    key,
+    cut,
+    'cut later': pem + cut,
+    damaged: pem.replace('MII', 'MIJ'),
+  }
+
+  it.each(
+    Object.entries(CONTENTS).flatMap(([name, content]) =>
+      ([...FILE_SETTINGS, 'ca'] as const).map((setting) => [setting, name, content] as const),
+    ),
+  )('%s may not be %s', (setting, name, content) => {
+    if (setting === 'BULLPEN_REDIS_KEY_FILE' && name === 'key') return
+    const path = join(directory(), 'x.pem')
+    writeFileSync(path, content)
+    const env =
+      setting === 'ca' ? { REDIS_URL: `rediss://a?ca=${path}` } : { REDIS_URL: 'rediss://a', ...files, [setting]: path }
+    expect(() => read(env)).toThrow(/^invalid configuration: the files for TLS with Redis cannot be used/)
+  })
+
+  it.each([pem, pem + pem, `subject=x\n${pem}`, pem.replaceAll('\n', '\r\n'), pem.replaceAll(' CERT', ' X509 CERT')])(
+    'the certificates of CAs are accepted in each form that OpenSSL reads',
+    (content) => {
+      const path = join(directory(), 'x.pem')
+      writeFileSync(path, content)
+      expect(read({ REDIS_URL: 'rediss://a', BULLPEN_REDIS_CA_FILE: path })).toMatchObject({ redisCaFile: path })
+    },
+  )
 })
 
 it.each([

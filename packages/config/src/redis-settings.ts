@@ -1,4 +1,5 @@
 // The settings of every process that connects to Redis.
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { REDIS_URLS, readRedisUrl, withTlsFiles } from '@bullpen/contract/internal'
@@ -68,7 +69,7 @@ export const REDIS_RULES: readonly SettingsRule<typeof REDIS_SETTINGS>[] = [
     }
     try {
       const { ca, cert, key } = address.tls ?? {}
-      createSecureContext({ ca: read(ca), cert: read(cert), key: read(key) })
+      createSecureContext({ ca: readCertificates(ca), cert: read(cert), key: read(key) })
       return undefined
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
@@ -79,4 +80,21 @@ export const REDIS_RULES: readonly SettingsRule<typeof REDIS_SETTINGS>[] = [
 
 function read(path: string | undefined): Buffer | undefined {
   return path === undefined ? undefined : readFileSync(path)
+}
+
+/** Node ignores what is not a certificate, and would trust no CA. */
+function readCertificates(path: string | undefined): Buffer | undefined {
+  const content = read(path)
+  const certificates = content
+    ?.toString('latin1')
+    .match(/-----BEGIN [A-Z\d ]*CERTIFICATE-----[^-]*(?:-----END [A-Z\d ]+-----)?/g)
+  if (content !== undefined && certificates === null) throw new Error(`${path} contains no certificate in PEM form`)
+  for (const each of certificates ?? []) {
+    try {
+      new X509Certificate(each)
+    } catch (cause) {
+      throw new Error(`${path} contains a damaged certificate`, { cause })
+    }
+  }
+  return content
 }
