@@ -143,6 +143,11 @@ describe('the settings of the API', () => {
       { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '{"*":{"enqueueRate":"100"}}' },
       /enqueueRate is a number of tasks per period, such as '100\/1s', or "none"; the limits of '\*' are not valid$/,
     ],
+    [
+      'limits of a key named __proto__',
+      { BULLPEN_API_KEYS: KEY, BULLPEN_API_KEY_LIMITS: '{"__proto__":{"enqueueRate":"1/1s"}}' },
+      /BULLPEN_API_KEY_LIMITS is not valid; .*a name is "\*" or the name of an API key/,
+    ],
     ['one port for two', { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '9464' }, /both 9464/],
     [
       'a port that is no number',

@@ -49,7 +49,7 @@ const limitsByNameSchema = z.record(limitedNameSchema, limitsSchema).optional()
 
 /** The type of the parameter is what a program may pass. */
 const keyLimitsSchema = z.preprocess(
-  (given: string | Readonly<z.input<typeof limitsByNameSchema>>) => parseJson(given),
+  (given: string | Readonly<z.input<typeof limitsByNameSchema>>, context) => parseJson(given, context),
   limitsByNameSchema,
 )
 

@@ -1,4 +1,5 @@
 // Finds the place where a text stops being JSON. The messages of JSON.parse quote the text around that place, which may be a secret.
+import type { z } from 'zod'
 
 export interface Place {
   /** The first line is 1. */
@@ -10,6 +11,8 @@ export interface Place {
 const SPACE = /[ \t\n\r]*/y
 const STRING = /"(?:[^"\\\p{Cc}]|[\u007f-\u009f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy
 const NUMBER_OR_WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
+
+const PROTO = '__proto__'
 
 /** What may come next. After `[` and `{`, the list or object may also end. */
 type Next = 'value' | 'first value' | 'key' | 'first key' | 'colon' | 'comma'
@@ -88,10 +91,14 @@ export function jsonFault(given: unknown): string {
 
 /**
  * Returns the value of a setting that may be given as JSON. A text that is not JSON is returned unchanged, so that the schema
- * rejects it.
+ * rejects it. A schema passes its context, so that the name `__proto__` is rejected, which `z.record` would drop.
  */
-export function parseJson(given: unknown): unknown {
-  return typeof given === 'string' && jsonSyntaxError(given) === undefined ? JSON.parse(given) : given
+export function parseJson(given: unknown, context?: z.core.$RefinementCtx): unknown {
+  const value = typeof given === 'string' && jsonSyntaxError(given) === undefined ? JSON.parse(given) : given
+  if (typeof value === 'object' && value !== null && Object.hasOwn(value, PROTO)) {
+    context?.addIssue({ code: 'custom', path: [PROTO], message: 'not a name', input: value })
+  }
+  return value
 }
 
 function placeOf(text: string, at: number): Place {

@@ -29,7 +29,7 @@ const byQueueSchema = z.record(z.string().regex(QUEUE_NAME), settingsSchema).opt
 
 /** The type of the parameter is what a program may pass. */
 const schema = z.preprocess(
-  (given: string | Readonly<z.input<typeof byQueueSchema>>) => parseJson(given),
+  (given: string | Readonly<z.input<typeof byQueueSchema>>, context) => parseJson(given, context),
   byQueueSchema,
 )
 
@@ -63,7 +63,7 @@ function schemasIn<T extends Readonly<Record<string, { readonly schema: z.ZodTyp
 
 /** Says which of the settings are wrong. */
 function faultsIn(given: unknown): string {
-  const { error } = byQueueSchema.safeParse(given)
+  const { error } = schema.safeParse(given)
   const faults = (error?.issues ?? []).flatMap(({ path: [queue, setting], ...issue }) => {
     if (queue === undefined) return []
     if (issue.code === 'unrecognized_keys') {

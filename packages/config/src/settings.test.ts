@@ -1,9 +1,11 @@
 // Tests where settings come from, and what the errors name.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { API_SETTINGS } from './api-settings.ts'
 import { helpOf } from './help.ts'
 import { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
-import { checkSettings, flagOf, originOf, readSettings, type SettingsSources } from './settings.ts'
+import { checkSettings, flagOf, originOf, readSettings, type SettingsSources, type SettingsTable } from './settings.ts'
+import { WORKER_SETTINGS } from './worker-settings.ts'
 
 const table = {
   redisUrl: {
@@ -171,6 +173,26 @@ describe('the error for', () => {
     )
   })
 })
+
+it.each([
+  ['API', API_SETTINGS],
+  ['WORKER', WORKER_SETTINGS],
+] as const)(
+  'every setting of the %s refuses ill-formed text, wherever it is given',
+  (program, settings: SettingsTable) => {
+    for (const name of Object.keys(settings)) {
+      for (const value of ['\ud800', ['\ud800']]) {
+        const fault = expect.objectContaining({ code: 'invalid_configuration', message: expect.stringContaining(name) })
+        const file = JSON.stringify({ [name]: value })
+        expect(() => checkSettings(settings, [], { [name]: value })).toThrow(
+          expect.objectContaining({ code: 'invalid_configuration' }),
+        )
+        const sources = { argv: ['--config', 'a.json'], env: {}, readFile: () => file }
+        expect(() => readSettings(program, settings, [], sources)).toThrow(fault)
+      }
+    }
+  },
+)
 
 describe('the origin of a value', () => {
   it('is the flag, the variable or the file that it came from, and undefined for a default', () => {

@@ -150,7 +150,7 @@ function settle<T extends SettingsTable>(
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(table)) {
     const parsed = setting.schema.safeParse(given[name]?.value)
-    if (parsed.success) values[name] = parsed.data
+    if (parsed.success && isWellFormed(given[name]?.value)) values[name] = parsed.data
     else all.push(wrongValue(setting, given[name]))
   }
   // Each setting in the table has just been parsed with its own schema, or there is a fault that says why it could not be.
@@ -158,6 +158,11 @@ function settle<T extends SettingsTable>(
   if (all.length === 0) all.push(...rules.map((rule) => rule(settings)).filter((fault) => fault !== undefined))
   if (all.length > 0) throw invalidConfiguration(all)
   return settings
+}
+
+/** Ill-formed UTF-16, which a file or a program may contain, would end in an error of `encodeURIComponent` or as other text. */
+function isWellFormed(given: unknown): boolean {
+  return [given].flat().every((text) => typeof text !== 'string' || text.isWellFormed())
 }
 
 function wrongValue({ env, expected, secret }: Setting, given: Given | undefined): string {
