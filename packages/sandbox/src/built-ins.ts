@@ -8,7 +8,7 @@ import { EventEmitter } from 'node:events'
 import process from 'node:process'
 import { compileFunction } from 'node:vm'
 
-const { ownKeys, get, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect
+const { ownKeys, get, getOwnPropertyDescriptor, defineProperty, deleteProperty, set } = Reflect
 const { entries, getPrototypeOf, keys } = Object
 const { stringify } = JSON
 const TypedArray = getPrototypeOf(Uint8Array)
@@ -68,24 +68,25 @@ export interface BuiltIns {
 
 /** Call this before any code runs that could change something. `more` are other objects whose methods are watched. */
 export function watchBuiltIns(more: Readonly<Record<string, object>> = {}): BuiltIns {
-  const emitter = methodsOf(EventEmitter.prototype)
   const objects = { JSON, Math, Reflect, 'the prototype of typed arrays': TypedArray.prototype, ...more }
   const watched: readonly Watched[] = [
     watch('', globalThis, GLOBALS),
-    watch('process', process, [...methodsOf(process), ...emitter]),
-    watch('EventEmitter.prototype', EventEmitter.prototype, emitter),
-    ...entries(objects).map(([place, holder]) => watch(place, holder, methodsOf(holder))),
+    watch('process', process, allMethodsOf(process)),
+    watch('EventEmitter.prototype', EventEmitter.prototype, methodsOf(EventEmitter.prototype)),
+    ...entries(objects).map(([place, holder]) => watch(place, holder, allMethodsOf(holder))),
     ...entries(CLASSES).flatMap(([place, each]) => [
       watch(place, each, [...methodsOf(each), ...(each === Error ? ERROR_HOOKS : [])]),
       watch(`${place}.prototype`, each.prototype, [...methodsOf(each.prototype), ...HOOKS]),
     ]),
   ]
 
-  const undo = ({ holder, names, descriptors }: Watched, at: number): void => {
+  const undo = ({ holder, names, values, descriptors }: Watched, at: number): void => {
     const name = names[at] as string | symbol
     const descriptor = descriptors[at]
     if (descriptor === undefined) deleteProperty(holder, name)
     else defineProperty(holder, name, descriptor)
+    // Node's own setter has replaced what the getter of `process` or `Buffer` returns.
+    if (descriptor?.set !== undefined) set(holder, name, values[at])
   }
   /** Returns the names of what has changed. */
   const changes = (visit: (each: Watched, at: number) => void): string[] => {
@@ -118,6 +119,13 @@ export function watchBuiltIns(more: Readonly<Record<string, object>> = {}): Buil
 
 function methodsOf(holder: object): readonly (string | symbol)[] {
   return ownKeys(holder).filter((name) => typeof getOwnPropertyDescriptor(holder, name)?.value === 'function')
+}
+
+/** Also returns the inherited ones, which an object's own property may hide. */
+function allMethodsOf(holder: object): readonly (string | symbol)[] {
+  const parent = getPrototypeOf(holder)
+  const inherited = parent === null || parent === Object.prototype ? [] : allMethodsOf(parent)
+  return [...new Set([...methodsOf(holder), ...inherited])]
 }
 
 function watch(place: string, holder: object, names: readonly (string | symbol)[]): Watched {

@@ -1,5 +1,7 @@
 // A worker whose inline handler does what a handler should not do. Each act says how its attempt ends.
-import { connect, createServer } from 'node:net'
+import { EventEmitter } from 'node:events'
+import { connect, createServer, Socket } from 'node:net'
+import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type EndReason } from '@bullpen/contract'
 import { z } from 'zod'
@@ -27,6 +29,8 @@ const inTimer = (code: () => unknown) => () => {
   setTimeout(code, 1)
   return never()
 }
+
+const TIMERS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate']
 
 interface Act {
   readonly does: (context: { readonly signal: AbortSignal }) => unknown
@@ -74,6 +78,10 @@ const PANICS: Readonly<Record<string, Act['does']>> = {
       stack: { get: () => fails('stack') },
     }),
   ),
+  'throws an error with an unreadable code': throws(
+    Object.defineProperty(new Error('text'), 'code', { enumerable: true, get: () => fails('code') }),
+  ),
+  'throws a proxy of an error': throws(new Proxy(new Error('text'), { get: () => fails('get') })),
   'throws an error with a message of 20 MB': () => fails('m'.repeat(20_000_000)),
   'throws an error with cyclic causes': () => throws(cyclic())(),
   'throws an error with a chain of 10,000 causes': () => {
@@ -94,6 +102,11 @@ const INVALID: Readonly<Record<string, Act['does']>> = {
     },
   }),
   'returns a value whose toJSON throws': () => ({ toJSON: () => fails('toJSON') }),
+  'returns a value nested 100,000 deep': () => {
+    let value = {}
+    for (let level = 0; level < 100_000; level++) value = { value }
+    return value
+  },
   'returns a value that contains itself': () => {
     const value: Record<string, unknown> = {}
     value['self'] = value
@@ -108,6 +121,9 @@ const COMPLETES: Readonly<Record<string, Act['does']>> = {
   'leaves a timer that throws': () => void setTimeout(() => fails('late'), 20),
   'leaves a promise that rejects': () => void sleep(20).then(() => fails('late')),
   'leaves a timer that exits': () => void setTimeout(() => process.exit(3), 20),
+  'returns an async iterator': async function* () {
+    yield 1
+  },
   'leaves an interval': () => void setInterval(() => {}, 5),
   'leaves a server and a socket that fail': () => {
     const server = createServer((socket) => socket.destroy()).listen(0, () => {
@@ -118,6 +134,69 @@ const COMPLETES: Readonly<Record<string, Act['does']>> = {
   'leaves a listener on its signal': ({ signal }) => signal.addEventListener('abort', () => fails('abort')),
   'sets the exit code': () => {
     process.exitCode = 3
+  },
+  'removes setTimeout': () => {
+    globalThis.setTimeout = undefined as never
+  },
+  'removes setTimeout while it runs': async () => {
+    await sleep(1)
+    globalThis.setTimeout = undefined as never
+    await sleep(200)
+  },
+  'replaces all timers': () => {
+    for (const name of TIMERS) Reflect.set(globalThis, name, () => fails(name))
+  },
+  'replaces JSON': () => {
+    JSON.stringify = () => fails('stringify')
+    JSON.parse = () => fails('parse')
+    globalThis.JSON = undefined as never
+  },
+  'replaces global objects': () => {
+    for (const name of ['Promise', 'Error', 'Map', 'Date', 'Buffer', 'process']) Reflect.set(globalThis, name, null)
+  },
+  'replaces the iterator of arrays': () => {
+    Array.prototype[Symbol.iterator] = () => fails('iterator')
+  },
+  'replaces methods of arrays': () => {
+    for (const name of ['map', 'push', 'shift', 'filter']) Reflect.set(Array.prototype, name, () => fails(name))
+  },
+  'replaces methods of promises': () => {
+    for (const name of ['then', 'finally']) Reflect.set(Promise.prototype, name, () => fails(name))
+  },
+  'replaces Map.prototype.get': () => {
+    Map.prototype.get = () => fails('get')
+  },
+  'replaces Date.now': () => {
+    Date.now = () => 0
+  },
+  'replaces structuredClone and queueMicrotask': () => {
+    for (const name of ['structuredClone', 'queueMicrotask']) Reflect.set(globalThis, name, () => fails(name))
+  },
+  'replaces process.nextTick': () => {
+    process.nextTick = () => fails('tick')
+  },
+  'shadows process.emit': () => {
+    process.emit = () => fails('emit')
+  },
+  'replaces EventEmitter.prototype.emit': () => {
+    EventEmitter.prototype.emit = () => fails('emit')
+  },
+  'replaces the writes of sockets': () => {
+    Socket.prototype.write = () => fails('write')
+    Writable.prototype.write = () => fails('write')
+  },
+  'prepares stack traces': () => {
+    Error.prepareStackTrace = () => fails('stack')
+  },
+  'gives all objects a then': () => {
+    Object.defineProperty(Object.prototype, 'then', { value: () => fails('then'), configurable: true })
+  },
+  'changes the directory': () => process.chdir('/'),
+  'removes all variables': () => {
+    for (const name of Object.keys(process.env)) delete process.env[name]
+  },
+  'freezes its globals': () => {
+    for (const each of [globalThis, Array.prototype, Promise.prototype]) Object.preventExtensions(each)
   },
   'ends its standard streams': () => {
     process.stdin.destroy()

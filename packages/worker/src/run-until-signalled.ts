@@ -2,6 +2,7 @@
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import { readable } from '@bullpen/engine/internal'
 import type { BullpenWorker } from './create-worker.ts'
+import { keepBuiltIns, restoreBuiltIns } from './kept-built-ins.ts'
 import { ownProcess } from './own-process.ts'
 
 export interface RunOptions {
@@ -65,6 +66,8 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     stop(signal)
   }
   const onUncaught = (err: unknown): void => {
+    // The drain needs them, and the error may be a consequence.
+    restoreBuiltIns()
     if (worker.attributeUncaught(err) !== 'unattributed') return
     worker.log.error({ err: readable(err) }, 'uncaught error outside any attempt: draining immediately')
     broken = true
@@ -79,6 +82,7 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     { SIGTERM: onSignal, SIGINT: onSignal, uncaughtException: onUncaught, unhandledRejection: onUncaught },
     isFromHandler,
   )
+  const releaseBuiltIns = keepBuiltIns(worker.log)
   try {
     let left = only ?? []
     let hasGroupEnded = group === undefined
@@ -108,6 +112,7 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     if (broken) return 70
     return hasGroupEnded && abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
   } finally {
+    releaseBuiltIns()
     release()
   }
 }

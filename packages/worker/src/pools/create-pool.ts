@@ -15,6 +15,7 @@ import {
   type Registry,
 } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
+import { restoringLog } from '../kept-built-ins.ts'
 import { eventsAgeOf, retentionOf } from './retention.ts'
 
 export interface PoolFactoryOptions {
@@ -89,7 +90,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             onFollowed: () => tasks.forward(queue),
             onLateLocks: (locks) => options.onLateLocks(queue, locks),
             onLockThreadEnded: options.onLockThreadEnded,
-            log,
+            log: restoringLog(log),
           },
           work,
           fed,
