@@ -55,7 +55,9 @@ import { troubleText } from './redis/outages/trouble.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
 import { createSchemaGuard, type SchemaGuard } from './schema.ts'
+import { runUntilAnswered } from './scripts/run-until-answered.ts'
 import { type Commander, runnerOn } from './scripts/script.ts'
+import { noteSurvivalScript } from './store/scripts.ts'
 
 export interface LockTimes {
   /** How long a lock lasts if it is not renewed, in ms. */
@@ -335,9 +337,13 @@ function connect(
   const { onLateLocks: onLate, onLockThreadEnded: onThreadEnded } = options
   const own = { base, eventLoopStallLimitMs, slots: concurrency, onLate, onThreadEnded }
   const renewer = openLockRenewer({ ...locks, ...own, redisUrl, log })
-  const onLost = (job: Job): void => {
+  const onLost = (job: Job, isByStall: boolean): void => {
     const { id = '', attemptsStarted } = job
     slots.lockLost(id as TaskId, attemptsStarted)
+    if (isByStall) return
+    // This process lives, so an outage of Redis is no death of the task's process. Without the note, the leader counts one.
+    const note = { fencingToken: attemptsStarted }
+    runUntilAnswered(redis, noteSurvivalScript, { job: keys.job(id) }, note).catch(() => {})
   }
   worker.onRefusedStart = (job) => {
     settleRefusedStart(job, events.death(job, deathOf(job)), (refusal) => {

@@ -1,11 +1,13 @@
 // The steps in BullMQ's scripts that quarantine tasks whose process has died.
 //
-// Three fields of a job belong to the quarantine. A job that has never lost its process has none of them:
+// Five fields of a job belong to the quarantine. A job that has never lost its process has none of them:
 //
 // - `deaths`: how many processes have died because of the task, as far as is known. BullMQ's own counter, `stc`, is never reset,
 //   and also counts deaths that another task has caused.
 // - `alone`: the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs
 //   in a child process, or waits in a worker. If the worker dies in the meantime, the task has not caused that death.
+// - `diedIn`: the fencing token of the last attempt whose loss was counted as a death, and `livedIn`: of the last one that has lost its lock
+//   although its process lives, which says so itself (worker/note-survival.lua).
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
 import { EVENTS_FIELD } from '../scripts/includes/add-events.ts'
@@ -13,16 +15,19 @@ import { DELAYED_SCORE_STEP } from './status/places.ts'
 import { enterLane } from './turns/lanes.ts'
 
 /**
- * Counts a death of the lost task `id`, unless it was quarantined and did not run in the worker's process. The same command reads
- * what the attempt's event needs.
+ * Counts a death of the lost task `id`, unless its process lives, or the task was quarantined and did not run in the worker's process. The
+ * same command reads what the attempt's event needs.
  */
-export const COUNT_DEATH = `local starts, deaths, alone, attempts, events, name, tags, group =
-    unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone', 'atm', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
-  if not deaths or alone == starts then call('HINCRBY', base .. id, 'deaths', 1) end`
+export const COUNT_DEATH = `local starts, deaths, alone, lived, attempts, events, name, tags, group =
+    unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone', 'livedIn', 'atm', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
+  if lived ~= starts and (not deaths or alone == starts) then
+    call('HINCRBY', base .. id, 'deaths', 1)
+    call('HSET', base .. id, 'diedIn', starts)
+  end`
 
 /** Stores `survival`: 'lived' ends the quarantine, and 'died' is one more death. `job` is the key of the job. */
 export const storeSurvival = (job: string): string =>
-  `if survival == 'lived' then call('HDEL', ${job}, 'deaths', 'alone') elseif survival == 'died' then call('HINCRBY', ${job}, 'deaths', 1) end`
+  `if survival == 'lived' then call('HDEL', ${job}, 'deaths', 'alone', 'diedIn') elseif survival == 'died' then call('HINCRBY', ${job}, 'deaths', 1) end`
 
 /** How long the set `postponed` is kept after the last task was added, in ms. A task waits in the delayed set for at most 5 s. */
 const KEEP_POSTPONED_MS = 60_000

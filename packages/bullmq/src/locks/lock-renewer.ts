@@ -33,6 +33,12 @@ export interface RenewedLock {
   release(): void
 }
 
+/**
+ * `isByStall` says whether the lock is lost because the event loop of this process has been blocked for longer than its limit. Otherwise,
+ * Redis did not renew the lock in time.
+ */
+export type OnLost = (isByStall: boolean) => void
+
 export interface LockRenewer {
   /**
    * Resolves once locks are being renewed. A task that starts before that may lose its lock if it blocks the event loop
@@ -44,7 +50,7 @@ export interface LockRenewer {
    * acquired. `onLost` is called at most once: when another process has taken the task, or when the lock may expire before this
    * process would notice.
    */
-  add(id: string, token: string, ageMs: number, onLost: () => void): RenewedLock
+  add(id: string, token: string, ageMs: number, onLost: OnLost): RenewedLock
   /** Returns whether a lock of this age may have expired. */
   isTooOld(ageMs: number): boolean
   /** Stops renewing all locks. */
@@ -74,10 +80,11 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
 
   const check = (): void => {
     const now = machineMs()
+    const isByStall = msBetween(Atomics.load(lastTurn, 0), now) > (eventLoopStallLimitMs ?? Number.POSITIVE_INFINITY)
     Atomics.store(lastTurn, 0, now)
     const late = tables.reduce((locks, each) => locks + each.newlyLate(now, lockMs * LATE), 0)
     if (late > 0) onLate(late)
-    for (const each of tables) each.reportLost(now)
+    for (const each of tables) each.reportLost(now, isByStall)
   }
   const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
 
@@ -109,7 +116,7 @@ class LockSlots {
   readonly #maxAgeMs: number
   readonly #free: number[]
   /** Undefined if the slot is free or its callback has been called. */
-  readonly #onLost: ((() => void) | undefined)[]
+  readonly #onLost: (OnLost | undefined)[]
   /** The slots whose locks were late at the last check. */
   readonly #late = new Set<number>()
 
@@ -124,7 +131,7 @@ class LockSlots {
     return this.#free.length > 0
   }
 
-  take(id: string, token: string, since: number, onLost: () => void): RenewedLock {
+  take(id: string, token: string, since: number, onLost: OnLost): RenewedLock {
     const slot = this.#free.pop()
     if (slot === undefined) throw new RangeError('the lock table has no free slot')
     this.table.take(slot, id, token, since)
@@ -154,11 +161,11 @@ class LockSlots {
     return count
   }
 
-  reportLost(now: number): void {
+  reportLost(now: number, isByStall: boolean): void {
     for (const [slot, onLost] of this.#onLost.entries()) {
       if (onLost === undefined || !this.#isLost(slot, now)) continue
       this.#onLost[slot] = undefined
-      onLost()
+      onLost(isByStall)
     }
   }
 

@@ -2902,6 +2902,29 @@ return redis.call('HGET', job, field)
 })
 
 /**
+ * Notes that the process of an attempt lives although the attempt has lost its lock, for example because Redis did not respond for longer
+ * than a lock lasts. The loss then counts as no death of a process, whether the leader has already recovered the task or will. May be sent
+ * again.
+ */
+export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
+  name: 'note-survival',
+  keys: ['job'],
+  args: ['fencingToken'],
+  lua: `#!lua flags=allow-oom
+local job = KEYS[1]
+local fencingToken = ARGV[1]
+if redis.call('HGET', job, 'diedIn') == fencingToken then
+  redis.call('HDEL', job, 'diedIn')
+  if redis.call('HINCRBY', job, 'deaths', -1) <= 0 then
+    redis.call('HDEL', job, 'deaths', 'alone')
+  end
+elseif redis.call('HGET', job, 'ats') == fencingToken then
+  redis.call('HSET', job, 'livedIn', fencingToken)
+end
+`,
+})
+
+/**
  * Reads the input of a task that its pipeline run keeps.
  */
 export const readKeptInputScript = luaScript<'meta' | 'inputs', 'incarnation' | 'task', string | null>({

@@ -58,7 +58,7 @@ export function memoryWorkers(options: MemoryWorkersOptions): Pick<
       const task = tasks.get(id)
       const owner = task?.owner
       if (task === undefined || owner === undefined) return
-      storeOf(task.queue).orphan(task, owner)
+      storeOf(task.queue).orphan(task, owner, true)
       owner.lockLost()
     },
 

@@ -13,7 +13,7 @@ export interface JobLocks {
   /** Returns the time in milliseconds since 1970, by the clock that jobs are stamped with. */
   readonly now: () => number
   /** Called when another process has the job, or could take it before this process notices. */
-  readonly onLost: (job: Job) => void
+  readonly onLost: (job: Job, isByStall: boolean) => void
 }
 
 export class ConsumerWorker extends Worker {
@@ -50,7 +50,7 @@ export class ConsumerWorker extends Worker {
       if (lost.length > 0) return undefined
       ageMs = performance.now() - sentAt
     }
-    const lock = renewer.add(id, token, ageMs, () => onLost(job))
+    const lock = renewer.add(id, token, ageMs, (isByStall) => onLost(job, isByStall))
     this.unconfirmed.set(job, lock)
     if (job.deferredFailure !== undefined) this.onRefusedStart(job)
     try {
