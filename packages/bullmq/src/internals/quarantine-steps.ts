@@ -6,8 +6,8 @@
 //   and also counts deaths that another task has caused.
 // - `alone`: the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs
 //   in a child process, or waits in a worker. If the worker dies in the meantime, the task has not caused that death.
-// - `diedIn`: the fencing token of the last attempt whose loss was counted as a death, and `livedIn`: of the last one that has lost its lock
-//   although its process lives, which says so itself (worker/note-survival.lua).
+// - `diedIn`: the fencing token of the last attempt whose loss was counted as a death, and `livedIn`: of the last one that has lost its
+// lock although its process lives, which says so itself (worker/note-survival.lua).
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
 import { EVENTS_FIELD } from '../scripts/includes/add-events.ts'
