@@ -19,7 +19,7 @@ export const SYSTEM_TESTS = [
   'packages/telemetry/src/alerts/alerts.test.ts',
   'packages/telemetry/src/exposition.test.ts',
   'packages/telemetry/src/scaling/scaling-rules.test.ts',
-  'packages/worker/src/worker-process.test.ts',
+  'packages/worker/src/{silent-redis,worker-process}.test.ts',
   'packages/worker/src/fleet-agent/remote-control.test.ts',
   'scripts/{bootstrap,loaded-modules,packages,test-next}.test.mjs',
   'scripts/platform/{dev-loop,platform}.test.mjs',

@@ -8,7 +8,7 @@ import type { ConnectionWatch } from './redis/connection-watch.ts'
 import { joinWrites } from './redis/joined-writes.ts'
 import { hadNoEffect } from './redis/not-sent.ts'
 import { ERROR_REPLIES, errorCode } from './redis/outages/error-replies.ts'
-import { addressOf, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
+import { addressOf, isOutageLogged, knownTrouble, outageReporter } from './redis/outages/outage-reporter.ts'
 import { noticeRefusals } from './redis/outages/refusals.ts'
 import { troubleOf, troubleText } from './redis/outages/trouble.ts'
 import {
@@ -19,7 +19,7 @@ import {
   openServer,
   RECONNECTING,
 } from './redis/redis-client.ts'
-import { closeWhenSilent } from './redis/silence.ts'
+import { closeWhenSilent, OF_SUBSCRIBER } from './redis/silence.ts'
 import type { Commander } from './scripts/script.ts'
 
 /**
@@ -118,7 +118,7 @@ const WAITING: ClientOptions = {
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)
   if (address.kind === 'cluster') return openClusterSubscriber(address)
-  const redis = closeWhenSilent(openServer(address, SUBSCRIBER), { pings: true })
+  const redis = closeWhenSilent(openServer(address, SUBSCRIBER), OF_SUBSCRIBER)
   outageReporter(url, log).follow(redis)
   return redis
 }
@@ -169,14 +169,15 @@ export function commandErrors(redisUrl: string): WithRedisErrors {
     })
 }
 
-function noResponse(redisUrl: string): BullpenError {
-  const address = addressOf(redisUrl)
-  return new BullpenError('redis_unavailable', `Redis at ${address} did not respond within ${COMMAND_TIMEOUT_MS} ms`)
+/** The error has a cause, which callers do not log, if the outage reporter has logged the outage. */
+function noResponse(redisUrl: string, cause: Error): BullpenError {
+  const text = `Redis at ${addressOf(redisUrl)} did not respond within ${COMMAND_TIMEOUT_MS} ms`
+  return new BullpenError('redis_unavailable', text, isOutageLogged(redisUrl) ? { cause } : undefined)
 }
 
 function unavailable(redisUrl: string, cause: unknown): BullpenError {
   if (cause instanceof BullpenError) return cause
-  if (cause instanceof Error && cause.message === COMMAND_TIMED_OUT) return noResponse(redisUrl)
+  if (cause instanceof Error && cause.message === COMMAND_TIMED_OUT) return noResponse(redisUrl, cause)
   const address = addressOf(redisUrl)
   const trouble = troubleOf(cause)
   if (trouble !== undefined) {

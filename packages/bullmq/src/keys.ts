@@ -26,7 +26,7 @@ export function leaderKeys(namespace: string) {
      * queue).
      */
     registry: `${base}:registry`,
-    /** Channel: announces a queue that has work for the leader, or '' when the leader has resigned. */
+    /** Channel: announces a queue that has work for the leader, '' when the leader has resigned, or '.' when it renews its lease. */
     channel: `${base}:channel`,
   }
 }

@@ -194,7 +194,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
     if (pools.isDraining()) return 'draining'
-    return pools.notReady() ?? (fleetAgent?.isAccepted() ? undefined : NO_HEARTBEAT)
+    const isStoreUsable = fleetAgent?.isAccepted() ?? false
+    return pools.notReady(isStoreUsable) ?? (isStoreUsable ? undefined : NO_HEARTBEAT)
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void, group?: GroupId): Promise<OpenWorker> {

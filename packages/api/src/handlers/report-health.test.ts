@@ -1,6 +1,7 @@
 // Tests liveness and readiness.
 import { expect, test } from 'vitest'
 import { problemIn, testApi } from '../api.fixture.ts'
+import { reportReady } from './report-health.ts'
 
 test('the API is ready when Redis answers, and its probes need no key', async () => {
   const { app } = await testApi()
@@ -21,6 +22,28 @@ test('the API is not ready while Redis does not answer', async () => {
   const { app, broker } = await testApi()
   broker.trouble = 'hangs'
   expect(problemIn(await app.inject('/readyz')).code).toBe('redis_unavailable')
+})
+
+test('the API stays ready for 15 s after Redis has last accepted a write, whatever happens then', async () => {
+  const { broker, closing } = await testApi()
+  let now = 0
+  const ready = reportReady({ broker, closing: closing.signal }, () => now)
+  const isReady = () =>
+    ready().then(
+      () => true,
+      () => false,
+    )
+  for (const trouble of ['down', 'hangs'] as const) {
+    broker.trouble = trouble
+    expect(await isReady()).toBe(false)
+    broker.trouble = 'none'
+    expect(await isReady()).toBe(true)
+    broker.trouble = trouble
+    now += 14_999
+    expect(await isReady()).toBe(true)
+    now += 1
+    expect(await isReady()).toBe(false)
+  }
 })
 
 test('the API is not ready while it closes', async () => {

@@ -18,7 +18,7 @@ import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { Housekeeping } from './housekeeping.ts'
 import { countLeadershipChanges, type LeadershipChanges } from './leadership-changes.ts'
-import { type LeaseAnswer, resign, takeLease } from './lease-calls.ts'
+import { BEAT, type LeaseAnswer, resign, takeLease } from './lease-calls.ts'
 import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './lease-decision.ts'
 import { type RegisteredQueue, registeredQueues } from './queue-registry.ts'
 
@@ -195,7 +195,7 @@ export function openLeader(options: LeaderOptions): Leader {
     channels: [keys.channel],
     onMessage(_channel, queue) {
       if (queue === '') ask()
-      else visit(registry.get(queue) ?? { name: queue })
+      else if (queue !== BEAT) visit(registry.get(queue) ?? { name: queue })
     },
     onSubscribed() {},
     log,

@@ -5,6 +5,9 @@ import { type LeaderKeys, leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { resignScript, takeLeaseScript } from '../store/scripts.ts'
 
+/** The message of a leader that renews its lease. Every subscriber of the namespace receives it each second, and so knows that it still can. */
+export const BEAT = '.'
+
 export interface LeaseAnswer {
   /** 0 if another process leads, or if this version is older than the namespace's data. */
   readonly fencing: number
@@ -25,7 +28,7 @@ export interface LeaseRequest {
 
 /** Acquires or renews the lease. The call is atomic and takes one round trip. */
 export async function takeLease(redis: Commander, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseReply> {
-  const args = { ...request, schemaVersion: SCHEMA_VERSION }
+  const args = { ...request, schemaVersion: SCHEMA_VERSION, channel: keys.channel }
   const [fencing, leftMs, newest] = await runScript(redis, takeLeaseScript, keys, args)
   return { fencing, leftMs, newest }
 }

@@ -8,6 +8,7 @@
 -- ARGV[2]  leaseMs        how long the lease lasts
 -- ARGV[3]  schemaVersion  the caller's schema version; one that is older than the namespace's never leads
 -- ARGV[4]  above          the highest fencing number that the caller has seen
+-- ARGV[5]  channel        the leader's channel, on which every renewal sends a beat ('.'), so that subscribers need no pings
 --
 -- Returns `[fencing: number, leftMs: number, newest: number]`: the caller's fencing number (0 if it does not lead), the time that the
 -- lease still lasts, and the fencing number of the newest leader.
@@ -15,7 +16,7 @@
 -- The number grows with each new leader. If a failover has lost the newest numbers, the lease's holder gets a number above those that
 -- the queues have stored.
 local lease, fencing, schema = KEYS[1], KEYS[2], KEYS[3]
-local holder, leaseMs, schemaVersion, above = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local holder, leaseMs, schemaVersion, above, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local newest = tonumber(redis.call('GET', schema) or '0')
 local number = tonumber(redis.call('GET', fencing) or '0')
@@ -31,4 +32,5 @@ if not current or number <= tonumber(above) then
   redis.call('SET', fencing, string.format('%.0f', number))
 end
 redis.call('SET', lease, holder, 'PX', leaseMs)
+redis.call('PUBLISH', channel, '.')
 return { number, tonumber(leaseMs), number }

@@ -5,7 +5,7 @@ import { EventEmitter } from 'node:events'
 import type { RedisClusterAddress, RedisNode } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { nodeOptions, retryDelay } from './redis-client.ts'
-import { closeWhenSilent } from './silence.ts'
+import { closeWhenSilent, OF_SUBSCRIBER } from './silence.ts'
 
 /** A connection for messages. An ioredis client for a single server has the same methods. */
 export interface MessageConnection {
@@ -36,7 +36,7 @@ export function openClusterSubscriber(
     const node = nodes[Math.floor(random() * nodes.length)]
     // The caller subscribes again whenever `events` emits `ready`, and this client never connects twice.
     const options = { ...nodeOptions(address), ...node, retryStrategy: null, autoResubscribe: false }
-    const client = closeWhenSilent(new Redis(options), { pings: true })
+    const client = closeWhenSilent(new Redis(options), OF_SUBSCRIBER)
     // The clients that send commands report outages.
     client.on('error', () => {})
     client.on('message', (channel, message) => events.emit('message', channel, message))

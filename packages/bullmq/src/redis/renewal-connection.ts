@@ -15,6 +15,8 @@ const DISCONNECT_TIMEOUT_MS = 100
  * on it.
  */
 const SILENT_AFTER_MS = 2_000
+/** How long the connection may be idle without a ping, in ms. No lock depends on it meanwhile. */
+const PING_AFTER_MS = 5_000
 /** How long a renewal is worth waiting for, in ms, with the time for a new connection. */
 const REPLY_WITHIN_MS = 4_000
 
@@ -39,7 +41,7 @@ export function renewalConnection(address: RedisAddress): Commander {
       retryDelayOnClusterDown: 0,
     },
     node: { disconnectTimeout: DISCONNECT_TIMEOUT_MS },
-    silence: { afterMs: SILENT_AFTER_MS, pings: true },
+    silence: { afterMs: SILENT_AFTER_MS, pingAfterMs: PING_AFTER_MS },
   })
   if (isCluster(redis)) redis.on('+node', (node: Redis) => limitCommands(node, REPLY_WITHIN_MS))
   else limitCommands(redis, REPLY_WITHIN_MS)

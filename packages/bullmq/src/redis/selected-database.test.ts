@@ -14,8 +14,11 @@ async function connect(urlOf: (url: string) => string) {
   const admin = new Redis(server.url)
   onTestFinished(() => admin.disconnect())
   const lines: string[] = []
-  const write = (fields: object, line: string): void => {
-    if (!('check' in fields)) lines.push(line)
+  const addresses: unknown[] = []
+  const write = (fields: { readonly redis?: string }, line: string): void => {
+    if ('check' in fields) return
+    lines.push(line)
+    addresses.push(fields.redis)
   }
   const log = { debug() {}, info: write, warn: write, error: write }
   const common = { redisUrl: urlOf(server.url), namespace: `t-${randomUUID().slice(0, 12)}`, log }
@@ -31,16 +34,18 @@ async function connect(urlOf: (url: string) => string) {
       () => 'usable',
       ({ message }: Error) => message,
     )
-  return { admin, lines, consumer, ping, redisUrl: common.redisUrl }
+  return { admin, lines, addresses, consumer, ping, redisUrl: common.redisUrl }
 }
 
 it('a database that the server does not have is named, and database 0 stays empty', async () => {
-  const { admin, lines, consumer, ping } = await connect((url) => `${url}/99`)
-  const expected = /does not have the database of the URL; correct the number at the end of the URL/
+  const { admin, lines, addresses, consumer, ping, redisUrl } = await connect((url) => `${url}/99`)
+  const expected =
+    /Redis at redis:\/\/127.0.0.1:\d+\/99 does not have the database of the URL; correct the number at the end of the URL/
   expect(await eventually(async () => expected.test(await ping()) && (await ping()))).toMatch(expected)
   for (let i = 0; i < 20; i++) expect(await ping()).toMatch(expected)
   expect(consumer.notReady()).toMatch(expected)
   expect(lines).toEqual(['redis does not have the database of the URL'])
+  expect(addresses).toEqual([redisUrl])
   expect(await admin.dbsize()).toBe(0)
 })
 

@@ -1,5 +1,6 @@
 // Connections that the network has lost without closing them, on a single server and on a cluster, and replies that are only read late.
 
+import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { Log } from '@bullpen/contract'
@@ -7,11 +8,13 @@ import { amount, proxiedCluster } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Cluster, Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker/broker.ts'
 import { COMMAND_TIMEOUT_MS } from '../connection.ts'
+import { leaderKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
-import { long, setup } from '../setup.fixture.ts'
+import { long, setup, silent } from '../setup.fixture.ts'
 import { CONNECTION_KINDS, connectionFunctions } from './connection-kinds.fixture.ts'
-import { closeWhenSilent } from './silence.ts'
+import { closeWhenSilent, OF_SUBSCRIBER } from './silence.ts'
 
 /** The channel on which Node reports each socket that connects. */
 const CLIENT_SOCKETS = 'net.client.socket'
@@ -104,7 +107,12 @@ async function eventuallyResponds(kind: string, response: () => Promise<unknown>
 it('a process whose connections become silent under load says so once, and completes every task that it has accepted', async () => {
   const { url, silence } = await server()
   const lines: string[] = []
-  const write = (fields: object, message: string): void => void ('check' in fields || lines.push(message))
+  let unreachableMs = 0
+  const write = (fields: { readonly unreachableMs?: number }, message: string): void => {
+    if ('check' in fields) return
+    lines.push(message)
+    unreachableMs += fields.unreachableMs ?? 0
+  }
   const log: Log = { debug() {}, info: write, warn: write, error: write }
   const { startPool, enqueue, settled } = await setup({ redisUrl: url, commandTimeoutMs: COMMAND_TIMEOUT_MS, log })
   await startPool()
@@ -129,6 +137,43 @@ it('a process whose connections become silent under load says so once, and compl
   expect(statuses.filter((status) => status !== 'completed')).toEqual([])
   await eventually(() => lines.includes('redis connection restored'))
   expect(lines).toEqual(['redis connection lost', 'redis connection restored'])
+  // The outage began with the last reply, and not when the connection was closed.
+  expect(unreachableMs).toBeGreaterThan(2_500)
+})
+
+it('a subscriber to which the leader sends its beats sends no ping, and one without a leader pings', async () => {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const { channel } = leaderKeys(namespace)
+  const [led, alone] = [channel, `${channel}:none`].map((each) => {
+    const redis = closeWhenSilent(new Redis(inject('redisUrl')), OF_SUBSCRIBER)
+    onTestFinished(() => redis.disconnect())
+    let pings = 0
+    let beats = 0
+    const ping = redis.ping.bind(redis)
+    redis.ping = (() => {
+      pings++
+      return ping()
+    }) as Redis['ping']
+    redis.on('message', () => void beats++)
+    redis.subscribe(each).catch(() => {})
+    return { pings: () => pings, beats: () => beats }
+  })
+  // A lease that is renewed more often than in production, because a busy machine may be late.
+  const leaderTimes = { leaseMs: 60_000, renewMs: 250, roundMs: 60_000 }
+  const common = {
+    redisUrl: inject('redisUrl'),
+    namespace,
+    queues: ['rig'],
+    sizeLimit: 10_000,
+    log: silent,
+    leaderTimes,
+  }
+  const broker = openBroker(common)
+  onTestFinished(() => broker.close())
+  await eventually(() => (led?.beats() ?? 0) > 0)
+  const before = led?.pings() ?? 0
+  await eventually(() => (alone?.pings() ?? 0) >= 2 && (led?.beats() ?? 0) >= 12)
+  expect(led?.pings()).toBe(before)
 })
 
 it('a connection whose reply arrives while the event loop is blocked is not closed', async () => {

@@ -5,7 +5,8 @@
 //
 //   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. A command that blocks in Redis is due when its
 //     time has passed.
-//   - An idle connection can't be silent. A subscriber never sends a command, so it sends a ping when it has received nothing for 5 s.
+//   - An idle connection can't be silent. A subscriber never sends a command, so it sends a ping when it has received nothing for 1.5 s.
+//     That is rare, because the leader sends a message each second.
 //   - If one connection to a server is silent, so are probably the others on which nothing has arrived lately. They are closed with it.
 //     A worker's blocking fetch, which may wait for 10 s, therefore ends as soon as a heartbeat of the process gets no reply.
 //
@@ -21,15 +22,17 @@ const SILENT_AFTER_MS = 4_000
 const BLOCKED_GRACE_MS = 1_500
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */
 const QUIET_MS = 2_500
-const PING_EVERY_MS = 5_000
 const CHECK_EVERY_MS = 500
 
 export interface SilenceOptions {
   /** How long a server may owe a reply without sending anything, in ms. Defaults to 4,000. */
   readonly afterMs?: number
-  /** Whether an idle connection sends a PING every 5 s. Defaults to false. */
-  readonly pings?: boolean
+  /** An idle connection that has received nothing for this long sends a PING, in ms. By default, none does. */
+  readonly pingAfterMs?: number
 }
+
+/** A subscriber notices within 5 s that nothing arrives any more: two checks, 1.5 s until the ping, and 2.5 s without a reply. */
+export const OF_SUBSCRIBER: SilenceOptions = { afterMs: 2_500, pingAfterMs: 1_500 }
 
 interface Watched {
   readonly redis: Redis
@@ -77,13 +80,20 @@ function check(): void {
   const passedMs = Math.min(now - checkedAt, 2 * CHECK_EVERY_MS)
   checkedAt = now
   const silentServers = new Set<string>()
+  /** For how long nothing has arrived from each server over any connection. */
+  const quietMs = new Map<string, number>()
   for (const each of open.values()) {
     note(each, passedMs)
-    if (isSilent(each)) silentServers.add(serverOf(each))
+    const server = serverOf(each)
+    quietMs.set(server, Math.min(each.quietMs, quietMs.get(server) ?? each.quietMs))
+    if (isSilent(each)) silentServers.add(server)
     else pingIfIdle(each)
   }
   for (const each of open.values()) {
-    if (isSilent(each) || (each.quietMs >= QUIET_MS && silentServers.has(serverOf(each)))) close(each)
+    const server = serverOf(each)
+    // If other connections work, nothing tells when this one was lost before the command to which a reply is due.
+    const silentMs = Math.max(each.dueMs, quietMs.get(server) ?? 0)
+    if (isSilent(each) || (each.quietMs >= QUIET_MS && silentServers.has(server))) close(each, silentMs)
   }
 }
 
@@ -107,15 +117,21 @@ function blockingMs(command: unknown): number {
   return command.extractBlockingTimeout() ?? 0
 }
 
-function pingIfIdle({ redis, options, quietMs }: Watched): void {
+function pingIfIdle({ redis, options: { pingAfterMs = Number.POSITIVE_INFINITY }, quietMs }: Watched): void {
   const isIdle = redis.status === 'ready' && redis.commandQueue.length === 0
   // If the connection is lost, the client reports it.
-  if (options.pings && isIdle && quietMs >= PING_EVERY_MS) redis.ping().catch(() => {})
+  if (isIdle && quietMs >= pingAfterMs) redis.ping().catch(() => {})
 }
 
-function close({ stream, quietMs }: Watched): void {
-  const error = new Error(`Redis sent nothing for ${Math.round(quietMs)} ms`)
-  stream.destroy(Object.assign(error, { code: 'ETIMEDOUT' }))
+/** The error says how long Redis has not been reachable, as far as is known. */
+function close({ stream }: Watched, silentMs: number): void {
+  const error = new Error(`Redis sent nothing for ${Math.round(silentMs)} ms`)
+  stream.destroy(Object.assign(error, { code: 'ETIMEDOUT', silentMs }))
+}
+
+/** Returns for how long Redis had sent nothing when this error closed a connection, in ms, or 0 if it was closed for another reason. */
+export function silentMsOf(error: Error | undefined): number {
+  return error !== undefined && 'silentMs' in error ? Number(error.silentMs) : 0
 }
 
 const serverOf = ({ redis: { options } }: Watched): string => `${options.host}:${options.port}`

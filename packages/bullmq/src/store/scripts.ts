@@ -3399,15 +3399,15 @@ return { tonumber(fencing), duties }
  */
 export const takeLeaseScript = luaScript<
   'lease' | 'fencing' | 'schema',
-  'holder' | 'leaseMs' | 'schemaVersion' | 'above',
+  'holder' | 'leaseMs' | 'schemaVersion' | 'above' | 'channel',
   [fencing: number, leftMs: number, newest: number]
 >({
   name: 'take-lease',
   keys: ['lease', 'fencing', 'schema'],
-  args: ['holder', 'leaseMs', 'schemaVersion', 'above'],
+  args: ['holder', 'leaseMs', 'schemaVersion', 'above', 'channel'],
   lua: `#!lua flags=allow-oom
 local lease, fencing, schema = KEYS[1], KEYS[2], KEYS[3]
-local holder, leaseMs, schemaVersion, above = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local holder, leaseMs, schemaVersion, above, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local newest = tonumber(redis.call('GET', schema) or '0')
 local number = tonumber(redis.call('GET', fencing) or '0')
 if newest > tonumber(schemaVersion) then
@@ -3422,6 +3422,7 @@ if not current or number <= tonumber(above) then
   redis.call('SET', fencing, string.format('%.0f', number))
 end
 redis.call('SET', lease, holder, 'PX', leaseMs)
+redis.call('PUBLISH', channel, '.')
 return { number, tonumber(leaseMs), number }
 `,
 })

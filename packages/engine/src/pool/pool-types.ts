@@ -50,8 +50,11 @@ export interface Pool {
   drainsUntil(): number | undefined
   state(): PoolState
   slots(): readonly SlotStatus[]
-  /** Returns why the pool is not fetching tasks. Returns undefined if the pool is fetching tasks or was paused by request. */
-  notReady(): string | undefined
+  /**
+   * Returns why the pool is not fetching tasks. Returns undefined if the pool is fetching tasks or was paused by request. If the store is
+   * known to be usable, which it is not by default, a lost connection is no reason.
+   */
+  notReady(isStoreUsable?: boolean): string | undefined
   status(): PoolStatus
   /**
    * Waits until the store is available, however long that takes, and then starts fetching.

@@ -70,6 +70,7 @@ describe('a pool', () => {
     const { pool, consumer } = await started()
     consumer.lack = 'Redis is not connected'
     expect(pool.notReady()).toBe('Redis is not connected')
+    expect(pool.notReady(true)).toBeUndefined()
   })
 
   it('starts once, and refuses a second start during and after the first', async () => {

@@ -117,7 +117,7 @@ class SlotPool implements Pool {
     return this.#slots.status()
   }
 
-  notReady(): string | undefined {
+  notReady(isStoreUsable = false): string | undefined {
     if (!this.#isRunning()) {
       // A pool starts only once the store can be used.
       const lack = this.#state === 'NEW' ? this.#consumer.notReady() : undefined
@@ -129,7 +129,7 @@ class SlotPool implements Pool {
     }
     if (this.#slots.size === 0)
       return `the pool for queue '${this.queue}' is not accepting tasks: its slots have been stopped`
-    return this.#consumer.notReady()
+    return isStoreUsable ? undefined : this.#consumer.notReady()
   }
 
   drainsUntil(): number | undefined {

@@ -47,8 +47,8 @@ export interface FleetAgent {
 
 /** The delay between the attempts of `start` while the store is unreachable, in ms. */
 const RETRY_MS = 100
-/** Outages shorter than this are not logged, because connecting takes a moment. */
-const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
+/** Outages shorter than this are not logged, in ms. Within 5 s, the store's client logs that a connection has become silent. */
+const UNREACHABLE_AFTER_MS = 3 * HEARTBEAT_INTERVAL_MS
 /** How long after an accepted heartbeat the store counts as usable, in ms. */
 const ACCEPTED_FOR_MS = 15_000
 

@@ -52,8 +52,11 @@ export interface PoolSupervisor {
   end(request: DrainRequest): Promise<readonly DrainReport[]>
   /** Returns whether the pools are draining with the worker or have drained with it. */
   isDraining(): boolean
-  /** Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. */
-  notReady(): string | undefined
+  /**
+   * Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. If the store is known to
+   * be usable, a lost connection is no reason.
+   */
+  notReady(isStoreUsable: boolean): string | undefined
   status(): readonly PoolStatus[]
 }
 
@@ -95,10 +98,10 @@ export function createPoolSupervisor({ sizes, drainSettings, ...each }: PoolSupe
       return Promise.all(reports.filter((report) => report !== undefined))
     },
     isDraining: () => isDraining,
-    notReady: () =>
+    notReady: (isStoreUsable) =>
       all
         .filter(({ cause }) => cause === undefined)
-        .map(({ pool }) => pool.notReady())
+        .map(({ pool }) => pool.notReady(isStoreUsable))
         .find((why) => why !== undefined),
     status: () => all.map((entry) => ({ ...entry.status(), drainSettings: drainSettings(entry.queue) })),
   }

@@ -3,6 +3,7 @@
 import type { Log } from '@bullpen/contract'
 import type { Cluster, Redis } from 'ioredis'
 import { keyOfNode } from '../redis-client.ts'
+import { silentMsOf } from '../silence.ts'
 
 interface AwayNode {
   readonly since: number
@@ -13,6 +14,8 @@ interface AwayNode {
 export interface NodeReporter {
   /** Watches the nodes of one cluster client. */
   follow(cluster: Cluster): void
+  /** Whether a node that the cluster lists can't be reached. */
+  isAnyAway(): boolean
 }
 
 /**
@@ -26,10 +29,10 @@ export function createNodeReporter(
 ): NodeReporter {
   const away = new Map<string, AwayNode>()
 
-  const failed = (node: string): void => {
+  const failed = (node: string, error: Error): void => {
     const known = away.get(node)
     if (known === undefined) {
-      away.set(node, { since: performance.now() })
+      away.set(node, { since: performance.now() - silentMsOf(error) })
       log.warn({ redis: address, node }, 'redis cluster node not reachable')
     }
   }
@@ -47,9 +50,10 @@ export function createNodeReporter(
   }
 
   return {
+    isAnyAway: () => [...away.values()].some(({ replacedAt }) => replacedAt === undefined),
     follow(cluster) {
       cluster.on('node error', (error: Error, node: string) => {
-        if (isConnectionError(error)) failed(node)
+        if (isConnectionError(error)) failed(node, error)
       })
       cluster.on('+node', (connection: Redis) => {
         connection.once('ready', () => reachable(keyOfNode(connection.options)))

@@ -117,7 +117,7 @@ describe('a process whose Redis goes away', () => {
 
 describe('the address of a Redis', () => {
   it.each([
-    ['redis://ann:secret@db.example:6380/2', 'redis://db.example:6380'],
+    ['redis://ann:secret@db.example:6380/2', 'redis://db.example:6380/2'],
     ['rediss://db.example?ca=ca.pem', 'rediss://db.example:6379'],
     ['redis://[::1]:7000', 'redis://[::1]:7000'],
     ['redis+cluster://ann:secret@a:7000,b:7001', 'redis+cluster://a:7000,b:7001'],

@@ -4,6 +4,7 @@ import type { Log } from '@bullpen/contract'
 import { readRedisUrl } from '@bullpen/contract/internal'
 import type { Commander } from '../../scripts/script.ts'
 import { isCluster } from '../redis-client.ts'
+import { silentMsOf } from '../silence.ts'
 import { createNodeReporter } from './cluster-nodes.ts'
 import { REFUSED, WRITABLE } from './primary.ts'
 import { tlsMismatch } from './tls-trouble.ts'
@@ -11,13 +12,14 @@ import { TROUBLE_LINES, type Trouble, troubleOf } from './trouble.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
-/** Returns the address of Redis without the user name and password. */
+/** Returns the address of Redis without the user name and password, and without the number of its first database. */
 export function addressOf(redisUrl: string): string {
   const address = readRedisUrl(redisUrl)
   if (address.kind === 'invalid') return 'the configured address'
   const nodes = address.kind === 'cluster' ? address.nodes : [address]
   const hosts = nodes.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
-  return `redis${address.tls ? 's' : ''}${address.kind === 'cluster' ? '+cluster' : ''}://${hosts.join(',')}`
+  const database = address.kind === 'server' && address.database > 0 ? `/${address.database}` : ''
+  return `redis${address.tls ? 's' : ''}${address.kind === 'cluster' ? '+cluster' : ''}://${hosts.join(',')}${database}`
 }
 
 export interface OutageReporter {
@@ -25,6 +27,8 @@ export interface OutageReporter {
   follow(redis: Commander): void
   /** Returns why connections cannot be used at the moment, or undefined if all of them can. */
   trouble(): Trouble | undefined
+  /** Whether an outage of Redis or of a cluster node has been logged, and not yet its end. */
+  isLogged(): boolean
 }
 
 const reporters = new Map<string, OutageReporter>()
@@ -45,6 +49,11 @@ export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVE
 /** Returns why this process's connections to Redis cannot be used at the moment, if the reporter knows. */
 export function knownTrouble(redisUrl: string): Trouble | undefined {
   return reporters.get(redisUrl)?.trouble()
+}
+
+/** Returns whether this process has logged an outage of Redis or of a cluster node, and not yet its end. */
+export function isOutageLogged(redisUrl: string): boolean {
+  return reporters.get(redisUrl)?.isLogged() ?? false
 }
 
 interface Outage {
@@ -80,7 +89,13 @@ function createReporter(
     const begin = (): void =>
       log.warn({ redis: address, err: why }, trouble === 'unreachable' && wasConnected ? LOST : first)
     if (outage === undefined) {
-      outage = { since: now, failures: 0, nextLineAt: now + repeatMs, trouble, logged: new Set([trouble]) }
+      outage = {
+        since: now - silentMsOf(err),
+        failures: 0,
+        nextLineAt: now + repeatMs,
+        trouble,
+        logged: new Set([trouble]),
+      }
       begin()
       return
     }
@@ -157,6 +172,7 @@ function createReporter(
       redis.on('end', () => closed(redis))
     },
     trouble: () => outage?.trouble,
+    isLogged: () => outage !== undefined || nodes.isAnyAway(),
   }
 }
 

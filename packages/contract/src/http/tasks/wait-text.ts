@@ -24,7 +24,7 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
     case 'no_worker': {
       const none =
         wait.since === undefined
-          ? 'none has served it within 30 days'
+          ? 'no worker is known to have served it'
           : `none has served it since ${timeText(wait.since)}`
       return `a worker that serves queue ${queue}; ${none}`
     }

@@ -77,7 +77,7 @@ test.each(Object.entries(TEXTS))(
 test('a text leaves out what is not known, and does not count beyond 1,000', () => {
   const textOf = (wait: WaitsFor) => waitView(wait, task).text
   expect(textOf({ kind: 'paused' })).toBe('queue cpu to be resumed (paused)')
-  expect(textOf({ kind: 'no_worker' })).toBe('a worker that serves queue cpu; none has served it within 30 days')
+  expect(textOf({ kind: 'no_worker' })).toBe('a worker that serves queue cpu; no worker is known to have served it')
   expect(textOf({ kind: 'breaker', service: 'smtp', ahead: 0 })).toBe('the circuit breaker of smtp')
   expect(textOf({ kind: 'slot', slots: 4, busy: 3, ahead: 0 })).toBe(
     'a worker of queue cpu to fetch it (3 of 4 slots busy)',
