@@ -178,7 +178,9 @@ test('tasks that wait for their turns are shown after the others, and as waiting
   }
   expect([await page(1), await page(2)]).toEqual([[own, keyed[0]], [keyed[1]]])
   expect(await board(`/queues/idle/${keyed[0]}`)).toMatchObject({
-    job: { name: 'idle.wait · waiting · waits for a worker that serves queue idle; no worker is known to have served it' },
+    job: {
+      name: 'idle.wait · waiting · waits for a worker that serves queue idle; no worker is known to have served it',
+    },
     status: 'waiting',
   })
 })

@@ -5,7 +5,9 @@ import { type LeaderKeys, leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { resignScript, takeLeaseScript } from '../store/scripts.ts'
 
-/** The message of a leader that renews its lease. Every subscriber of the namespace receives it each second, and so knows that it still can. */
+/**
+ * The message of a leader that renews its lease. Every subscriber of the namespace receives it each second, and so knows that it still can.
+ */
 export const BEAT = '.'
 
 export interface LeaseAnswer {

@@ -53,8 +53,8 @@ export interface PoolSupervisor {
   /** Returns whether the pools are draining with the worker or have drained with it. */
   isDraining(): boolean
   /**
-   * Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. If the store is known to
-   * be usable, a lost connection is no reason.
+   * Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. If the store is known
+   * to be usable, a lost connection is no reason.
    */
   notReady(isStoreUsable: boolean): string | undefined
   status(): readonly PoolStatus[]

@@ -27,7 +27,10 @@ export function probeRoutes(context: ApiContext): readonly Route[] {
       operationId: 'readyz',
       summary: 'Check whether this process accepts requests',
       responses: {
-        200: { description: 'Redis has accepted writes within the last 15 s, and the process is not shutting down.', schema: healthSchema('ready') },
+        200: {
+          description: 'Redis has accepted writes within the last 15 s, and the process is not shutting down.',
+          schema: healthSchema('ready'),
+        },
       },
       problems: ['redis_unavailable', 'shutting_down'],
       handle: reportReady(context),
