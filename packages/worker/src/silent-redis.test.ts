@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 
-const FIXTURE = join(import.meta.dirname, 'silent-redis.fixture.ts')
+const FIXTURE = fileURLToPath(import.meta.resolve('./silent-redis.fixture.ts'))
 
 function startWorker(url: string) {
   const child = spawn(process.execPath, [FIXTURE, url, `t-${randomUUID().slice(0, 8)}`])
