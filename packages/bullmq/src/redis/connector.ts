@@ -19,4 +19,4 @@ class Connector extends StandaloneConnector {
   }
 }
 
-export const SOCKETS = { Connector } satisfies RedisOptions
+export const SOCKETS: Required<Pick<RedisOptions, 'Connector'>> = { Connector }
