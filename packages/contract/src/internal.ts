@@ -33,7 +33,6 @@ export {
   MAX_ATTEMPTS,
   MAX_FACTOR,
 } from './definition/retry/retry-policy.ts'
-export { keyProblem } from './definition/texts.ts'
 export { contradictionIn } from './definition/timeouts.ts'
 export { bytes, formatBytes } from './definition/units/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/units/duration.ts'

@@ -3,5 +3,6 @@
 
 export { handlerIn } from './definition/handler.ts'
 export { handlerLog } from './definition/log.ts'
+export { keyProblem } from './definition/texts.ts'
 export { declareFailure } from './errors/failure.ts'
 export { RateLimited } from './errors/rate-limited.ts'

@@ -1,6 +1,6 @@
 // Implements `ctx.once`, which runs a step once per task and stores its result for later attempts.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
-import { keyProblem } from '@bullpen/contract/internal'
+import { keyProblem } from '@bullpen/contract/isolate'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
 import { jsonText } from '../task/payload/json-text.ts'

@@ -8,7 +8,8 @@ import {
   type TaskId,
   type TraceContext,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, keyProblem, readTaskId } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import { keyProblem } from '@bullpen/contract/isolate'
 import { inheritedLimits } from '../admission/api-key-limits.ts'
 import { planFollowUps } from '../follow-ups/plan.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
