@@ -1,7 +1,7 @@
-// The diagnosis by a whole API while a master of its Redis Cluster is dead.
+// The diagnosis by a whole API while a master of its Redis Cluster is dead or silent.
 import { randomUUID } from 'node:crypto'
 import type { Diagnosis } from '@bullpen/contract'
-import { privateCluster } from '@bullpen/testing'
+import { type PrivateCluster, privateCluster } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { catalogue } from './api.fixture.ts'
@@ -11,18 +11,19 @@ const KEY = 'unreachable-node-key-0123456789'
 const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-test('the diagnosis names each dead node, and examines the queues of the others unless they refuse commands, too', async () => {
-  const { url: redisUrl, nodes, nodeOf, end } = await privateCluster()
-  onTestFinished(end)
-  const requireAllSlots = (value: 'yes' | 'no', of = nodes) =>
-    Promise.all(of.map((node) => node.ask('CONFIG', 'SET', 'cluster-require-full-coverage', value)))
-  await requireAllSlots('no')
-  const ownersOf = (name: string) =>
-    Promise.all([nodeOf(`{${name}}`), nodeOf(`{${name}.cpu}`), nodeOf(`{${name}.mail}`)])
-  let namespace = ''
-  do namespace = `t-${randomUUID().slice(0, 8)}`
-  while (new Set(await ownersOf(namespace)).size < nodes.length)
-  const [shared, , mail] = await ownersOf(namespace)
+const ownersOf = ({ nodeOf }: PrivateCluster, namespace: string) =>
+  Promise.all(['', '.cpu', '.mail'].map((suffix) => nodeOf(`{${namespace}${suffix}}`)))
+
+/** Returns a namespace whose own keys and two queues are on this number of nodes. */
+async function namespaceOn(cluster: PrivateCluster, count: number): Promise<string> {
+  for (;;) {
+    const namespace = `t-${randomUUID().slice(0, 8)}`
+    if (new Set(await ownersOf(cluster, namespace)).size === count) return namespace
+  }
+}
+
+/** Starts an API that has accepted a task, and whose diagnosis finds no trouble with Redis. Returns how to diagnose it. */
+async function startHealthyApi(redisUrl: string, namespace: string): Promise<() => Promise<Diagnosis>> {
   const api = await createApi({
     catalogue,
     log: silent,
@@ -31,11 +32,25 @@ test('the diagnosis names each dead node, and examines the queues of the others 
   onTestFinished(() => api.close())
   const { url } = await api.listen()
   const diagnose = async () => (await (await fetch(`${url}/v1/diagnosis`, { headers: HEADERS })).json()) as Diagnosis
-  const found = ({ findings }: Diagnosis, check: string) => findings.filter((finding) => finding.check === check)
   const body = JSON.stringify({ task: 'math.square', input: { n: 4 } })
   const { status } = await fetch(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body })
   expect(status).toBe(202)
   expect(found(await diagnose(), 'redis_connection')).toEqual([])
+  return diagnose
+}
+
+const found = ({ findings }: Diagnosis, check: string) => findings.filter((finding) => finding.check === check)
+
+test('the diagnosis names each dead node, and examines the queues of the others unless they refuse commands, too', async () => {
+  const cluster = await privateCluster()
+  const { nodes } = cluster
+  onTestFinished(cluster.end)
+  const requireAllSlots = (value: 'yes' | 'no', of = nodes) =>
+    Promise.all(of.map((node) => node.ask('CONFIG', 'SET', 'cluster-require-full-coverage', value)))
+  await requireAllSlots('no')
+  const namespace = await namespaceOn(cluster, nodes.length)
+  const [shared, , mail] = await ownersOf(cluster, namespace)
+  const diagnose = await startHealthyApi(cluster.url, namespace)
 
   await mail?.crash()
   const diagnosis = await eventually(async () => {
@@ -67,4 +82,23 @@ test('the diagnosis names each dead node, and examines the queues of the others 
   expect(nodesNamed).toContainEqual(
     expect.objectContaining({ problem: expect.stringContaining('nothing else was examined') }),
   )
+})
+
+test.each([
+  ['has queues', 3],
+  ['has none of its keys', 2],
+])('the diagnosis names a silent node that %s, because the cluster then refuses all commands', async (_has, count) => {
+  const cluster = await privateCluster({ nodeTimeout: 1_000 })
+  onTestFinished(cluster.end)
+  const namespace = await namespaceOn(cluster, count)
+  const owners = await ownersOf(cluster, namespace)
+  const hung = cluster.nodes.find((node) => !owners.includes(node)) ?? owners[2]
+  const diagnose = await startHealthyApi(cluster.url, namespace)
+
+  hung?.kill('SIGSTOP')
+  const { findings } = await eventually(async () => {
+    const each = await diagnose()
+    return each.passed.length === 0 && each
+  }, 120_000)
+  expect(findings).toMatchObject([{ check: 'redis_connection', node: `127.0.0.1:${hung?.port}` }])
 })

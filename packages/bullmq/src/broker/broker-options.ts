@@ -211,8 +211,8 @@ export interface BullmqBroker extends Broker {
    */
   leadership(): Promise<LeadershipFacts>
   /**
-   * Returns the nodes of a Redis Cluster that do not respond within 0.8 s and have queues of this broker, or the keys of the namespace that
-   * belong to no queue. Takes one round trip of a cluster, and none of a single server.
+   * Returns the nodes of a Redis Cluster that have slots and do not respond within 0.8 s, with the queues of this broker that they have.
+   * Takes one round trip of a cluster, and none of a single server.
    */
   unreachableNodes(): Promise<readonly UnreachableNode[]>
   /**

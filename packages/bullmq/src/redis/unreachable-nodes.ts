@@ -9,8 +9,8 @@ import { isCluster, keyOfNode } from './redis-client.ts'
 const RESPONDS_WITHIN_MS = 800
 
 /**
- * Returns the nodes that have some of these keys and do not respond, with those keys. A single server is no node. Takes one round trip of a
- * cluster, with one command for each node.
+ * Returns the nodes that have slots and do not respond, each with those of these keys that it has. A single server is no node. Takes one
+ * round trip of a cluster, with one command for each node.
  */
 export async function unreachableNodes(
   redis: Commander,
@@ -18,6 +18,8 @@ export async function unreachableNodes(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   if (!isCluster(redis)) return new Map()
   const byNode = Map.groupBy(keys, (key) => redis.slots[new Command('exists', [key]).getSlot()]?.[0] ?? '')
+  // Also a node without these keys: if the cluster requires all slots, every node refuses commands.
+  const owners = new Set([...byNode.keys(), ...redis.slots.flatMap((nodes) => nodes.slice(0, 1))])
   const servers = new Map(redis.nodes().map((server) => [keyOfNode(server.options), server]))
   const isReachable = async (node: string): Promise<boolean> => {
     // The client drops a node whose connection is lost until it has read the list of nodes again.
@@ -27,9 +29,9 @@ export async function unreachableNodes(
       () => false,
     )
   }
-  const probes = Array.from(byNode, async ([node, own]) => {
+  const probes = Array.from(owners, async (node) => {
     // Before the client has read the list of nodes, it does not know which node has a key.
-    return node === '' || (await isReachable(node)) ? [] : [[node, own] as const]
+    return node === '' || (await isReachable(node)) ? [] : [[node, byNode.get(node) ?? []] as const]
   })
   return new Map((await Promise.all(probes)).flat())
 }
