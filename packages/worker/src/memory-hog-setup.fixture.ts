@@ -27,7 +27,7 @@ export type MemoryHogWorker = Awaited<ReturnType<typeof startMemoryHogWorker>>
  */
 const patiently = <T>(look: () => Promise<T>) => eventually(look, PATIENCE)
 
-/** Starts the worker process and resolves when it is ready. */
+/** Starts the worker process and resolves when it is ready. Otherwise, the process is killed. */
 export async function startMemoryHogWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openPatientBroker({ redisUrl, namespace, queues: memoryHogTasks.queues })
@@ -36,7 +36,17 @@ export async function startMemoryHogWorker() {
   const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))
   let output = ''
   for (const stream of [worker.stdout, worker.stderr]) stream.on('data', (chunk) => (output += chunk))
-  const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1])
+  async function close() {
+    worker.kill('SIGKILL')
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  }
+  const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1]).catch(
+    async (error: unknown) => {
+      await close()
+      throw error
+    },
+  )
 
   async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
     const id = createTaskId('hogs', Date.now(), randomBytes(10))
@@ -64,10 +74,6 @@ export async function startMemoryHogWorker() {
       return records
     },
 
-    async close() {
-      worker.kill('SIGKILL')
-      await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
-      await broker.close()
-    },
+    close,
   }
 }
