@@ -222,6 +222,7 @@ export {
 } from './task/event-body.ts'
 export { COMMIT_REFUSALS } from './task/events.ts'
 export {
+  countNamed,
   decodeLines,
   decodeNext,
   encodeLines,

@@ -11,6 +11,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import {
+  countNamed,
   decodeLines,
   type Envelope,
   envelopeSchema,
@@ -124,9 +125,13 @@ function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskReco
   }
 }
 
-function followUpsIn({ followUps }: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps'> {
-  const found = decodeLines(followUps ?? '').map(({ on, template: { task, queue } }) => ({ on, task, queue }))
-  return found.length === 0 ? {} : { followUps: found }
+function followUpsIn({
+  followUps,
+}: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps' | 'namedFollowUps'> {
+  const found = decodeLines(followUps ?? '')
+  if (found.length === 0) return {}
+  const notes = found.map(({ on, template: { task, queue } }) => ({ on, task, queue }))
+  return { followUps: notes, namedFollowUps: countNamed(found) }
 }
 
 function compensationsIn({

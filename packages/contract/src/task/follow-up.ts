@@ -6,6 +6,7 @@
 // also has its identity and a blank in between, so that registering it again replaces the line. Scripts in Redis choose among the
 // lines by their letters and never parse the JSON (packages/bullmq/src/outbox/outbox-steps.ts).
 import { z } from 'zod'
+import type { Envelope } from './envelope.ts'
 
 /** The ends after which a follow-up task is enqueued: completed; dead or expired; any end. */
 export const FOLLOW_UP_KINDS = ['success', 'failure', 'end'] as const
@@ -123,5 +124,23 @@ export function parseTemplate(text: string): StoredTemplate | undefined {
     return storedTemplateSchema.parse(JSON.parse(text))
   } catch {
     return undefined
+  }
+}
+
+/**
+ * Returns how many of these follow-ups a call has named, at any depth. Those of a definition have a depth in their envelope, and those that
+ * a handler has registered have an identity.
+ */
+export function countNamed(followUps: readonly StoredFollowUp[]): number {
+  return followUps
+    .filter(({ identity, template }) => identity === undefined && !hasDepth(template))
+    .reduce((sum, { template }) => sum + 1 + countNamed(template.followUps ?? []), 0)
+}
+
+function hasDepth({ data }: StoredTemplate): boolean {
+  try {
+    return (JSON.parse(data) as Pick<Envelope, 'depth'>).depth !== undefined
+  } catch {
+    return false
   }
 }

@@ -1,5 +1,5 @@
 // Tests retrying and deleting one dead task over HTTP.
-import type { GroupId } from '@bullpen/contract'
+import { EnqueueRateError, type GroupId } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { anId, KEY_NAME, problemIn, testApi } from '../../api.fixture.ts'
 
@@ -39,6 +39,23 @@ describe('a retry', () => {
         requestId: response.headers['x-request-id'],
       },
     ])
+  })
+
+  test.each([
+    ['in its queue for the task and each follow-up that its call has named', {}, 3],
+    ['in another queue for the copy, which has no such follow-ups', { queue: 'mail' }, 1],
+  ])('%s takes tokens of the API key', async (_title, body, expected) => {
+    const taken: number[] = []
+    const take = (apiKeyName: string, tokens: number): undefined => {
+      taken.push(tokens)
+      if (taken.length > 1) throw new EnqueueRateError({ apiKeyName, rate: { max: 1, perMs: 1 }, retryAfterMs: 1 })
+    }
+    const { ask, broker } = await testApi({ rates: { take } })
+    broker.put({ id: anId, status: 'dead', input: { n: 3 }, namedFollowUps: 2 })
+    const retry = () => ask({ method: 'POST', url: `/v1/tasks/${anId}/retry`, payload: body })
+    expect([(await retry()).statusCode, (await retry()).statusCode]).toEqual([200, 429])
+    expect(taken).toEqual([expected, expected])
+    expect(broker.retries).toHaveLength(1)
   })
 
   test('without a body names only the API key', async () => {

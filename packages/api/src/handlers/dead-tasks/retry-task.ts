@@ -23,6 +23,7 @@ import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import { queueNotFound } from '../../http/problems/queue-not-found.ts'
 import type { Call } from '../../http/routes/route.ts'
+import { keepToRate } from '../enqueueing/enqueue-rate.ts'
 import type { ShowParams } from '../show-task.ts'
 import { alreadyCompensated } from './already-compensated.ts'
 import { audit } from './audit.ts'
@@ -46,6 +47,9 @@ export function retryTask(context: ApiContext) {
     const requestId = given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex')
     const options = { request: requestId, by, edit, ...(afterCompensation && { afterCompensation }) }
     const { queue = found.queue } = given
+    // The task's end enqueues its follow-ups again. A copy has none that a call has named.
+    const followUps = queue === found.queue ? (found.namedFollowUps ?? 0) : 0
+    await keepToRate(context, request, [{ ...found, tokens: 1 + followUps }])
     const copy = queue === found.queue ? undefined : await enqueueCopy(found, queue, options)
     const answer = await broker.retry(id, { ...options, copy })
     // A copy runs, whatever another request has done to the dead task in the meantime.

@@ -11,7 +11,13 @@ import {
   type TaskRetry,
   type TaskStatus,
 } from '@bullpen/contract'
-import { decodeLines, type Envelope, type StoredFollowUp, type StoredTemplate } from '@bullpen/contract/internal'
+import {
+  countNamed,
+  decodeLines,
+  type Envelope,
+  type StoredFollowUp,
+  type StoredTemplate,
+} from '@bullpen/contract/internal'
 import type { Caller, NewTask, PayloadCodec, Turn } from '@bullpen/engine'
 import {
   type Admission,
@@ -243,6 +249,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     ...(envelope.followUpOf !== undefined && { followUpOf: envelope.followUpOf as TaskId | GroupId }),
     ...(task.followUps.length > 0 && {
       followUps: task.followUps.map(({ on, template }) => ({ on, task: template.task, queue: template.queue })),
+      namedFollowUps: countNamed(task.followUps),
     }),
     ...(envelope.group !== undefined && { group: envelope.group as TaskGroup }),
     ...(task.compensations.length > 0 && {
