@@ -17,7 +17,7 @@ export function steps(open: OpenBackend): void {
             keys.push(key)
             return { paid: attempt, of: [null, 1.5, {}, []] }
           }
-          results.push(await once('pay: ä\n', pay))
+          results.push(await once('pay: ä', pay))
           if (attempt < 3) throw new TaskError('busy', 'not now')
           results.push(await once('mail', () => null))
           return input
