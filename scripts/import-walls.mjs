@@ -94,7 +94,7 @@ export const ROOMS = [
   },
   {
     room: 'packages/cli',
-    allow: [...CONTRACT, '@bullpen/client', ...NODE],
+    allow: [...CONTRACT, '@bullpen/client', 'string-width', ...NODE],
     except: ['packages/cli/src/commands/doctor/bullmq/**'],
   },
   { room: 'apps/api', allow: ['@bullpen/api', '@bullpen/config', '@bullpen/contract', '@bullpen/tasks', ...NODE] },

@@ -7,7 +7,9 @@ const MAX_LENGTH = 100
 
 /** Returns the name from --by, from $BULLPEN_BY or from the operating system, in that order, or undefined if there is none. */
 export function invokerName(by: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
-  const name = plain(by || env['BULLPEN_BY'] || userName(), MAX_LENGTH)
+  const name = plain(by || env['BULLPEN_BY'] || userName())
+    .slice(0, MAX_LENGTH)
+    .toWellFormed()
   return name === '' ? undefined : name
 }
 

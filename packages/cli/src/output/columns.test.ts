@@ -32,6 +32,14 @@ test('a row that is too wide is wrapped word by word, and nothing is lost', () =
   ])
 })
 
+test('columns are aligned by what the terminal shows of wide and combining characters, not by their code units', () => {
+  // Two columns each: a wide character, a flag, a family of three, and two letters with combining accents.
+  const names = ['漢', '🇳🇿', '👨‍👩‍👧', 'e\u0301o\u0308', 'ab']
+  const wide = names.map((name) => [name, 'x'])
+  expect(tableLines(wide, { indent: 0, paint })).toEqual(names.map((name) => `${name}  x`))
+  expect(tableLines([['漢字', '漢字']], { indent: 0, columns: 9, paint })).toEqual(['漢字', '    漢字'])
+})
+
 test('a table without rows has no lines', () => {
   expect(tableLines([], { indent: 0, paint })).toEqual([])
 })

@@ -1,4 +1,5 @@
 // Lays out rows in aligned columns. Text that does not fit on a narrow terminal is wrapped and never cut off.
+import stringWidth from 'string-width'
 import type { Paint, Style } from './colors.ts'
 
 /** How text is laid out. */
@@ -25,7 +26,7 @@ export function tableLines(rows: readonly (readonly Cell[])[], frame: Frame): re
 
 /** Returns the lines of each row. Columns in which all cells are empty are omitted. */
 export function tableRows(rows: readonly (readonly Cell[])[], frame: Frame): readonly (readonly string[])[] {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(0, ...rows.map((row) => textOf(row[i]).length)))
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(0, ...rows.map((row) => stringWidth(textOf(row[i])))))
   return rows.map((row) => rowLines(row, widths, frame))
 }
 
@@ -34,11 +35,11 @@ function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame)
   const { indent, columns = Number.POSITIVE_INFINITY, paint } = frame
   const done: string[] = []
   let line = ' '.repeat(indent)
-  // The line's length, not counting colour codes.
+  // How many columns of the terminal the line takes.
   let length = indent
   const append = (style: Style | undefined, text: string, width: number, gap: string): void => {
     const painted = style === undefined || text === '' ? text : paint(style, text)
-    line += `${gap}${painted}${' '.repeat(width - text.length)}`
+    line += `${gap}${painted}${' '.repeat(width - stringWidth(text))}`
     length += gap.length + width
   }
   for (const [i, cell] of row.entries()) {
@@ -47,20 +48,20 @@ function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame)
     const [style, text] = typeof cell === 'string' ? [undefined, cell] : cell
     const gap = i === 0 ? '' : GAP
     const isWrapped = done.length > 0
-    if (!isWrapped && (i === 0 || length + gap.length + text.length <= columns)) {
+    if (!isWrapped && (i === 0 || length + gap.length + stringWidth(text) <= columns)) {
       append(style, text, width, gap)
       continue
     }
     for (const [n, word] of text.split(' ').entries()) {
       const space = n === 0 ? GAP : ' '
-      if (done.length > 0 && length + space.length + word.length <= columns) {
-        append(style, word, word.length, space)
+      if (done.length > 0 && length + space.length + stringWidth(word) <= columns) {
+        append(style, word, stringWidth(word), space)
         continue
       }
       done.push(line.trimEnd())
       line = ' '.repeat(indent + WRAP_INDENT)
       length = line.length
-      append(style, word, word.length, '')
+      append(style, word, stringWidth(word), '')
     }
   }
   return [...done, line.trimEnd()].filter((each) => each.trim() !== '')

@@ -32,13 +32,16 @@ function findingLines(finding: AnyFinding, layout: Layout): readonly string[] {
   ]
 }
 
-/** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed; skipped: redis_encoding`. */
+/** Summarizes the checks, such as `2 findings: 1 error, 1 warning; 19 checks passed`, and says why others were skipped. */
 function summaryLine({ findings, passed, skipped }: AnyDiagnosis): string {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const found =
     findings.length === 0
       ? 'nothing found'
       : `${count(findings.length, 'finding')}: ${count(errors, 'error')}, ${count(findings.length - errors, 'warning')}`
-  const skippedText = skipped.length === 0 ? '' : `; skipped: ${skipped.map((check) => plain(check)).join(', ')}`
-  return `${found}; ${count(passed.length, 'check')} passed${skippedText}`
+  const summary = `${found}; ${count(passed.length, 'check')} passed`
+  if (skipped.length === 0) return summary
+  const isUnreachable = findings.some(({ check }) => check === 'redis_connection')
+  const cause = isUnreachable ? 'of redis_connection' : 'Redis does not permit their commands'
+  return `${summary}; ${skipped.length} skipped because ${cause} (--json names them)`
 }

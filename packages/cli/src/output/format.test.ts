@@ -1,4 +1,6 @@
 // Tests the formatting of counts, times and text from other sources.
+import fc from 'fast-check'
+import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
 import { count, formatLength, literal, plain, relativeTime } from './format.ts'
 
@@ -27,6 +29,20 @@ test('foreign text loses its line breaks and control characters, and is cut to t
   expect(plain('123456', 6)).toBe('123456')
   expect(plain('1234567', 6)).toBe('12345…')
   expect(plain('🚀🚀🚀🚀', 6)).toBe('🚀🚀…')
+})
+
+test('text is cut to columns of the terminal, and only between what a reader sees as characters', () => {
+  expect(plain('漢字漢字', 5)).toBe('漢字…')
+  expect(plain('e\u0301e\u0301e\u0301', 3)).toBe('e\u0301e\u0301e\u0301')
+  expect(plain('👨‍👩‍👧👨‍👩‍👧👨‍👩‍👧', 5)).toBe('👨‍👩‍👧👨‍👩‍👧…')
+  const texts = fc.string({ unit: fc.constantFrom('a', '漢', '\u0301', '\u200d', '👩', '🇳', 'ｱ', ' ') })
+  fc.assert(
+    fc.property(texts, fc.integer({ min: 1, max: 20 }), (text, width) => {
+      const shown = plain(text, width)
+      expect(stringWidth(shown)).toBeLessThanOrEqual(width)
+      if (stringWidth(plain(text)) <= width) expect(shown).toBe(plain(text))
+    }),
+  )
 })
 
 test('a noun is in the plural unless there is one', () => {

@@ -1,4 +1,5 @@
 // Formats counts, durations, points in time, and text from other sources.
+import stringWidth from 'string-width'
 
 const UNITS = [
   ['d', 86_400_000],
@@ -6,6 +7,9 @@ const UNITS = [
   ['m', 60_000],
   ['s', 1_000],
 ] as const
+
+/** What a reader sees as one character may consist of several code points, and a part of it is another character. */
+const CHARACTERS = new Intl.Segmenter()
 
 /** Returns a count with its noun, such as `1 pool` or `2 pools`. */
 export function count(number: number, noun: string): string {
@@ -28,14 +32,20 @@ export function relativeTime(time: string, now: number): string {
 }
 
 /**
- * Returns text from a task or worker as a single line, cut to `maxLength`, without control characters and without those that change the
- * direction of what follows, such as U+202E.
+ * Returns text from a task or worker as a single line, cut to `maxWidth` columns of a terminal, without control characters and without those
+ * that change the direction of what follows, such as U+202E.
  */
-export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
+export function plain(text: string, maxWidth = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
-  if (line.length <= maxLength) return line
-  // An emoji may consist of two code units, and half of one is not a character.
-  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+  if (maxWidth === Number.POSITIVE_INFINITY) return line
+  let cut = ''
+  let width = 0
+  for (const { segment } of CHARACTERS.segment(line)) {
+    width += stringWidth(segment)
+    if (width > maxWidth) return `${cut}…`
+    if (width < maxWidth) cut += segment
+  }
+  return line
 }
 
 /**

@@ -1,5 +1,6 @@
 // Tests bullpen doctor, which checks the installation.
 import type { Diagnosis } from '@bullpen/contract'
+import { DIAGNOSIS_CHECKS } from '@bullpen/contract/internal'
 import { expect, test } from 'vitest'
 import { run, terminal } from '../../capture.fixture.ts'
 import { fakeApi, problem } from '../../fake-api.fixture.ts'
@@ -45,9 +46,26 @@ test('doctor prints what is wrong, why it matters and what to do, and ends with 
     '  why  tasks do not start',
     "  do   run 'bullpen resume --queue cpu'",
     '',
-    '2 findings: 1 error, 1 warning; 1 check passed; skipped: redis_encoding, redis_memory',
+    '2 findings: 1 error, 1 warning; 1 check passed; 2 skipped because Redis does not permit their commands (--json names them)',
     '',
   ])
+})
+
+test('doctor counts the checks that it skips, however many these are, and names the finding that is the cause', async () => {
+  const [check, ...skipped] = DIAGNOSIS_CHECKS
+  const finding = {
+    check,
+    severity: 'error',
+    problem: 'Redis is not reachable',
+    reason: 'no task runs',
+    advice: 'start it',
+  } as const
+  const diagnosis: Diagnosis = { ...HEALTHY, findings: [finding], passed: [], skipped }
+  await using api = await fakeApi({ [PATH]: [200, diagnosis] })
+  const { out } = await run(api, ['doctor'])
+  expect(out.trimEnd().split('\n').at(-1)).toBe(
+    `1 finding: 1 error, 0 warnings; 0 checks passed; ${skipped.length} skipped because of redis_connection (--json names them)`,
+  )
 })
 
 test('doctor wraps lines on a narrow terminal', async () => {

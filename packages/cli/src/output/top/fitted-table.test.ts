@@ -43,3 +43,9 @@ test.each([
     for (const line of plain) expect(line.length).toBeLessThanOrEqual(width)
   },
 )
+
+test('a name of wide and combining characters takes the columns that the terminal gives it', () => {
+  const named = ['漢字', 'e\u0301'].map((name) => ({ name, count: 7, state: '漢字漢字漢字漢字' }))
+  const lines = fittedTable(columns, named, { columns: 18, paint: (_, text) => text })
+  expect(lines).toEqual(['name  state', '漢字  漢字漢字漢…', 'e\u0301     漢字漢字漢…'])
+})

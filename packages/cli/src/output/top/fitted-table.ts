@@ -1,5 +1,6 @@
 // Lays out a table on a screen of a fixed width: one line for each row. If the table is too wide, the least important columns are left
 // out, and the last one is cut off.
+import stringWidth from 'string-width'
 import type { Paint } from '../colors.ts'
 import type { Cell } from '../columns.ts'
 import { plain } from '../format.ts'
@@ -14,13 +15,13 @@ export interface Column<Row> {
 }
 
 export interface TableFrame {
-  /** The number of characters in a line. */
+  /** The width of a line, in columns of the terminal. */
   readonly columns: number
   readonly paint: Paint
 }
 
 const GAP = '  '
-/** How many characters of the last column are shown at least, before a column is left out. */
+/** How wide the last column is at least, before a column is left out. */
 const MIN_LAST_WIDTH = 12
 
 /** Returns the heading and a line for each row, none of which is longer than the frame. */
@@ -45,8 +46,8 @@ interface Measured<Row> {
 }
 
 function withWidth<Row>(column: Column<Row>, rows: readonly Row[]): Measured<Row> {
-  const widths = rows.map((row) => styled(column.cell(row)).text.length)
-  return { column, width: Math.max(column.heading.length, ...widths) }
+  const widths = rows.map((row) => stringWidth(styled(column.cell(row)).text))
+  return { column, width: Math.max(stringWidth(column.heading), ...widths) }
 }
 
 /** Leaves out columns until the others fit, or none is left that can be left out. */
@@ -84,17 +85,18 @@ interface Placed extends Styled {
 
 function line(cells: readonly Placed[], { columns, paint }: TableFrame): string {
   let written = ''
-  // The length of the line, not counting colour codes.
-  let length = 0
+  // How many columns of the terminal the line takes.
+  let taken = 0
   for (const [i, { style, text, width, align }] of cells.entries()) {
     const gap = i === 0 ? '' : GAP
-    const room = columns - length - gap.length
+    const room = columns - taken - gap.length
     if (room <= 0) break
     const shown = plain(text, room)
-    const padding = ' '.repeat(Math.max(0, Math.min(width, room) - shown.length))
+    const shownWidth = stringWidth(shown)
+    const padding = ' '.repeat(Math.max(0, Math.min(width, room) - shownWidth))
     const painted = style === undefined || shown === '' ? shown : paint(style, shown)
     written += gap + (align === 'right' ? padding + painted : painted + padding)
-    length += gap.length + shown.length + padding.length
+    taken += gap.length + shownWidth + padding.length
   }
   return written.trimEnd()
 }

@@ -1,4 +1,5 @@
 // A part of the screen of bullpen top: a table of which as many rows are shown as there is room for.
+import { plain } from '../format.ts'
 import { type Column, fittedTable, type TableFrame } from './fitted-table.ts'
 
 export interface Section {
@@ -22,11 +23,11 @@ export function section<Row>({ rows: all, columns, none }: SectionOptions<Row>):
   return {
     size: all.length,
     lines(rows, frame) {
-      if (all.length === 0) return [none.slice(0, frame.columns)]
+      if (all.length === 0) return [plain(none, frame.columns)]
       if (all.length <= rows) return fittedTable(columns, all, frame)
       const shown = all.slice(0, rows - 1)
       const more = `and ${all.length - shown.length} more`
-      return [...fittedTable(columns, shown, frame), more.slice(0, frame.columns)]
+      return [...fittedTable(columns, shown, frame), plain(more, frame.columns)]
     },
   }
 }
