@@ -32,8 +32,8 @@ export function relativeTime(time: string, now: number): string {
 }
 
 /**
- * Returns text from a task or worker as a single line, cut to `maxWidth` columns of a terminal, without control characters and without those
- * that change the direction of what follows, such as U+202E.
+ * Returns text from a task or worker as a single line, cut to `maxWidth` columns of a terminal, without control characters and without
+ * those that change the direction of what follows, such as U+202E.
  */
 export function plain(text: string, maxWidth = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
