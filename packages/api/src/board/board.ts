@@ -94,13 +94,13 @@ async function addBullBoard(
   })
   await app.register(async (scope) => {
     makePages(scope, buttons === undefined ? readOnly : onlyOwnPages)
-    scope.addHook('onSend', async (_request, reply, payload) => {
+    scope.addHook('onSend', async (request, reply, payload) => {
       if (typeof payload !== 'string') return payload
       const type = String(reply.getHeader('content-type'))
       // The page links to fonts from Google, which the content security policy forbids. Without the link, it uses the system's
       // fonts.
       if (type.startsWith('text/html')) return payload.replace(FONT_LINK, '')
-      return type === PROBLEM_CONTENT_TYPE ? withToast(payload) : payload
+      return type === PROBLEM_CONTENT_TYPE && request.url.startsWith(`${PREFIX}/api/`) ? withToast(payload) : payload
     })
     for (const [path, given] of texts) {
       const own = JSON.stringify(boardTexts(given))
@@ -122,7 +122,7 @@ function isCallersMistake({ statusCode }: Error & { readonly statusCode?: number
   return statusCode !== undefined && statusCode >= 400 && statusCode < 500
 }
 
-/** Adds what Bull Board's pages show in a toast: `error` as its title, and `message` below. */
+/** Adds to a problem of the board's own API what Bull Board's pages show in a toast: `error` as its title, and `message` below. */
 function withToast(problem: string): string {
   const { title, detail, ...rest } = JSON.parse(problem) as Problem
   return JSON.stringify({ ...rest, title, detail, error: title, message: detail })

@@ -72,6 +72,8 @@ const POST = (headers: string, body: string | Buffer = SQUARE) =>
     Buffer.from(`${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`),
     Buffer.from(body),
   ])
+const chunked = (coding: string) =>
+  `${HEAD}Transfer-Encoding: ${coding}\r\n\r\n${SQUARE.length.toString(16)}\r\n${SQUARE}\r\n0\r\n\r\n`
 const SQUARE = '{"task":"math.square","input":{"n":4}}'
 const BROWSER = 'Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n'
 const JSON_TYPE = 'Content-Type: application/json'
@@ -81,6 +83,15 @@ describe('a request', () => {
     ['with 64 KiB of headers', GET('/livez', `X: ${'x'.repeat(65_536)}\r\n`), 431, /"code":"headers_too_large"/],
     ['with a path of 64 KiB', GET(`/${'x'.repeat(65_536)}`), 431, /"code":"headers_too_large"/],
     ['that is not HTTP', 'hello\r\n\r\n', 400, /malformed HTTP/],
+    ['with two Host headers', GET('/livez', 'host: y\r\n'), 400, /"header":"Host"/],
+    ['in two transfer codings', chunked('gzip, chunked'), 400, /"header":"Transfer-Encoding"/],
+    [
+      'in two Transfer-Encoding headers',
+      chunked('gzip\r\nTransfer-Encoding: chunked'),
+      400,
+      /"header":"Transfer-Encoding"/,
+    ],
+    ['in chunks', chunked('Chunked'), 202, /"created"/],
     ['with gzip', POST(`${JSON_TYPE}\r\nContent-Encoding: gzip\r\n`), 415, /\naccept-encoding: identity\r/],
     ['with text in gzip', POST('Content-Type: text/plain\r\nContent-Encoding: gzip\r\n'), 415, /\naccept-encoding: i/],
     ['with the coding Identity', POST(`${JSON_TYPE}\r\nContent-Encoding: Identity\r\n`), 202, /"created"/],
@@ -130,6 +141,8 @@ test.each(['/board', '/reference'])('a path that leads out of the static files o
   ] as const) {
     const { socket, received } = await dial({ boardQueues })
     socket.write(GET(`${page}/static/${path}`))
-    expect.soft((await received).split('\r')[0], path).toContain(` ${status} `)
+    const response = await received
+    expect.soft(response.split('\r')[0], path).toContain(` ${status} `)
+    expect.soft(response, path).not.toContain('"message":')
   }
 })

@@ -80,22 +80,32 @@ export function refuseOtherMethods(
 }
 
 /**
- * Responds to requests that Node would reject without a body. A request without a Host header is rejected with 400, as RFC 9112
- * requires. An expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
+ * Responds to requests that Node would reject without a body. A request without exactly one Host header is rejected with 400, as
+ * RFC 9112 requires, and so is one with a transfer coding other than `chunked`, because its body would be read without decoding it. An expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
-    const { headers, raw } = request
+    const { raw } = request
     if (raw.method === 'OPTIONS' && raw.url === '*') {
       reply.code(204).header('allow', 'GET, HEAD, POST, DELETE, OPTIONS').send()
       return
     }
-    if (headers.host !== undefined || raw.httpVersion !== '1.1') return done()
-    const message = 'missing; HTTP/1.1 requires this header'
-    const errors = [{ header: 'Host', message }]
-    sendProblem(request, reply, new BullpenError('invalid_request', `Host: ${message}`, { errors }))
+    const [header, message] = wrongHeader(request) ?? []
+    if (header === undefined) return done()
+    const errors = [{ header, message }]
+    sendProblem(request, reply, new BullpenError('invalid_request', `${header}: ${message}`, { errors }))
   })
+}
+
+/** Returns the header that makes the request ambiguous, and what is wrong with it. Node drops repeated Host headers from `headers`. */
+function wrongHeader({ headers, raw }: FastifyRequest): readonly [header: string, message: string] | undefined {
+  const hosts = raw.rawHeaders.filter((text, i) => i % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host')
+  if (hosts.length > 1) return ['Host', 'sent more than once; send it once']
+  if (headers.host === undefined && raw.httpVersion === '1.1') return ['Host', 'missing; HTTP/1.1 requires this header']
+  const { 'transfer-encoding': coding = 'chunked' } = headers
+  if (coding.toLowerCase() === 'chunked') return undefined
+  return ['Transfer-Encoding', `expected chunked alone, got '${coding}'; send the body without another coding`]
 }
 
 /**
