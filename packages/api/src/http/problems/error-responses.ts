@@ -81,7 +81,8 @@ export function refuseOtherMethods(
 
 /**
  * Responds to requests that Node would reject without a body. A request without exactly one Host header is rejected with 400, as
- * RFC 9112 requires, and so is one with a transfer coding other than `chunked`, because its body would be read without decoding it. An expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
+ * RFC 9112 requires, and so is one with a transfer coding other than `chunked`, because its body would be read without decoding it. An
+ * expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
@@ -91,8 +92,9 @@ export function answerUnusualHttp(app: FastifyInstance): void {
       reply.code(204).header('allow', 'GET, HEAD, POST, DELETE, OPTIONS').send()
       return
     }
-    const [header, message] = wrongHeader(request) ?? []
-    if (header === undefined) return done()
+    const wrong = wrongHeader(request)
+    if (wrong === undefined) return done()
+    const [header, message] = wrong
     const errors = [{ header, message }]
     sendProblem(request, reply, new BullpenError('invalid_request', `${header}: ${message}`, { errors }))
   })
