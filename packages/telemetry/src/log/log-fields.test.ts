@@ -28,6 +28,7 @@ const NOT_NAMED: Readonly<Record<string, string>> = {
   'packages/sandbox/src/isolate/managed-isolate.ts ...message.of':
     'it is an AttemptRef: id, task, fencingToken and attempt',
   'packages/sandbox/src/isolate/managed-isolate.ts ...of': 'it is an AttemptRef: id, task, fencingToken and attempt',
+  'packages/worker/src/kept-built-ins.ts fields': 'the callers of the log choose the fields',
   'packages/worker/src/open-worker.ts warning': 'it is a message',
   'packages/worker/src/event-loop/stall-reporter-thread.ts ...sample?.attempt':
     'it is an AttemptInLoop: task, id, fencingToken and attempt',
