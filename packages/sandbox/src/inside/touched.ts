@@ -23,13 +23,15 @@ export interface TouchedWatch {
 export function watchTouched(): TouchedWatch {
   const environment = watchEnvironment()
   const builtIns = watchBuiltIns({ console })
-  let before: Readonly<Record<string, unknown>> = {}
+  let before: Readonly<Record<string, unknown>> | undefined
   return {
     remember() {
       builtIns.remember()
       before = stateNow(environment)
     },
     find() {
+      // Until a module has been imported, nothing is known: its imports may change built-in functions.
+      if (before === undefined) return undefined
       const builtIn = builtIns.changed()
       if (builtIn !== undefined) return builtIn
       const now = stateNow(environment)
